@@ -1,8 +1,8 @@
 /* The baseline that block coordinate descent is compared with.  It trains the whole model; the
  * optimizer state and the float masters are in host memory, and the CPU runs the update
- * (ref/optimizer.h).  Each block's gradients are copied to the host on a separate stream as soon as
- * they exist, while the backward pass goes on.  The CPU updates the upper blocks meanwhile, unless
- * clipping needs the norm of all gradients first.  New weights are copied back to the device. */
+ * (ref/optimizer.h).  Each block's gradients are copied to the host as soon as they exist, while
+ * the backward pass goes on.  The CPU updates the upper blocks meanwhile, unless clipping needs the
+ * norm of all gradients first, and their new weights are copied back to the device. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,14 +20,17 @@ int offload_start(CudaStage *s) {
     Offload *o = &s->offload;
     size_t blocks = (size_t)s->base.model->blocks;
     bool bf16 = s->base.settings.precision == PRECISION_BF16, ok = true;
-    o->stream = stream_create();
+    o->gradient_stream = stream_create();
+    o->weight_stream = stream_create();
     o->made = calloc(blocks, sizeof(Event));
     o->arrived = calloc(blocks, sizeof(Event));
     o->sent = calloc(blocks, sizeof(bool));
-    if (!o->stream || !o->made || !o->arrived || !o->sent) return -1;
+    if (!o->gradient_stream || !o->weight_stream) return -1;
+    if (!o->made || !o->arrived || !o->sent)
+        return error_set("offload: out of memory for %zu blocks", blocks);
     for (size_t b = 0; b < blocks; b++)
         ok &= (o->made[b] = event_create()) && (o->arrived[b] = event_create());
-    ok &= (o->answered = event_create()) && (o->returned = event_create());
+    ok &= (o->loss_on_host = event_create()) && (o->weights_on_device = event_create());
     if (!ok) return -1;
     if (bf16 && !(o->weights = pinned_alloc(s->weights.bytes)))
         return refuse(s->weights.bytes, "weights");
@@ -36,13 +39,15 @@ int offload_start(CudaStage *s) {
 
 void offload_stop(CudaStage *s) {
     Offload *o = &s->offload;
+    if (o->weight_stream) device_wait(o->weight_stream); /* a failed update leaves copies */
     for (int b = 0; b < s->base.model->blocks; b++) {
         if (o->made && o->made[b]) event_free(o->made[b]);
         if (o->arrived && o->arrived[b]) event_free(o->arrived[b]);
     }
-    if (o->answered) event_free(o->answered);
-    if (o->returned) event_free(o->returned);
-    if (o->stream) stream_free(o->stream);
+    if (o->loss_on_host) event_free(o->loss_on_host);
+    if (o->weights_on_device) event_free(o->weights_on_device);
+    if (o->gradient_stream) stream_free(o->gradient_stream);
+    if (o->weight_stream) stream_free(o->weight_stream);
     pinned_free(o->weights);
     free(o->made);
     free(o->arrived);
@@ -57,9 +62,9 @@ void offload_send(CudaStage *s, int block) {
     size_t offset = s->trained.block[block], bytes = s->trained.block[block + 1] - offset;
     if (!bytes || o->sent[block]) return;
     event_record(o->made[block], s->run.stream);
-    stream_wait_event(o->stream, o->made[block]);
-    copy_to_host(o->stream, o->gradients + offset, s->gradients.base + offset, bytes);
-    event_record(o->arrived[block], o->stream);
+    stream_wait_event(o->gradient_stream, o->made[block]);
+    copy_to_host(o->gradient_stream, o->gradients + offset, s->gradients.base + offset, bytes);
+    event_record(o->arrived[block], o->gradient_stream);
     o->sent[block] = true;
 }
 
@@ -79,7 +84,7 @@ int offload_norm(CudaStage *s, double *norm) {
     const Model *m = s->base.model;
     double sum = 0;
     send_all(s);
-    if (device_wait(s->offload.stream)) return -1;
+    if (device_wait(s->offload.gradient_stream)) return -1;
     for (int p = 0; p < m->params; p++)
         if (s->active[m->param[p].block])
             sum += optimizer_square_sum(host_gradient(s, p), m->param[p].count);
@@ -110,7 +115,7 @@ static int update_block(CudaStage *s, int block, double lr, double gradient_scal
     if (!s->active[block] || !bytes) return 0;
     if (event_wait(s->offload.arrived[block])) return -1;
     for (int p = b->first_param; p < b->end_param; p++) update_parameter(s, p, lr, gradient_scale);
-    copy_to_device(s->offload.stream, s->parameters.base + offset, from + offset, bytes);
+    copy_to_device(s->offload.weight_stream, s->parameters.base + offset, from + offset, bytes);
     return 0;
 }
 
@@ -118,8 +123,8 @@ int offload_update(CudaStage *s, double lr, double gradient_scale) {
     send_all(s);
     for (int b = s->base.model->blocks - 1; b >= 0; b--)
         if (update_block(s, b, lr, gradient_scale)) return -1;
-    event_record(s->offload.returned, s->offload.stream);
-    stream_wait_event(s->run.stream, s->offload.returned);
+    event_record(s->offload.weights_on_device, s->offload.weight_stream);
+    stream_wait_event(s->run.stream, s->offload.weights_on_device);
     offload_forget(s);
     return 0;
 }

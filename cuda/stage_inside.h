@@ -55,16 +55,17 @@ typedef struct {
     char *pinned;
 } BlockState;
 
-/* Offload copies gradients to the host, and weights to the device, on a stream of its own. */
+/* Offload copies gradients to the host and weights to the device on a stream each, so that the
+ * upper blocks' weights go up while the lower blocks' gradients still come down. */
 typedef struct {
-    Stream stream;
+    Stream gradient_stream, weight_stream;
     char *gradients; /* laid out as `trained` */
     char *weights;   /* bf16: the rounded masters, laid out as `weights` */
     Event *made;     /* [blocks]: the device has made the block's gradients */
     Event *arrived;  /* [blocks]: they are on the host */
-    Event answered;  /* the loss is on the host */
-    Event returned;  /* the new weights are on the device */
-    bool *sent;      /* [blocks]: gradients that are being copied, and are final */
+    Event loss_on_host;
+    Event weights_on_device; /* all the new ones */
+    bool *sent;              /* [blocks]: gradients that are being copied, and are final */
 } Offload;
 
 typedef struct {

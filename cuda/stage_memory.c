@@ -126,7 +126,7 @@ static int host_gradients_open(CudaStage *s) {
 }
 
 static void host_gradients_close(CudaStage *s) {
-    if (s->offload.stream) device_wait(s->offload.stream);
+    if (s->offload.gradient_stream) device_wait(s->offload.gradient_stream);
     pinned_free(s->offload.gradients);
     s->offload.gradients = NULL;
 }

@@ -30,7 +30,7 @@ static void run_step(CudaStage *s, StepShape shape) {
     for (int b = shape.first; b < blocks; b++) pass_forward(base, b);
     pass_loss(s, step_sums(s), shape.accumulate);
     if (shape.last) copy_to_host(s->run.stream, &s->answer->sums, step_sums(s), sizeof(LossSums));
-    if (shape.last && offload) event_record(s->offload.answered, s->run.stream);
+    if (shape.last && offload) event_record(s->offload.loss_on_host, s->run.stream);
     for (int b = blocks - 1; b >= s->layout.lowest; b--) {
         pass_input_gradient(base, b);
         pass_weight_gradient(base, b);
@@ -116,7 +116,7 @@ static int check_answer(const CudaStage *s) {
 /* Finishes a step whose gradients are on their way to the host: waits for the loss, then clips and
  * updates on the host, block by block. */
 static int finish_offload(CudaStage *s, double lr) {
-    if (event_wait(s->offload.answered)) return -1;
+    if (event_wait(s->offload.loss_on_host)) return -1;
     s->answer->norm = 0;
     if ((clip_norm(s) > 0 && offload_norm(s, &s->answer->norm)) || check_answer(s)) return -1;
     count_optimizer_steps(s, true);
