@@ -208,9 +208,10 @@ const Option option_table[] = {
     {"partition", "LIST", TEXT(options.partition), FIXED, "", "balanced by parameters",
      "blocks of each submodel, by number or name, submodels separated by /, as in 0-2/3-4",
      TRAINING},
-    {"always-active", "LIST", TEXT(options.always_active), FIXED, "", "none",
+    {"always-active", "LIST", TEXT(options.always_active), FIXED, "",
+     "none; bcd train: ends for images, unless --cache or --partition is given",
      "blocks that are trained with every submodel, as in embedding,head; ends means the first and "
-     "the last",
+     "the last, none refuses the default",
      TRAINING},
     {"order", "cyclic|descending|random|gauss-southwell",
      CHOICE(options.order, order_names, ORDER_KINDS), FIXED, "cyclic", NULL,

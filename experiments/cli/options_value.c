@@ -105,6 +105,8 @@ int option_assign(Options *options, int row, const char *text) {
     const Option *option = &option_table[row];
     void *field = (char *)options + option->offset;
     uint64_t whole;
+    /* No block is the empty list, also in files. */
+    if (field == (void *)options->always_active && !strcmp(text, "none")) text = "";
     switch (option->kind) {
         case OPTION_IS_TEXT:
             return assign_text(option, text, field);

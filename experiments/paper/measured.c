@@ -11,7 +11,7 @@ int measured_options(Options *o, const Options *asked, const MeasuredNetwork *ne
     o->precision = asked->precision;
     return options_set_all(o, "model=%s data=%s optimizer=%s", network->model, network->data,
                            network->optimizer) ||
-                   setup_pin_optimizer(o) ||
+                   setup_pin(o) ||
                    options_set_all(o, "batch=%s submodels=%d limit=256", network->batch, submodels)
                ? -1
                : 0;

@@ -192,7 +192,7 @@ int settings_resume(Options *stored, const Options *asked) {
             return error_set(
                 "--%s %s: this run was started with %s, and a resume must give the same result; "
                 "start a new run with --out for another",
-                option->name, now, *before ? before : "none");
+                option->name, *now ? now : "none", *before ? before : "none");
         if (stored->given[row] && !asked->given[row] && !length_known(asked, option) &&
             options_set(&resumed, option->name, before))
             return -1;

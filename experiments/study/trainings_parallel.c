@@ -54,7 +54,9 @@ static void row_arguments(Arguments *a, const TrainingRow *row, const char *thre
             skip = skip || strcmp(option->name, excluded[k]) == 0;
         if (skip) continue;
         add(a, "--", option->name);
-        if (option->kind != OPTION_IS_FLAG) add(a, "", options_format(o, i, value));
+        if (option->kind == OPTION_IS_FLAG) continue;
+        options_format(o, i, value);
+        add(a, "", *value ? value : "none"); /* --always-active */
     }
     add(a, "", "--quiet");
     add(a, "", "--threads");

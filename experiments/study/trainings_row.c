@@ -87,7 +87,7 @@ static int set_row(Options *o, const TrainingEntry *entry, const char *optimizer
                    const TrainingWay *way) {
     options_defaults(o);
     if (options_set(o, "model", entry->model) || options_set(o, "data", entry->data) ||
-        options_set(o, "optimizer", optimizer) || setup_pin_optimizer(o) ||
+        options_set(o, "optimizer", optimizer) || setup_pin(o) ||
         options_set_all(o, "submodels=%d %s %s %s", submodels, or_none(entry->settings),
                         or_none(o->optimizer == OPTIMIZER_SGD ? entry->sgd : entry->adam),
                         way->settings))

@@ -75,6 +75,10 @@ int setup_check_device(const Options *options);
  * where the specification names none; 0 leaves the model's own.  NULL and an error. */
 Model *setup_model(const char *spec, int outputs, int context);
 
+/* Sets options->always_active of a new training that does not say it: the ends of a model that
+ * reads images, where blocks are left for all submodels, otherwise none.  -1 and an error. */
+int setup_default_ends(Options *options);
+
 int setup_partition(Partition *partition, const Model *model, const Options *options);
 
 /* Opens one split of options->data as the model reads it; options->valid, if set, replaces the
@@ -106,8 +110,9 @@ void setup_resolve_optimizer(Options *options);
 /* The settings of the optimizer, with these defaults. */
 OptimizerSettings setup_optimizer(const Options *options);
 
-/* Sets the optimizer's own rate and a constant schedule, without warm-up and clipping, whatever the
- * model: the rows of an experiment are all to train alike.  -1 and an error. */
-int setup_pin_optimizer(Options *options);
+/* Sets the optimizer's own rate and a constant schedule, without warm-up and clipping and with no
+ * block that is always active, whatever the model: the rows of an experiment are all to train
+ * alike, and as the paper does.  -1 and an error. */
+int setup_pin(Options *options);
 
 #endif

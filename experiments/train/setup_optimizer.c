@@ -29,8 +29,8 @@ void setup_resolve_optimizer(Options *o) {
     if (tokens) language_defaults(o);
 }
 
-int setup_pin_optimizer(Options *o) {
-    return options_set_all(o, "lr=%.17g schedule=constant warmup=0 clip=0",
+int setup_pin(Options *o) {
+    return options_set_all(o, "lr=%.17g schedule=constant warmup=0 clip=0 always-active=none",
                            optimizer_defaults((OptimizerKind)o->optimizer).lr);
 }
 

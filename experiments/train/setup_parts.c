@@ -78,6 +78,19 @@ static int check_partition(const Partition *partition, const Options *o) {
                      partition->submodels);
 }
 
+/* The first and the last block of a ResNet are small, and training them in each phase was the best
+ * of what was tried on one (paper_repro.md); a GPT gained nothing.  It leaves no frozen prefix. */
+int setup_default_ends(Options *o) {
+    const bool own_way = options_given(o, "always-active") || *o->partition || o->cache ||
+                         o->device_cache || o->placement == PLACEMENT_FIGURE2;
+    if (own_way || o->submodels < 2 || data_is_tokens(o->data)) return 0;
+    Model *model = setup_model(o->model, 0, 0);
+    if (!model) return -1;
+    if (model->blocks - 2 >= o->submodels) strcpy(o->always_active, "ends");
+    model_free(model);
+    return 0;
+}
+
 int setup_partition(Partition *partition, const Model *model, const Options *o) {
     const char *always = o->always_active;
     if (*o->partition ? partition_parse(partition, model, o->partition, always)

@@ -67,7 +67,7 @@ static int open_new(Training *t, const Options *options) {
             "%s: has a run already; continue it with bcd train --resume %s, or choose another "
             "--out",
             options->out, quoted(out, options->out));
-    if (open_setup(t)) return -1;
+    if (setup_default_ends(&t->setup.options) || open_setup(t)) return -1;
     strcpy(t->dir, options->out);
     t->made = !t->dir[0] || access(t->dir, F_OK) != 0;
     if (t->dir[0] ? rundir_make(t->dir) : rundir_make_fresh(t->dir, &t->setup.options)) return -1;

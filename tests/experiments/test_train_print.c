@@ -31,6 +31,27 @@ static void says_what_it_trains(void) {
     }
 }
 
+/* What is always active by default: stem and head of a ResNet with room between them. */
+static void images_train_their_ends(void) {
+    static const struct {
+        const char *flags;
+        bool ends;
+    } rows[] = {{"--submodels 3", true},
+                {"--submodels 3 --always-active none", false},
+                {"--submodels 4", false},
+                {"--partition 0-1/2/3-4", false},
+                {"--submodels 3 --cache 1M", false},
+                {"", false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const Printed *printed = run(0,
+                                     "train --model resnet:depth=8,width=4 --data synthetic "
+                                     "--limit 32 --batch 8 --steps 1 --out ends%zu %s",
+                                     i, rows[i].flags);
+        CHECK(!strstr(printed->out, "that are always active") == !rows[i].ends, "%s: %s",
+              rows[i].flags, printed->out);
+    }
+}
+
 /* A rate that is much too high: no line has hundreds of digits, or the sign of a NaN. */
 static void a_loss_that_diverges_is_short(void) {
     const Printed *printed = run(1,
@@ -61,6 +82,7 @@ static void one_line_on_a_terminal(void) {
 void test_train_print(void) {
     make_words();
     RUN(says_what_it_trains);
+    RUN(images_train_their_ends);
     RUN(a_loss_that_diverges_is_short);
     RUN(one_line_on_a_terminal);
 }
