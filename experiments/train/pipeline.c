@@ -32,11 +32,14 @@ static int read_local(int *ranks, const Options *o) {
 /* ---- processes ------------------------------------------------------------------------------- */
 
 /* Has CUDA load all kernels when the device opens: loading one later may wait for the device, and
- * hang if a kernel of NCCL there waits for another GPU (cuda/transport_nccl.h). */
+ * hang if a kernel of NCCL there waits for another GPU (cuda/transport_nccl.h).  It could also hang
+ * if streams shared a hardware queue, so that a transfer waited behind another that a different GPU
+ * has yet to take; there are 8 queues by default and 32 at most. */
 static int check_nccl(const Options *o) {
     const DeviceModule *device;
     if (o->device != DEVICE_CUDA) return error_set("--pipeline nccl needs --device cuda");
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     if (setup_device(&device, o)) return -1;
     if (device->transport_nccl_create) return 0;
     return error_set(

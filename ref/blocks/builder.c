@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../ops/ops.h"
+
 /* Appends a zeroed element to an array and returns it, or NULL when memory runs out.  The capacity
  * doubles, so that n elements take O(n) time. */
 static void *append(Builder *b, void *array_address, int *count, size_t size) {
@@ -148,8 +150,8 @@ int build_conv2d(Builder *b, const char *name, int in, int outputs, int kernel, 
     node.pad = kernel / 2;
     node.weight = add_param(b, name, "weight", 4, (int[]){outputs, kernel, kernel, shape.c},
                             INIT_NORMAL, sqrt(2.0 / (kernel * kernel * (double)outputs)));
-    Shape out = {(shape.h + 2 * node.pad - kernel) / stride + 1,
-                 (shape.w + 2 * node.pad - kernel) / stride + 1, outputs};
+    Shape out = {conv2d_out(shape.h, kernel, stride, node.pad),
+                 conv2d_out(shape.w, kernel, stride, node.pad), outputs};
     return add_node(b, node, out);
 }
 
