@@ -56,7 +56,7 @@ static size_t merge(const Vocabulary *vocabulary, int *token, size_t count) {
         size_t kept = 0;
         for (size_t i = 0; i < count; i++) {
             const bool merges = i + 1 < count && token[i] == left && token[i + 1] == right;
-            token[kept++] = merges ? vocabulary->merged[lowest] : token[i];
+            token[kept++] = merges ? 256 + lowest : token[i];
             i += merges;
         }
         count = kept;
@@ -98,8 +98,7 @@ static void gpt2_free(Tokenizer *tokenizer) {
     free(gpt2);
 }
 
-Tokenizer *tokenizer_gpt2_parse(const char *encoder, size_t encoder_bytes, const char *merges,
-                                size_t merges_bytes, const char *dir) {
+Tokenizer *tokenizer_gpt2_parse(const char *merges, size_t bytes, const char *dir) {
     Gpt2 *gpt2 = calloc(1, sizeof *gpt2);
     if (!gpt2) {
         error_set("gpt2: out of memory");
@@ -107,8 +106,7 @@ Tokenizer *tokenizer_gpt2_parse(const char *encoder, size_t encoder_bytes, const
     }
     gpt2->base = (Tokenizer){.encode = gpt2_encode, .decode = gpt2_decode, .free = gpt2_free};
     gpt2->pretokenizer = pretokenizer_create();
-    if (!gpt2->pretokenizer ||
-        vocabulary_parse(&gpt2->vocabulary, encoder, encoder_bytes, merges, merges_bytes, dir)) {
+    if (!gpt2->pretokenizer || vocabulary_parse(&gpt2->vocabulary, merges, bytes, dir)) {
         gpt2_free(&gpt2->base);
         return NULL;
     }
@@ -130,19 +128,10 @@ static int shorten(Tokenizer *tokenizer, int vocabulary) {
 
 Tokenizer *tokenizer_gpt2(const char *dir, int vocabulary) {
     char path[PATH_BYTES];
-    size_t encoder_bytes, merges_bytes;
-    if (path_join(path, dir, "encoder.json")) return NULL;
-    unsigned char *encoder = file_read("gpt2", path, FETCH_HINT, &encoder_bytes);
-    if (!encoder || path_join(path, dir, "vocab.bpe")) {
-        free(encoder);
-        return NULL;
-    }
-    Tokenizer *tokenizer = NULL;
-    unsigned char *merges = file_read("gpt2", path, FETCH_HINT, &merges_bytes);
-    if (merges)
-        tokenizer = tokenizer_gpt2_parse((const char *)encoder, encoder_bytes, (const char *)merges,
-                                         merges_bytes, dir);
-    free(encoder);
+    size_t bytes;
+    if (path_join(path, dir, "vocab.bpe")) return NULL;
+    char *merges = (char *)file_read("gpt2", path, FETCH_HINT, &bytes);
+    Tokenizer *tokenizer = merges ? tokenizer_gpt2_parse(merges, bytes, dir) : NULL;
     free(merges);
     if (tokenizer && vocabulary && shorten(tokenizer, vocabulary)) {
         tokenizer_free(tokenizer);

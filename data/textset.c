@@ -65,21 +65,17 @@ static int encode_text(Tokens *tokens, const Tokenizer *tokenizer, const unsigne
     return failed;
 }
 
-/* Computes a checksum of what the tokens depend on: the text and the two files of the
- * vocabulary. */
+/* Computes a checksum of what the tokens depend on: the text and the vocabulary. */
 static int source_checksum(uint64_t *sum, const char *dir, const unsigned char *text,
                            size_t count) {
-    static const char *const names[] = {"gpt2-bpe/encoder.json", "gpt2-bpe/vocab.bpe"};
+    char path[PATH_BYTES];
+    size_t bytes;
+    if (path_join(path, dir, "gpt2-bpe/vocab.bpe")) return -1;
+    unsigned char *merges = file_read("gpt2", path, FETCH_HINT, &bytes);
+    if (!merges) return -1;
     *sum = checksum_bytes(CHECKSUM_START, text, count);
-    for (int i = 0; i < 2; i++) {
-        char path[PATH_BYTES];
-        size_t bytes;
-        if (path_join(path, dir, names[i])) return -1;
-        unsigned char *file = file_read("gpt2", path, FETCH_HINT, &bytes);
-        if (!file) return -1;
-        *sum = checksum_bytes(*sum, file, bytes);
-        free(file);
-    }
+    *sum = checksum_bytes(*sum, merges, bytes);
+    free(merges);
     return 0;
 }
 

@@ -21,13 +21,12 @@ struct Tokenizer {
 
 /* Returns the tokenizer with one token for each byte, a vocabulary of 256. */
 Tokenizer *tokenizer_bytes(void);
-/* Opens GPT-2's byte-pair encoding, from DIR/encoder.json and DIR/vocab.bpe.  `vocabulary` is 0 for
- * all of its tokens, or a number of tokens, the bytes and the first merges, for smaller models.
- * NULL and an error if the files are missing or damaged. */
+/* Opens GPT-2's byte-pair encoding from DIR/vocab.bpe.  `vocabulary` is 0 for all of its tokens, or
+ * a number of tokens, the bytes and the first merges, for smaller models.  NULL and an error if the
+ * file is missing or damaged. */
 Tokenizer *tokenizer_gpt2(const char *dir, int vocabulary);
-/* Does the same with the contents of the two files; `dir` is for errors. */
-Tokenizer *tokenizer_gpt2_parse(const char *encoder, size_t encoder_bytes, const char *merges,
-                                size_t merges_bytes, const char *dir);
+/* Does the same with the contents of the file; `dir` is for errors. */
+Tokenizer *tokenizer_gpt2_parse(const char *merges, size_t bytes, const char *dir);
 void tokenizer_free(Tokenizer *tokenizer);
 
 #endif

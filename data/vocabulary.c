@@ -1,6 +1,5 @@
 #include "vocabulary.h"
 
-#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +41,7 @@ int bytemap_decode(char *bytes, const char *text, size_t length) {
 
 /* ---- tokens by their bytes ---- */
 
-/* A hash table of the tokens; only needed while the merges are read. */
+/* A hash table of the tokens; only needed while the file is read. */
 typedef struct {
     int *slot; /* token, or -1 */
     uint32_t slots;
@@ -69,9 +68,15 @@ static uint32_t index_find(const Index *index, const Vocabulary *vocabulary, con
     }
 }
 
-static int index_get(const Index *index, const Vocabulary *vocabulary, const char *bytes,
-                     size_t count) {
-    return index->slot[index_find(index, vocabulary, bytes, count)];
+/* Returns where the bytes of the next token go. */
+static char *next_bytes(const Vocabulary *vocabulary) {
+    return vocabulary->bytes + vocabulary->start[vocabulary->size];
+}
+
+/* Numbers the token of `count` bytes at next_bytes. */
+static void add_token(Vocabulary *vocabulary, size_t count) {
+    vocabulary->size++;
+    vocabulary->start[vocabulary->size] = vocabulary->start[vocabulary->size - 1] + count;
 }
 
 static uint32_t pair_slot(const Vocabulary *vocabulary, int left, int right) {
@@ -87,159 +92,111 @@ int vocabulary_rank(const Vocabulary *vocabulary, int left, int right) {
     return vocabulary->pairs[pair_slot(vocabulary, left, right)].rank;
 }
 
-/* Overwrites item[size] with the entries of the JSON object in the order of their numbers. */
-static int order_tokens(const cJSON **item, int size, const cJSON *object, const char *dir) {
-    const cJSON *entry;
-    cJSON_ArrayForEach(entry, object) {
-        const double number = cJSON_IsNumber(entry) ? entry->valuedouble : -1;
-        if (!(number >= 0 && number < size) || number != (int)number)
-            return error_set(
-                "gpt2: %s/encoder.json: \"%s\" has no number from 0 to %d; get it again", dir,
-                entry->string, size - 1);
-        if (item[(int)number])
-            return error_set(
-                "gpt2: %s/encoder.json: \"%s\" and \"%s\" have the same number %d; get it again",
-                dir, item[(int)number]->string, entry->string, (int)number);
-        item[(int)number] = entry;
-    }
-    return 0;
-}
+/* ---- the file ---- */
 
-static int load_tokens(Vocabulary *vocabulary, Index *index, const cJSON *const *item,
-                       const char *dir) {
-    size_t total = 0;
-    for (int token = 0; token < vocabulary->size; token++) total += strlen(item[token]->string);
-    vocabulary->bytes = malloc(total + 1);
-    vocabulary->start = calloc((size_t)vocabulary->size + 1, sizeof *vocabulary->start);
-    index->slots = slots_for(vocabulary->size);
+static const char end_of_text[] = "<|endoftext|>";
+
+/* Allocates what a file of so many bytes and lines needs. */
+static int allocate(Vocabulary *vocabulary, Index *index, size_t bytes, int lines) {
+    const int tokens = 256 + lines + 1;
+    vocabulary->bytes = malloc(256 + bytes + sizeof end_of_text);
+    vocabulary->start = calloc((size_t)tokens + 1, sizeof *vocabulary->start);
+    vocabulary->pair_slots = slots_for(lines);
+    vocabulary->pairs = malloc(vocabulary->pair_slots * sizeof *vocabulary->pairs);
+    index->slots = slots_for(tokens);
     index->slot = malloc(index->slots * sizeof *index->slot);
-    if (!vocabulary->bytes || !vocabulary->start || !index->slot)
+    if (!vocabulary->bytes || !vocabulary->start || !vocabulary->pairs || !index->slot)
         return error_set("gpt2: no memory for the vocabulary");
     memset(index->slot, -1, index->slots * sizeof *index->slot);
-    for (int token = 0; token < vocabulary->size; token++) {
-        const char *text = item[token]->string;
-        char *bytes = vocabulary->bytes + vocabulary->start[token];
-        const int count = bytemap_decode(bytes, text, strlen(text));
-        if (count < 1)
-            return error_set("gpt2: %s/encoder.json: \"%s\" stands for no bytes; get it again", dir,
-                             text);
-        const uint32_t at = index_find(index, vocabulary, bytes, (size_t)count);
-        if (index->slot[at] >= 0)
-            return error_set("gpt2: %s/encoder.json: \"%s\" appears twice; get it again", dir,
-                             text);
-        vocabulary->start[token + 1] = vocabulary->start[token] + (size_t)count;
-        index->slot[at] = token;
-    }
+    for (uint32_t i = 0; i < vocabulary->pair_slots; i++)
+        vocabulary->pairs[i] = (MergePair){-1, -1, NO_RANK};
     return 0;
 }
 
-static int parse_encoder(Vocabulary *vocabulary, Index *index, const char *text, size_t bytes,
-                         const char *dir) {
-    cJSON *object = cJSON_ParseWithLength(text, bytes);
-    vocabulary->size = cJSON_IsObject(object) ? cJSON_GetArraySize(object) : 0;
-    const cJSON **item = calloc((size_t)vocabulary->size + 1, sizeof *item);
-    int failed;
-    if (vocabulary->size < 1)
-        failed = error_set("gpt2: %s/encoder.json: not a JSON object of tokens; get it again", dir);
-    else if (!item)
-        failed = error_set("gpt2: no memory for the vocabulary");
-    else
-        failed = order_tokens(item, vocabulary->size, object, dir) ||
-                 load_tokens(vocabulary, index, item, dir);
-    free(item);
-    cJSON_Delete(object);
-    if (failed) return -1;
-    for (int byte = 0; byte < 256; byte++) {
-        const char one = (char)byte;
-        vocabulary->of_byte[byte] = index_get(index, vocabulary, &one, 1);
-        if (vocabulary->of_byte[byte] < 0)
-            return error_set("gpt2: %s/encoder.json: no token for byte %d; get it again", dir,
-                             byte);
+/* Adds the tokens of single bytes, in the order of the characters that stand for them. */
+static void add_bytes(Vocabulary *vocabulary, Index *index) {
+    for (int character = 0; vocabulary->size < 256; character++) {
+        const int byte = byte_of(character);
+        if (byte < 0) continue;
+        char *bytes = next_bytes(vocabulary);
+        *bytes = (char)byte;
+        vocabulary->of_byte[byte] = vocabulary->size;
+        index->slot[index_find(index, vocabulary, bytes, 1)] = vocabulary->size;
+        add_token(vocabulary, 1);
     }
-    static const char end_of_text[] = "<|endoftext|>";
-    vocabulary->end_of_text = index_get(index, vocabulary, end_of_text, sizeof end_of_text - 1);
-    return 0;
 }
 
-/* Parses one line "left right" of vocab.bpe; `joined` has room for the bytes of the line. */
-static int parse_merge(Vocabulary *vocabulary, const Index *index, const char *line, size_t length,
-                       char *joined, int number, const char *dir) {
+/* Overwrites bytes[*count] with those that text[length] stands for, and returns their token, or
+ * -1. */
+static int parse_token(char *bytes, size_t *count, const Vocabulary *vocabulary, const Index *index,
+                       const char *text, size_t length) {
+    const int decoded = bytemap_decode(bytes, text, length);
+    *count = decoded > 0 ? (size_t)decoded : 0;
+    return index->slot[index_find(index, vocabulary, bytes, *count)];
+}
+
+/* Adds the token that a line "left right" makes. */
+static int parse_merge(Vocabulary *vocabulary, Index *index, const char *line, size_t length,
+                       int number, const char *dir) {
     const char *space = memchr(line, ' ', length);
-    const size_t left_length = space ? (size_t)(space - line) : 0;
-    const int left_bytes = space ? bytemap_decode(joined, line, left_length) : -1;
-    const int right_bytes =
-        left_bytes < 1 ? -1
-                       : bytemap_decode(joined + left_bytes, space + 1, length - left_length - 1);
-    int left = -1, right = -1, merged = -1;
-    if (right_bytes > 0) {
-        left = index_get(index, vocabulary, joined, (size_t)left_bytes);
-        right = index_get(index, vocabulary, joined + left_bytes, (size_t)right_bytes);
-        merged = index_get(index, vocabulary, joined, (size_t)(left_bytes + right_bytes));
+    char *bytes = next_bytes(vocabulary);
+    size_t left_bytes = 0, right_bytes = 0;
+    int left = -1, right = -1;
+    if (space) {
+        const size_t left_length = (size_t)(space - line);
+        left = parse_token(bytes, &left_bytes, vocabulary, index, line, left_length);
+        right = parse_token(bytes + left_bytes, &right_bytes, vocabulary, index, space + 1,
+                            length - left_length - 1);
     }
-    if (left < 0 || right < 0 || merged < 0)
-        return error_set(
-            "gpt2: %s/vocab.bpe: line %d is not two tokens that make a third; get it again", dir,
-            number);
-    MergePair *pair = &vocabulary->pairs[pair_slot(vocabulary, left, right)];
-    if (pair->left >= 0)
+    if (left < 0 || right < 0)
+        return error_set("gpt2: %s/vocab.bpe: line %d is not two known tokens; get it again", dir,
+                         number);
+    const uint32_t slot = index_find(index, vocabulary, bytes, left_bytes + right_bytes);
+    if (index->slot[slot] >= 0)
         return error_set("gpt2: %s/vocab.bpe: line %d repeats an earlier one; get it again", dir,
                          number);
-    *pair = (MergePair){left, right, vocabulary->merges};
-    vocabulary->merged[vocabulary->merges++] = merged;
+    index->slot[slot] = vocabulary->size;
+    vocabulary->pairs[pair_slot(vocabulary, left, right)] =
+        (MergePair){left, right, vocabulary->merges++};
+    add_token(vocabulary, left_bytes + right_bytes);
     return 0;
 }
 
-static int parse_merges(Vocabulary *vocabulary, const Index *index, const char *text, size_t bytes,
-                        const char *dir) {
+static int parse_lines(Vocabulary *vocabulary, Index *index, const char *text, size_t bytes,
+                       const char *dir) {
     static const char version[] = "#version";
     if (bytes < sizeof version - 1 || memcmp(text, version, sizeof version - 1) != 0)
         return error_set("gpt2: %s/vocab.bpe: does not begin with #version; get it again", dir);
-    int lines = 0;
-    for (size_t i = 0; i < bytes; i++) lines += text[i] == '\n';
-    vocabulary->pair_slots = slots_for(lines);
-    vocabulary->pairs = malloc(vocabulary->pair_slots * sizeof *vocabulary->pairs);
-    vocabulary->merged = malloc(((size_t)lines + 1) * sizeof *vocabulary->merged);
-    char *joined = malloc(bytes + 1);
-    int failed = 0;
-    if (!vocabulary->pairs || !vocabulary->merged || !joined)
-        failed = error_set("gpt2: no memory for the merges");
-    else
-        for (uint32_t i = 0; i < vocabulary->pair_slots; i++)
-            vocabulary->pairs[i] = (MergePair){-1, -1, NO_RANK};
-    const char *line = memchr(text, '\n', bytes), *end = text + bytes;
-    for (int number = 2; !failed && line && ++line < end; number++) {
-        const char *next = memchr(line, '\n', (size_t)(end - line));
+    const char *end = text + bytes;
+    for (int number = 1; text < end; number++) {
+        const char *next = memchr(text, '\n', (size_t)(end - text));
         if (!next)
-            failed =
-                error_set("gpt2: %s/vocab.bpe: ends within line %d; get it again", dir, number);
-        else
-            failed =
-                parse_merge(vocabulary, index, line, (size_t)(next - line), joined, number, dir);
-        line = next;
+            return error_set("gpt2: %s/vocab.bpe: ends within line %d; get it again", dir, number);
+        const size_t length = (size_t)(next - text);
+        if (number > 1 && parse_merge(vocabulary, index, text, length, number, dir)) return -1;
+        text = next + 1;
     }
-    free(joined);
-    return failed;
+    return 0;
 }
 
-int vocabulary_parse(Vocabulary *vocabulary, const char *encoder, size_t encoder_bytes,
-                     const char *merges, size_t merges_bytes, const char *dir) {
+int vocabulary_parse(Vocabulary *vocabulary, const char *text, size_t bytes, const char *dir) {
     Index index = {NULL, 0};
+    int lines = 0;
+    for (size_t i = 0; i < bytes; i++) lines += text[i] == '\n';
     memset(vocabulary, 0, sizeof *vocabulary);
-    int failed = parse_encoder(vocabulary, &index, encoder, encoder_bytes, dir) ||
-                 parse_merges(vocabulary, &index, merges, merges_bytes, dir);
+    int failed = allocate(vocabulary, &index, bytes, lines);
+    if (!failed) {
+        add_bytes(vocabulary, &index);
+        failed = parse_lines(vocabulary, &index, text, bytes, dir);
+    }
+    if (!failed) {
+        memcpy(next_bytes(vocabulary), end_of_text, sizeof end_of_text - 1);
+        vocabulary->end_of_text = vocabulary->size;
+        add_token(vocabulary, sizeof end_of_text - 1);
+    }
     free(index.slot);
     if (failed) vocabulary_free(vocabulary);
     return failed ? -1 : 0;
-}
-
-/* Returns true if tokens are numbered as in GPT-2's files: bytes first, then the results of the
- * merges in their order. */
-static bool in_order(const Vocabulary *vocabulary, int merges) {
-    for (int byte = 0; byte < 256; byte++)
-        if (vocabulary->of_byte[byte] > 255) return false;
-    for (int rank = 0; rank < merges; rank++)
-        if (vocabulary->merged[rank] != 256 + rank) return false;
-    return true;
 }
 
 int vocabulary_shorten(Vocabulary *vocabulary, int size) {
@@ -247,10 +204,6 @@ int vocabulary_shorten(Vocabulary *vocabulary, int size) {
     if (merges < 0 || merges >= vocabulary->merges)
         return error_set("gpt2: %d tokens: a part of the vocabulary has 256 to %d", size,
                          255 + vocabulary->merges);
-    if (!in_order(vocabulary, merges))
-        return error_set(
-            "gpt2: the tokens are not in the order of their merges, so a part of them cannot be "
-            "used");
     vocabulary->size = size;
     vocabulary->merges = merges;
     vocabulary->end_of_text = -1;
@@ -262,7 +215,6 @@ int vocabulary_shorten(Vocabulary *vocabulary, int size) {
 void vocabulary_free(Vocabulary *vocabulary) {
     free(vocabulary->bytes);
     free(vocabulary->start);
-    free(vocabulary->merged);
     free(vocabulary->pairs);
     memset(vocabulary, 0, sizeof *vocabulary);
 }

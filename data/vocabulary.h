@@ -16,19 +16,18 @@ typedef struct {
     size_t *start;    /* [size + 1]: where each token's bytes begin */
     int of_byte[256]; /* the token of each single byte */
     int end_of_text;  /* "<|endoftext|>", or -1 */
-    int merges;
-    int *merged;      /* [merges]: the token that the pair of this rank becomes */
+    int merges;       /* the pair of rank r becomes token 256 + r */
     MergePair *pairs; /* hash table of pair_slots (a power of two) */
     uint32_t pair_slots;
 } Vocabulary;
 
 enum { NO_RANK = INT32_MAX };
 
-/* Reads the contents of encoder.json and vocab.bpe, and checks that tokens are numbered 0 to size -
- * 1 without gaps, that there is one for each byte, and that every merge makes a token of two
- * others. -1 and an error that says which file in `dir` is wrong and where. */
-int vocabulary_parse(Vocabulary *vocabulary, const char *encoder, size_t encoder_bytes,
-                     const char *merges, size_t merges_bytes, const char *dir);
+/* Reads the contents of vocab.bpe, in which every line merges two tokens into a new one.  Tokens
+ * are numbered as GPT-2 does: the 256 bytes in the order of the characters that stand for them,
+ * then the results of the merges in the order of their lines, last <|endoftext|>.  -1 and an error
+ * that says which line of the file in `dir` is wrong. */
+int vocabulary_parse(Vocabulary *vocabulary, const char *text, size_t bytes, const char *dir);
 void vocabulary_free(Vocabulary *vocabulary);
 
 /* Shortens the vocabulary to the bytes and the first size - 256 merges, which is what it was when
@@ -39,7 +38,7 @@ int vocabulary_shorten(Vocabulary *vocabulary, int size);
 /* Returns the rank of a pair of tokens, or NO_RANK if they never merge. */
 int vocabulary_rank(const Vocabulary *vocabulary, int left, int right);
 
-/* GPT-2's files write every byte as one printable character: itself if it is printable in Latin-1,
+/* GPT-2's file writes every byte as one printable character: itself if it is printable in Latin-1,
  * otherwise U+0100 and up, in order.  Overwrites bytes with those that text[length] stands for, at
  * most `length`, and returns their number, or -1 if a character stands for no byte. */
 int bytemap_decode(char *bytes, const char *text, size_t length);

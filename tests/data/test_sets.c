@@ -188,7 +188,6 @@ static void shakespeare_is_split(void) {
 
 /* The tokens of a text are made once, kept in a file, and made again when the text changes. */
 static void wikitext2_keeps_its_tokens(void) {
-    scratch_text("gpt2-bpe/encoder.json", tiny_encoder());
     scratch_text("gpt2-bpe/vocab.bpe", tiny_merges());
     scratch_text("wikitext-2/train.txt", "hello hello hello world");
     const char *kept = scratch_path("wikitext-2/train.gpt2.tokens");
@@ -225,7 +224,6 @@ static void wikitext2_keeps_its_tokens(void) {
 
 /* A smaller vocabulary has fewer merges; its tokens are kept in a file of their own. */
 static void wikitext2_in_fewer_tokens(void) {
-    scratch_text("gpt2-bpe/encoder.json", tiny_encoder());
     scratch_text("gpt2-bpe/vocab.bpe", tiny_merges());
     scratch_text("wikitext-2/train.txt", "hello hello hello world");
     Dataset *made = open_set("wikitext2:259", root(), SPLIT_TRAIN);
@@ -251,7 +249,6 @@ static void wikitext2_in_fewer_tokens(void) {
 }
 
 static void shakespeare_in_fewer_tokens(void) {
-    scratch_text("gpt2-bpe/encoder.json", tiny_encoder());
     scratch_text("gpt2-bpe/vocab.bpe", tiny_merges());
     scratch_text("tinyshakespeare.txt", "hello hello hello worlds");
     Dataset *made = open_set("shakespeare:259", root(), SPLIT_TRAIN);
@@ -266,7 +263,6 @@ static void shakespeare_in_fewer_tokens(void) {
 }
 
 static void wikitext2_where_nothing_can_be_kept(void) {
-    scratch_text("gpt2-bpe/encoder.json", tiny_encoder());
     scratch_text("gpt2-bpe/vocab.bpe", tiny_merges());
     scratch_text("wikitext-2/valid.txt", "hello hello hello world");
     /* A directory in the way: the superuser could write where permissions forbid it. */

@@ -1,4 +1,5 @@
-/* The files of GPT-2's vocabulary: how they write bytes, and the errors of damaged files. */
+/* The file of GPT-2's vocabulary: how it writes bytes and numbers tokens, and the errors of damaged
+ * files. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +8,19 @@
 #include "../../data/vocabulary.h"
 #include "scratch.h"
 #include "tiny.h"
+
+/* Overwrites text[3] with the character that bytemap_decode reads as this byte, terminated. */
+static void bytemap_encode(char text[3], unsigned char byte) {
+    char back[3];
+    for (unsigned code = 1; code < 0x200; code++) {
+        size_t length = 0;
+        if (code >= 0x80) text[length++] = (char)(0xC0 | code >> 6);
+        text[length++] = (char)(code < 0x80 ? code : 0x80 | (code & 0x3F));
+        text[length] = 0;
+        if (bytemap_decode(back, text, strlen(text)) == 1 && (unsigned char)back[0] == byte) return;
+    }
+    *text = 0;
+}
 
 static void every_byte_has_its_character(void) {
     static const struct {
@@ -32,105 +46,95 @@ static void every_byte_has_its_character(void) {
     CHECK(bytemap_decode(bytes, "\xE6\x97\xA5", 3) == -1, "a character of three bytes");
 }
 
-/* Damage to one of the two files: `from` is replaced by `to`; with from NULL the whole text is. */
+/* Bytes in the order of the characters that stand for them, then merges, last the end of text. */
+static void tokens_are_numbered_as_in_gpt2(void) {
+    static const struct {
+        int token;
+        const char *bytes;
+    } known[] = {
+        {0, "!"},      {93, "~"},   {94, "\xA1"},   {105, "\xAC"}, {106, "\xAE"},
+        {187, "\xFF"}, {188, "\0"}, {220, " "},     {221, "\x7F"}, {255, "\xAD"},
+        {256, "he"},   {260, " w"}, {265, "abcab"}, {277, "\n\n"}, {TINY_END, "<|endoftext|>"}};
+    Tokenizer *tokenizer = tokenizer_gpt2_parse(tiny_merges(), strlen(tiny_merges()), "DIR");
+    if (!CHECK(tokenizer, "%s", error_message())) return;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const size_t expected = known[i].bytes[0] ? strlen(known[i].bytes) : 1;
+        size_t count;
+        const char *bytes = tokenizer->decode(tokenizer, known[i].token, &count);
+        CHECK(count == expected && memcmp(bytes, known[i].bytes, count) == 0, "token %d is %.*s",
+              known[i].token, (int)count, bytes);
+    }
+    tokenizer_free(tokenizer);
+}
+
+/* Damage to the file: `from` is replaced by `to`; with from NULL the whole text is. */
 typedef struct {
     const char *what, *error;
-    bool merges;
     const char *from, *to;
 } Damage;
 
+#define NOT_TWO(line) "gpt2: DIR/vocab.bpe: line " #line " is not two known tokens; get it again"
+
 static const Damage damages[] = {
-    {"no JSON", "gpt2: DIR/encoder.json: not a JSON object of tokens; get it again", false, NULL,
-     "{\"!\": 0"},
-    {"empty", "gpt2: DIR/encoder.json: not a JSON object of tokens; get it again", false, NULL, ""},
-    {"empty object", "gpt2: DIR/encoder.json: not a JSON object of tokens; get it again", false,
-     NULL, "{}"},
-    {"a list", "gpt2: DIR/encoder.json: not a JSON object of tokens; get it again", false, NULL,
-     "[1, 2]"},
-    {"number too large", "gpt2: DIR/encoder.json: \"he\" has no number from 0 to 278; get it again",
-     false, "\"he\": 256", "\"he\": 279"},
-    {"number not whole", "gpt2: DIR/encoder.json: \"he\" has no number from 0 to 278; get it again",
-     false, "\"he\": 256", "\"he\": 25.6"},
-    {"no number", "gpt2: DIR/encoder.json: \"he\" has no number from 0 to 278; get it again", false,
-     "\"he\": 256", "\"he\": \"256\""},
-    {"number twice",
-     "gpt2: DIR/encoder.json: \"he\" and \"ll\" have the same number 256; get it again", false,
-     "\"ll\": 257", "\"ll\": 256"},
-    {"token twice", "gpt2: DIR/encoder.json: \"ll\" appears twice; get it again", false, "\"he\"",
-     "\"ll\""},
-    {"no byte", "gpt2: DIR/encoder.json: no token for byte 88; get it again", false, "\"X\"",
-     "\"XX\""},
-    {"not in the alphabet", "gpt2: DIR/encoder.json: \"h e\" stands for no bytes; get it again",
-     false, "\"he\"", "\"h e\""},
-    {"empty token", "gpt2: DIR/encoder.json: \"\" stands for no bytes; get it again", false,
-     "\"he\"", "\"\""},
-    {"no version", "gpt2: DIR/vocab.bpe: does not begin with #version; get it again", true,
+    {"empty", "gpt2: DIR/vocab.bpe: does not begin with #version; get it again", NULL, ""},
+    {"no version", "gpt2: DIR/vocab.bpe: does not begin with #version; get it again",
      "#version: 0.2\n", ""},
-    {"empty merges", "gpt2: DIR/vocab.bpe: does not begin with #version; get it again", true, NULL,
-     ""},
-    {"one part", "gpt2: DIR/vocab.bpe: line 2 is not two tokens that make a third; get it again",
-     true, "h e\n", "he\n"},
-    {"nothing before the space",
-     "gpt2: DIR/vocab.bpe: line 2 is not two tokens that make a third; get it again", true, "h e\n",
-     " e\n"},
-    {"nothing behind it",
-     "gpt2: DIR/vocab.bpe: line 2 is not two tokens that make a third; get it again", true, "h e\n",
-     "h \n"},
-    {"three parts", "gpt2: DIR/vocab.bpe: line 2 is not two tokens that make a third; get it again",
-     true, "h e\n", "h e l\n"},
-    {"unknown result",
-     "gpt2: DIR/vocab.bpe: line 3 is not two tokens that make a third; get it again", true, "l l\n",
-     "l x\n"},
-    {"empty line", "gpt2: DIR/vocab.bpe: line 4 is not two tokens that make a third; get it again",
-     true, "he ll\n", "\n"},
-    {"repeated", "gpt2: DIR/vocab.bpe: line 3 repeats an earlier one; get it again", true, "l l\n",
+    {"one part", NOT_TWO(2), "h e\n", "he\n"},
+    {"nothing before the space", NOT_TWO(2), "h e\n", " e\n"},
+    {"nothing behind it", NOT_TWO(2), "h e\n", "h \n"},
+    {"three parts", NOT_TWO(2), "h e\n", "h e l\n"},
+    {"not in the alphabet", NOT_TWO(2), "h e\n", "h \x01\n"},
+    {"unknown part", NOT_TWO(3), "l l\n", "l lx\n"},
+    {"made only later", NOT_TWO(4), "he ll\n", "hell o\n"},
+    {"empty line", NOT_TWO(4), "he ll\n", "\n"},
+    {"repeated", "gpt2: DIR/vocab.bpe: line 3 repeats an earlier one; get it again", "l l\n",
      "h e\n"},
-    {"cut off", "gpt2: DIR/vocab.bpe: ends within line 23; get it again", true,
-     "\xC4\x8A \xC4\x8A\n", "\xC4\x8A"},
+    {"the same token of other parts",
+     "gpt2: DIR/vocab.bpe: line 6 repeats an earlier one; get it again", "hell o\n",
+     "e ll\nh ell\n"},
+    {"cut off", "gpt2: DIR/vocab.bpe: ends within line 23; get it again", "\xC4\x8A \xC4\x8A\n",
+     "\xC4\x8A"},
+    {"cut off in the first line", "gpt2: DIR/vocab.bpe: ends within line 1; get it again", NULL,
+     "#version: 0.2"},
 };
 
 static void replace(char *text, size_t size, const char *from, const char *to) {
     char *at = strstr(text, from);
     if (!CHECK(at, "there is no %s", from)) return;
-    char rest[8192];
+    char rest[512];
     snprintf(rest, sizeof rest, "%s", at + strlen(from));
     snprintf(at, size - (size_t)(at - text), "%s%s", to, rest);
 }
 
 static void check_damage(const void *row) {
     const Damage *damage = row;
-    char encoder[8192], merges[8192];
-    snprintf(encoder, sizeof encoder, "%s", tiny_encoder());
+    char merges[512];
     snprintf(merges, sizeof merges, "%s", tiny_merges());
-    char *changed = damage->merges ? merges : encoder;
     if (damage->from)
-        replace(changed, sizeof merges, damage->from, damage->to);
+        replace(merges, sizeof merges, damage->from, damage->to);
     else
-        strcpy(changed, damage->to);
-    Tokenizer *tokenizer =
-        tokenizer_gpt2_parse(encoder, strlen(encoder), merges, strlen(merges), "DIR");
+        strcpy(merges, damage->to);
+    Tokenizer *tokenizer = tokenizer_gpt2_parse(merges, strlen(merges), "DIR");
     if (CHECK(!tokenizer, "it passes")) CHECK_ERROR("%s", damage->error);
     tokenizer_free(tokenizer);
 }
 
-static void missing_files(void) {
+static void missing_file(void) {
     char directory[600];
-    snprintf(directory, sizeof directory, "%s", scratch_text("bpe/encoder.json", tiny_encoder()));
+    snprintf(directory, sizeof directory, "%s", scratch_text("bpe/vocab.bpe", tiny_merges()));
     *strrchr(directory, '/') = 0;
-    CHECK(!tokenizer_gpt2(directory, 0), "opened");
-    CHECK_ERROR("gpt2: %s/vocab.bpe: No such file or directory; " FETCH_HINT, directory);
-    scratch_text("bpe/vocab.bpe", tiny_merges());
     Tokenizer *tokenizer = tokenizer_gpt2(directory, 0);
     CHECK(tokenizer, "%s", error_message());
     tokenizer_free(tokenizer);
     *strrchr(directory, '/') = 0;
     CHECK(!tokenizer_gpt2(directory, 0), "opened");
-    CHECK_ERROR("gpt2: %s/encoder.json: No such file or directory; " FETCH_HINT, directory);
+    CHECK_ERROR("gpt2: %s/vocab.bpe: No such file or directory; " FETCH_HINT, directory);
 }
 
 void test_data_vocabulary(void) {
     RUN(every_byte_has_its_character);
+    RUN(tokens_are_numbered_as_in_gpt2);
     for (size_t i = 0; i < sizeof damages / sizeof *damages; i++)
         RUN_ROW(damages[i].what, check_damage, &damages[i]);
-    RUN(missing_files);
+    RUN(missing_file);
 }
