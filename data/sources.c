@@ -1,10 +1,10 @@
 #include "sources.h"
 
-#include <dirent.h>
+#include <fts.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "../ref/error.h"
 #include "file.h"
@@ -12,37 +12,6 @@
 #ifndef BCD_SOURCE_DIR
 #error "the Makefile defines BCD_SOURCE_DIR, the root of the source tree"
 #endif
-
-enum { MAX_DEPTH = 8 };
-
-typedef struct {
-    unsigned char *data;
-    size_t count, capacity;
-} Text;
-
-/* Makes room for more bytes.  The capacity doubles, so that appending takes linear time. */
-static int reserve_text(Text *text, size_t bytes) {
-    size_t capacity = text->count + bytes + 1;
-    if (capacity <= text->capacity) return 0;
-    if (capacity < 2 * text->capacity) capacity = 2 * text->capacity;
-    unsigned char *grown = realloc(text->data, capacity);
-    if (!grown) return -1;
-    text->data = grown;
-    text->capacity = capacity;
-    return 0;
-}
-
-static int append_file(Text *text, const char *path) {
-    size_t bytes;
-    unsigned char *data = file_read("text", path, "check that it can be read", &bytes);
-    if (!data) return -1;
-    int failed = reserve_text(text, bytes);
-    if (failed) error_set("text: no memory for %s", path);
-    if (!failed) memcpy(text->data + text->count, data, bytes);
-    if (!failed) text->count += bytes;
-    free(data);
-    return failed;
-}
 
 static bool is_source(const char *name) {
     static const char *const endings[] = {".c", ".h", ".cu", ".md"};
@@ -52,54 +21,61 @@ static bool is_source(const char *name) {
     return false;
 }
 
-/* Compares bytes, where alphasort would follow the user's language. */
-static int by_name(const struct dirent **a, const struct dirent **b) {
-    return strcmp((*a)->d_name, (*b)->d_name);
+/* Listed, so that builds, results and data in the tree are not read. */
+static bool is_listed(const char *directory) {
+    static const char *const names[] = {"cuda", "data", "dist", "experiments", "ref", "tests"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(directory, names[i]) == 0) return true;
+    return false;
 }
 
-static int append_directory(Text *text, const char *dir, int depth);
-
-static int append_entry(Text *text, const char *dir, const char *name, int depth) {
-    char path[PATH_BYTES];
-    struct stat status;
-    if (path_join(path, dir, name)) return -1;
-    if (name[0] == '.' || lstat(path, &status) != 0) return 0;
-    if (S_ISREG(status.st_mode) && is_source(name)) return append_file(text, path);
-    if (S_ISDIR(status.st_mode) && depth > 0) return append_directory(text, path, depth - 1);
-    return 0;
+/* Compares bytes, where strcoll would follow the user's language.  In the root, files come before
+ * directories. */
+static int by_name(const FTSENT **a, const FTSENT **b) {
+    const bool a_is_directory = (*a)->fts_info == FTS_D, b_is_directory = (*b)->fts_info == FTS_D;
+    if ((*a)->fts_level == 1 && a_is_directory != b_is_directory) return a_is_directory ? 1 : -1;
+    return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-static int append_directory(Text *text, const char *dir, int depth) {
-    struct dirent **entries;
-    int count = scandir(dir, &entries, NULL, by_name), failed = 0;
-    if (count < 0) return 0; /* a directory that does not exist */
-    for (int i = 0; i < count; i++) {
-        if (!failed) failed = append_entry(text, dir, entries[i]->d_name, depth);
-        free(entries[i]);
+static int append_file(FILE *text, const char *path) {
+    size_t bytes;
+    unsigned char *data = file_read("text", path, "check that it can be read", &bytes);
+    if (!data) return -1;
+    const bool written = fwrite(data, 1, bytes, text) == bytes;
+    free(data);
+    return written ? 0 : error_set("text: no memory for %s", path);
+}
+
+static int append_tree(FILE *text, const char *root) {
+    char *const roots[] = {(char *)root, NULL};
+    FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
+    if (!tree) return error_set("text: no memory to search %s", root);
+    FTSENT *entry;
+    int failed = 0;
+    while (!failed && (entry = fts_read(tree))) {
+        const char *name = entry->fts_name;
+        const bool hidden = entry->fts_level > 0 && name[0] == '.';
+        if (entry->fts_info == FTS_D && (hidden || (entry->fts_level == 1 && !is_listed(name))))
+            fts_set(tree, entry, FTS_SKIP);
+        if (entry->fts_info == FTS_F && !hidden && is_source(name))
+            failed = append_file(text, entry->fts_path);
     }
-    free(entries);
+    fts_close(tree);
     return failed;
 }
 
 unsigned char *sources_read_below(const char *root, size_t *bytes) {
-    /* Listed, so that builds, results and data in the tree are not read. */
-    static const char *const directories[] = {"cuda",        "data", "dist",
-                                              "experiments", "ref",  "tests"};
-    Text text = {NULL, 0, 0};
-    int failed = append_directory(&text, root, 0);
-    for (size_t i = 0; !failed && i < sizeof directories / sizeof *directories; i++) {
-        char path[PATH_BYTES];
-        failed = path_join(path, root, directories[i]) || append_directory(&text, path, MAX_DEPTH);
-    }
-    if (!failed && text.count == 0)
+    char *text = NULL;
+    FILE *stream = open_memstream(&text, bytes);
+    int failed = stream ? append_tree(stream, root) : -1;
+    if (!stream || fclose(stream) || !text)
+        failed = error_set("text: no memory for the sources");
+    else if (!failed && *bytes == 0)
         failed =
             error_set("text: no sources in %s, where the program was built; build it again", root);
-    if (failed) {
-        free(text.data);
-        return NULL;
-    }
-    *bytes = text.count;
-    return text.data;
+    if (!failed) return (unsigned char *)text;
+    free(text);
+    return NULL;
 }
 
 unsigned char *sources_read(size_t *bytes) { return sources_read_below(BCD_SOURCE_DIR, bytes); }
