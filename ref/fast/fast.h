@@ -43,9 +43,4 @@ FAST(cross_entropy_input_gradient);
 
 #undef FAST
 
-/* Computes the weight gradient of layernorm and rmsnorm, dg[c] = sum_n dy[n][c] (x[n][c] - mean[n])
- * r[n], or with `add` adds it to dg.  A NULL mean counts as 0. */
-void norm_scale_gradient(real *dg, const real *dy, const real *x, const real *mean, const real *r,
-                         int n, int c, bool add);
-
 #endif
