@@ -11,18 +11,18 @@
 #include "matmul.h"
 #include "rope.h"
 #include "rows.h"
+#include "scratch.h"
 #include "vector_math.h"
 
 enum { TILE = 64 }; /* queries and keys; a multiple of LANES */
 
-/* One query head of one sample with its keys and values.  `stride` is the distance from one row of
- * q, k or v to the next, `y_stride` that of y. */
+/* One query head of one sample with its keys and values.  The strides are the distances from one
+ * row to the next: of q and k, of v, and of y. */
 typedef struct {
-    int t, d, stride, y_stride;
+    int t, d, stride, v_stride, y_stride;
     const real *q, *k, *v;
     real scale;
     bool causal;
-    const Angles *angles; /* NULL: none */
 } Head;
 
 typedef struct {
@@ -33,42 +33,40 @@ static Span tile_at(int start, int t) { return (Span){start, t - start < TILE ? 
 
 static size_t row_at(int row, int stride) { return (size_t)row * (size_t)stride; }
 
-static Head head_at(const real *qkv, int sample, int head, int t, const Attention *a,
-                    const Angles *angles) {
+static Head head_at(const real *qkv, int sample, int head, int t, const Attention *a) {
     const int stride = (a->heads + 2 * a->groups) * a->d, group = head / (a->heads / a->groups);
     const real *q = qkv + row_at(sample * t, stride);
     const real *k = q + row_at(a->heads + group, a->d);
     return (Head){t,
                   a->d,
                   stride,
+                  stride,
                   a->heads * a->d,
                   q + row_at(head, a->d),
                   k,
                   k + row_at(a->groups, a->d),
                   (real)(1 / sqrt((double)a->d)),
-                  a->causal,
-                  angles};
+                  a->causal};
+}
+
+/* Returns the head with rotated copies of q and k, in scratch of the calling thread. */
+static Head rotated_head(const Head *h, const Angles *angles) {
+    const size_t count = row_at(h->t, h->d);
+    real *q = scratch(SCRATCH_ROTATED, 2 * count), *k = q + count;
+    rope_rotate_rows(q, h->q, h->stride, angles, h->t);
+    rope_rotate_rows(k, h->k, h->stride, angles, h->t);
+    Head rotated = *h;
+    rotated.q = q;
+    rotated.k = k;
+    rotated.stride = h->d;
+    return rotated;
 }
 
 /* Overwrites s[TILE][TILE] with q k^T, not yet scaled. */
 static void scores(real *s, const Head *h, Span queries, Span keys) {
     const real *q = h->q + row_at(queries.start, h->stride);
     const real *k = h->k + row_at(keys.start, h->stride);
-    if (!h->angles) {
-        matmul(s, TILE, q, h->stride, false, k, h->stride, true, queries.size, keys.size, h->d,
-               false);
-        return;
-    }
-    enum { LD = 2 * ROPE_PAIRS };
-    real rotated_q[TILE * LD], rotated_k[TILE * LD];
-    for (int pair = 0; pair < h->d / 2; pair += ROPE_PAIRS) {
-        const int left = h->d / 2 - pair, pairs = left < ROPE_PAIRS ? left : ROPE_PAIRS;
-        rope_rotate_rows(rotated_q, q, h->stride, h->angles, queries.start, queries.size, pair,
-                         pairs);
-        rope_rotate_rows(rotated_k, k, h->stride, h->angles, keys.start, keys.size, pair, pairs);
-        matmul(s, TILE, rotated_q, LD, false, rotated_k, LD, true, queries.size, keys.size,
-               2 * pairs, pair > 0);
-    }
+    matmul(s, TILE, q, h->stride, false, k, h->stride, true, queries.size, keys.size, h->d, false);
 }
 
 /* Returns the number of keys that a query attends to; they are the first ones. */
@@ -136,8 +134,8 @@ static void forward_tile(real *y, real *lse, const Head *h, Span queries) {
                                              visible(h, queries.start + i, keys));
             if (start > 0) scale_row(y + row_at(i, h->y_stride), rescale, h->d);
         }
-        matmul(y, h->y_stride, s, TILE, false, h->v + row_at(start, h->stride), h->stride, false,
-               queries.size, h->d, keys.size, start > 0);
+        matmul(y, h->y_stride, s, TILE, false, h->v + row_at(start, h->v_stride), h->v_stride,
+               false, queries.size, h->d, keys.size, start > 0);
     }
     for (int i = 0; i < queries.size; i++) {
         scale_row(y + row_at(i, h->y_stride), 1 / sum[i], h->d);
@@ -162,7 +160,8 @@ void fast_attention_forward(real *y, real *lse, const real *qkv, int n, int t, A
 #pragma omp parallel for schedule(dynamic) if (worth_threads(n, t, c))
     for (int task = 0; task < n * a.heads; task++) {
         const int sample = task / a.heads, head = task % a.heads;
-        const Head h = head_at(qkv, sample, head, t, &a, rotated ? &angles : NULL);
+        Head h = head_at(qkv, sample, head, t, &a);
+        if (rotated) h = rotated_head(&h, &angles);
         forward_head(y + row_at(sample * t, c) + row_at(head, a.d), lse + row_at(task, t), &h);
     }
 }
@@ -173,35 +172,6 @@ void fast_attention_forward(real *y, real *lse, const real *qkv, int n, int t, A
 typedef struct {
     real *q, *k, *v;
 } HeadGradient;
-
-/* dq += ds k and dk += ds^T q; with rope, ds is the gradient of scores of rotated q and k. */
-static void score_gradient(const HeadGradient *d, const Head *h, const real *ds, Span queries,
-                           Span keys) {
-    const size_t q_at = row_at(queries.start, h->stride), k_at = row_at(keys.start, h->stride);
-    const int ld = h->stride;
-    if (!h->angles) {
-        matmul(d->q + q_at, ld, ds, TILE, false, h->k + k_at, ld, false, queries.size, h->d,
-               keys.size, true);
-        matmul(d->k + k_at, ld, ds, TILE, true, h->q + q_at, ld, false, keys.size, h->d,
-               queries.size, true);
-        return;
-    }
-    enum { LD = 2 * ROPE_PAIRS };
-    real rotated[TILE * LD], back[TILE * LD];
-    for (int pair = 0; pair < h->d / 2; pair += ROPE_PAIRS) {
-        const int left = h->d / 2 - pair, pairs = left < ROPE_PAIRS ? left : ROPE_PAIRS;
-        rope_rotate_rows(rotated, h->k + k_at, ld, h->angles, keys.start, keys.size, pair, pairs);
-        matmul(back, LD, ds, TILE, false, rotated, LD, false, queries.size, 2 * pairs, keys.size,
-               false);
-        rope_unrotate_rows(d->q + q_at, ld, back, h->angles, queries.start, queries.size, pair,
-                           pairs);
-        rope_rotate_rows(rotated, h->q + q_at, ld, h->angles, queries.start, queries.size, pair,
-                         pairs);
-        matmul(back, LD, ds, TILE, true, rotated, LD, false, keys.size, 2 * pairs, queries.size,
-               false);
-        rope_unrotate_rows(d->k + k_at, ld, back, h->angles, keys.start, keys.size, pair, pairs);
-    }
-}
 
 /* p = exp(scale s - lse) and ds = slope p (dp - dot), in place of s and dp. */
 static void gradient_row(real *s, real *dp, real lse, real dot, real scale, real slope, int count) {
@@ -226,13 +196,14 @@ static real dot_product(const real *a, const real *b, int d) {
 static void gradient_tile(const HeadGradient *d, const real *dy, const real *y, const real *lse,
                           const Head *h, Span queries) {
     real p[TILE * TILE], dp[TILE * TILE], dot[TILE];
+    const size_t q_at = row_at(queries.start, h->stride);
     for (int i = 0; i < queries.size; i++) /* = sum_j p dp */
         dot[i] = dot_product(dy + row_at(i, h->y_stride), y + row_at(i, h->y_stride), h->d);
     for (int start = 0; start < keys_end(h, queries); start += TILE) {
         const Span keys = tile_at(start, h->t);
-        const size_t at = row_at(start, h->stride);
+        const size_t k_at = row_at(start, h->stride), v_at = row_at(start, h->v_stride);
         scores(p, h, queries, keys);
-        matmul(dp, TILE, dy, h->y_stride, false, h->v + at, h->stride, true, queries.size,
+        matmul(dp, TILE, dy, h->y_stride, false, h->v + v_at, h->v_stride, true, queries.size,
                keys.size, h->d, false);
         for (int i = 0; i < queries.size; i++) {
             const int query = queries.start + i;
@@ -242,9 +213,13 @@ static void gradient_tile(const HeadGradient *d, const real *dy, const real *y, 
             gradient_row(p + i * TILE, dp + i * TILE, lse[i], dot[i], h->scale, slope,
                          visible(h, query, keys));
         }
-        matmul(d->v + at, h->stride, p, TILE, true, dy, h->y_stride, false, keys.size, h->d,
+        matmul(d->v + v_at, h->v_stride, p, TILE, true, dy, h->y_stride, false, keys.size, h->d,
                queries.size, true);
-        score_gradient(d, h, dp, queries, keys);
+        /* dq += ds k and dk += ds^T q */
+        matmul(d->q + q_at, h->stride, dp, TILE, false, h->k + k_at, h->stride, false, queries.size,
+               h->d, keys.size, true);
+        matmul(d->k + k_at, h->stride, dp, TILE, true, h->q + q_at, h->stride, false, keys.size,
+               h->d, queries.size, true);
     }
 }
 
@@ -268,6 +243,18 @@ static void gradient_head(const HeadGradient *d, const real *dy, const real *y, 
     }
 }
 
+/* Does the same where q and k are rotated: their gradients are rotated back at the end. */
+static void gradient_rotated_head(const HeadGradient *d, const real *dy, const real *y,
+                                  const real *lse, const Head *h, const Angles *angles) {
+    const size_t count = row_at(h->t, h->d);
+    real *dq = scratch(SCRATCH_ROTATED_GRADIENT, 2 * count), *dk = dq + count;
+    const Head rotated = rotated_head(h, angles);
+    memset(dq, 0, 2 * count * sizeof *dq);
+    gradient_head(&(HeadGradient){dq, dk, d->v}, dy, y, lse, &rotated);
+    rope_unrotate_rows(d->q, h->stride, dq, angles, h->t);
+    rope_unrotate_rows(d->k, h->stride, dk, angles, h->t);
+}
+
 void fast_attention_input_gradient(real *dqkv, const real *dy, const real *qkv, const real *y,
                                    const real *lse, int n, int t, Attention a, bool add) {
     const int c = a.heads * a.d, shared = a.heads / a.groups;
@@ -278,11 +265,15 @@ void fast_attention_input_gradient(real *dqkv, const real *dy, const real *qkv, 
     for (int task = 0; task < n * a.groups; task++) {
         const int sample = task / a.groups, first = task % a.groups * shared;
         for (int head = first; head < first + shared; head++) {
-            const Head h = head_at(qkv, sample, head, t, &a, rotated ? &angles : NULL);
+            const Head h = head_at(qkv, sample, head, t, &a);
             const HeadGradient d = {dqkv + (h.q - qkv), dqkv + (h.k - qkv), dqkv + (h.v - qkv)};
             if (!add) clear_head(&d, &h, head == first);
             const size_t at = row_at(sample * t, c) + row_at(head, a.d);
-            gradient_head(&d, dy + at, y + at, lse + row_at(sample * a.heads + head, t), &h);
+            const real *head_lse = lse + row_at(sample * a.heads + head, t);
+            if (rotated)
+                gradient_rotated_head(&d, dy + at, y + at, head_lse, &h, &angles);
+            else
+                gradient_head(&d, dy + at, y + at, head_lse, &h);
         }
     }
 }

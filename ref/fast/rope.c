@@ -21,40 +21,36 @@ Angles rope_angles(const Rope *rope, int t, int d) {
     return (Angles){d, cosine, sine};
 }
 
-static void rotate(real *restrict to, const real *restrict x, const real *restrict y,
-                   const real *restrict cosine, const real *restrict sine, int pairs) {
-    for (int i = 0; i < pairs; i++) {
-        to[i] = x[i] * cosine[i] - y[i] * sine[i];
-        to[pairs + i] = x[i] * sine[i] + y[i] * cosine[i];
+static void rotate(real *restrict to, const real *restrict x, const real *restrict cosine,
+                   const real *restrict sine, int half) {
+    for (int i = 0; i < half; i++) {
+        to[i] = x[i] * cosine[i] - x[half + i] * sine[i];
+        to[half + i] = x[i] * sine[i] + x[half + i] * cosine[i];
     }
 }
 
-static void unrotate(real *restrict dx, real *restrict dy, const real *restrict from,
-                     const real *restrict cosine, const real *restrict sine, int pairs) {
-    for (int i = 0; i < pairs; i++) {
-        dx[i] += from[i] * cosine[i] + from[pairs + i] * sine[i];
-        dy[i] += from[pairs + i] * cosine[i] - from[i] * sine[i];
+static void unrotate(real *restrict dx, const real *restrict from, const real *restrict cosine,
+                     const real *restrict sine, int half) {
+    for (int i = 0; i < half; i++) {
+        dx[i] += from[i] * cosine[i] + from[half + i] * sine[i];
+        dx[half + i] += from[half + i] * cosine[i] - from[i] * sine[i];
     }
 }
 
-void rope_rotate_rows(real *to, const real *x, int ldx, const Angles *angles, int position,
-                      int rows, int pair, int pairs) {
-    const size_t half = (size_t)(angles->d / 2);
-    for (int i = 0; i < rows; i++) {
-        const real *first = x + (size_t)i * (size_t)ldx + pair;
-        const size_t at = (size_t)(position + i) * half + (size_t)pair;
-        rotate(to + i * 2 * ROPE_PAIRS, first, first + half, angles->cosine + at, angles->sine + at,
-               pairs);
+void rope_rotate_rows(real *to, const real *x, int ldx, const Angles *angles, int t) {
+    const int half = angles->d / 2;
+    for (int i = 0; i < t; i++) {
+        const size_t at = (size_t)i * (size_t)half;
+        rotate(to + 2 * at, x + (size_t)i * (size_t)ldx, angles->cosine + at, angles->sine + at,
+               half);
     }
 }
 
-void rope_unrotate_rows(real *dx, int ldx, const real *from, const Angles *angles, int position,
-                        int rows, int pair, int pairs) {
-    const size_t half = (size_t)(angles->d / 2);
-    for (int i = 0; i < rows; i++) {
-        real *first = dx + (size_t)i * (size_t)ldx + pair;
-        const size_t at = (size_t)(position + i) * half + (size_t)pair;
-        unrotate(first, first + half, from + i * 2 * ROPE_PAIRS, angles->cosine + at,
-                 angles->sine + at, pairs);
+void rope_unrotate_rows(real *dx, int ldx, const real *from, const Angles *angles, int t) {
+    const int half = angles->d / 2;
+    for (int i = 0; i < t; i++) {
+        const size_t at = (size_t)i * (size_t)half;
+        unrotate(dx + (size_t)i * (size_t)ldx, from + 2 * at, angles->cosine + at,
+                 angles->sine + at, half);
     }
 }

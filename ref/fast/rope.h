@@ -1,11 +1,9 @@
-/* Rotary positions (settings.h) for the tiles of fast_attention. */
+/* Rotary positions (settings.h) for fast_attention. */
 #ifndef REF_FAST_ROPE_H
 #define REF_FAST_ROPE_H
 
 #include "../ops/settings.h"
 #include "../real.h"
-
-enum { ROPE_PAIRS = 64 }; /* the most pairs in one call */
 
 typedef struct {
     int d;                     /* elements of a head */
@@ -15,14 +13,10 @@ typedef struct {
 /* Computes the angles of t positions, in scratch of the calling thread. */
 Angles rope_angles(const Rope *rope, int t, int d);
 
-/* Rotates pairs [pair, pair + pairs), pairs <= ROPE_PAIRS, of x[rows][ldx], where row i is at
- * position `position` + i.  Overwrites to[rows][2 ROPE_PAIRS]: a row has the first elements of the
- * pairs, then the second ones. */
-void rope_rotate_rows(real *to, const real *x, int ldx, const Angles *angles, int position,
-                      int rows, int pair, int pairs);
+/* Overwrites to[t][d] with the rows of x[t][ldx], row i rotated to position i. */
+void rope_rotate_rows(real *to, const real *x, int ldx, const Angles *angles, int t);
 
-/* The gradient of this: rotates `from`, laid out as `to` is, back and adds it to dx[rows][ldx]. */
-void rope_unrotate_rows(real *dx, int ldx, const real *from, const Angles *angles, int position,
-                        int rows, int pair, int pairs);
+/* The gradient of this: rotates from[t][d] back and adds it to dx[t][ldx]. */
+void rope_unrotate_rows(real *dx, int ldx, const real *from, const Angles *angles, int t);
 
 #endif
