@@ -69,17 +69,14 @@ double plan_score(const Plan *plan, PlanGoal goal);
 
 /* ---- question.c ------------------------------------------------------------------------------ */
 
-enum { PLAN_MULTIPLIERS = 4 };
-
 /* What the command line asks for. */
 typedef struct {
     const CommandLine *line;
     Model *model;
-    const Gpu *gpu;                      /* of --gpu; NULL: any */
-    Efficiency efficiency;               /* measured, if there is a --trace */
-    double tokens;                       /* to price; images for an image model */
-    double multiplier[PLAN_MULTIPLIERS]; /* published: average, language, worst; ours */
-    int multipliers;
+    const Gpu *gpu;        /* of --gpu; NULL: any */
+    Efficiency efficiency; /* measured, if there is a --trace */
+    double tokens;         /* to price; images for an image model */
+    double multiplier;     /* B-F multiplier: of --multiplier, else the paper's average */
 } PlanQuestion;
 
 /* Reads the command line.  Returns -1 with an error set that names the wrong flag; question_free is

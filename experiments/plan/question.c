@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "../paper/published.h"
-#include "../paper/trainings.h"
 #include "../study/cases.h"
 #include "../train/setup.h"
 #include "plan.h"
@@ -42,12 +41,9 @@ static int check_sizes(const CommandLine *line, const Model *model) {
     return 0;
 }
 
-static int read_multipliers(PlanQuestion *q) {
-    q->multiplier[0] = paper_average_multiplier;
-    q->multiplier[1] = paper_mean_multiplier("adam", 0);
-    q->multiplier[2] = paper_worst_multiplier;
-    if (multiplier_read(&q->multiplier[3], q->line->cost.multiplier)) return -1;
-    q->multipliers = isnan(q->multiplier[3]) ? 3 : 4;
+static int read_multiplier(PlanQuestion *q) {
+    if (multiplier_read(&q->multiplier, q->line->cost.multiplier)) return -1;
+    if (isnan(q->multiplier)) q->multiplier = paper_average_multiplier;
     return 0;
 }
 
@@ -61,7 +57,7 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
     if (*flags->trace && !q->gpu)
         return error_set("--trace %s: name the --gpu it is of", flags->trace);
     double price;
-    if (question_price(&price, q, q->gpu ? q->gpu : gpu_table) || read_multipliers(q)) return -1;
+    if (question_price(&price, q, q->gpu ? q->gpu : gpu_table) || read_multiplier(q)) return -1;
     if (!*o->model) return error_set("bcd plan needs --model, as in --model G-10B (see bcd info)");
     q->model = setup_model(o->model, 0, o->context);
     if (!q->model || check_sizes(line, q->model)) return -1;

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../paper/published.h"
+#include "../paper/trainings.h"
 #include "plan.h"
 
 const char *const plan_method_names[PLAN_METHODS] = {"full", "offload", "BCD"};
@@ -89,35 +91,30 @@ double plan_dollars(const Plan *plan, double tokens) {
 
 enum { SETTING, BYTES, STEP, LIMIT = 8, COLUMNS };
 
-/* Returns the multiplier of --multiplier if given, else the paper's average. */
-static double multiplier_of(const PlanQuestion *q) {
-    return q->multiplier[q->multipliers == PLAN_MULTIPLIERS ? PLAN_MULTIPLIERS - 1 : 0];
-}
-
 Table *plan_table(Tables *tables, const PlanQuestion *q, const char *name, const char *title,
                   const char *row_head) {
     static const TableColumn fixed[COLUMNS] = {
         {"setting", "setting", "", COLUMN_TEXT, 0, SOURCE_NONE},
         {"memory", "memory", "GiB", COLUMN_NUMBER, 1, SOURCE_CLOSED_FORM},
-        {"step", "step", "s", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
+        {"step", "step", "ms", COLUMN_NUMBER, 1, SOURCE_SIMULATED},
         {"bubble", "bubble", "", COLUMN_PERCENT, 0, SOURCE_SIMULATED},
         {"rate", "images", "1/s", COLUMN_NUMBER, 0, SOURCE_SIMULATED},
-        {"gpu_hours", "GPU hours", "h", COLUMN_NUMBER, 0, SOURCE_SIMULATED},
+        {"gpu_hours", "GPU hours", "h", COLUMN_NUMBER, 1, SOURCE_SIMULATED},
         {"dollars", "cost", "$", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
         {"same_loss", "same loss", "$", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
         {"limit", "limit", "", COLUMN_TEXT, 0, SOURCE_NONE},
     };
-    char from[80] = "--multiplier";
-    if (q->multipliers < PLAN_MULTIPLIERS)
-        snprintf(from, sizeof from, "the paper's average; %.3g for language models alone",
-                 q->multiplier[1]);
     Table *table = tables_add(tables, name, title, row_head, fixed, COLUMNS);
     if (q->model->tokens) strcpy(table->column[4].head, "tokens");
-    table_note(
-        table,
-        "memory: of the fullest GPU.  GPU hours and cost: of %.3g %s.  same loss: BCD's cost "
-        "times the B-F multiplier %.4g (%s).",
-        q->tokens, q->model->tokens ? "tokens" : "images", multiplier_of(q), from);
+    table_note(table,
+               "memory: of the fullest GPU.  step: mean over the submodels.  bubble: share of the "
+               "passes that GPUs wait for each other.  GPU hours and cost: of %.3g %s.",
+               q->tokens, q->model->tokens ? "tokens" : "images");
+    table_note(table,
+               "same loss: BCD's cost x %.4g, the B-F multiplier.  The paper has x %.2f on "
+               "average, x %.2f for language models, x %.2f at worst.",
+               q->multiplier, paper_average_multiplier, paper_mean_multiplier("adam", 0),
+               paper_worst_multiplier);
     return table;
 }
 
@@ -131,9 +128,9 @@ void plan_row(Table *table, const PlanQuestion *q, const char *label, const Plan
     table_put(table, BYTES, p->total_bytes / GIB);
     table_text(table, LIMIT, SOURCE_NONE, "%s", plan_limit(text, plan));
     if (found)
-        table_put(table, STEP, p->step_s, fmax(0, p->bubble), p->tokens_per_s,
+        table_put(table, STEP, 1e3 * p->step_s, fmax(0, p->bubble), p->tokens_per_s,
                   plan_gpu_hours(plan, q->tokens), dollars,
-                  plan->method == PLAN_BCD ? dollars * multiplier_of(q) : dollars);
+                  plan->method == PLAN_BCD ? dollars * q->multiplier : dollars);
 }
 
 void plan_row_without(Table *table, const char *label, const char *why) {

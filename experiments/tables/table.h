@@ -130,7 +130,7 @@ const char *table_format(const Table *table, int row, int column, char text[TABL
 
 /* Prints the title, aligned columns with a mark behind each number, the legend of the marks, and
  * the notes.  Columns that do not fit in 100 characters follow in a block below, with the labels
- * again. */
+ * again.  Of a timeline, which the page draws, there are only the title and the notes. */
 int table_print(FILE *out, const Table *table);
 /* Prints the same as Markdown. */
 int table_print_markdown(FILE *out, const Table *table);

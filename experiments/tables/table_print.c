@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "timeline.h"
+#include "table.h"
 
 /* Rounds to 12 significant digits.  The last places of a computed number depend on the compiler and
  * its -O, and would otherwise decide how a number halfway between two printed ones is printed. */
@@ -188,19 +188,22 @@ static void print_row(FILE *out, const Table *table, int row, const Widths *widt
     print_line(out, &line);
 }
 
+static int print_notes(FILE *out, const Table *table) {
+    for (int n = 0; n < table->notes; n++) print_wrapped(out, table->note[n]);
+    putc('\n', out);
+    return 0;
+}
+
 int table_print(FILE *out, const Table *table) {
     Widths width = {.label = label_width(table)};
     char legend[LEGEND];
     if (table->failed) return -1;
-    if (timeline_is(table)) {
-        timeline_print(out, table);
-        return 0;
-    }
+    print_wrapped(out, table->title);
+    if (table->figure == FIGURE_TIMELINE) return print_notes(out, table);
     for (int c = 0; c < table->columns; c++) {
         width.mark[c] = is_marked(table, c) ? 2 : 0;
         width.column[c] = column_width(table, c);
     }
-    print_wrapped(out, table->title);
     putc('\n', out);
     do { /* blocks of columns, one below the other */
         if (width.begin) putc('\n', out);
@@ -210,9 +213,7 @@ int table_print(FILE *out, const Table *table) {
         width.begin = width.end;
     } while (width.end < table->columns);
     if (*write_legend(table, legend)) fprintf(out, "\n%s\n", legend);
-    for (int n = 0; n < table->notes; n++) print_wrapped(out, table->note[n]);
-    putc('\n', out);
-    return 0;
+    return print_notes(out, table);
 }
 
 /* ---- Markdown -------------------------------------------------------------------------------- */
@@ -225,12 +226,7 @@ int table_print_markdown(FILE *out, const Table *table) {
     char text[TABLE_CELL], legend[LEGEND];
     if (table->failed) return -1;
     fprintf(out, "### %s\n\n", table->title);
-    if (timeline_is(table)) {
-        fprintf(out, "```\n");
-        timeline_print(out, table);
-        fprintf(out, "```\n\n");
-        return 0;
-    }
+    if (table->figure == FIGURE_TIMELINE) return print_notes(out, table);
     fprintf(out, "| ");
     put_escaped(out, table->row_head);
     for (int c = 0; c < table->columns; c++) {

@@ -1,5 +1,5 @@
 /* Tables as data: shown with the source of each number, and back from their file as they were. */
-#include "../../experiments/tables/timeline.h"
+#include "../../experiments/tables/table.h"
 
 #include <hdf5.h>
 #include <math.h>
@@ -112,37 +112,6 @@ static void case_wide(void) {
     CHECK(strstr(text, "  4             5\n\nrow   twelve wide.  ") &&
               strstr(text, "\nfour             6             7             8             9\n"),
           "%s", text);
-    free(text);
-    tables_free(&tables);
-}
-
-/* Tasks of 0.75, 1.25 and 1 ms: a letter is half of their mean and says what is done in its middle,
- * where one task ends and the next begins the latter. */
-static void case_letters(void) {
-    static const TableColumn columns[TASK_COLUMNS] = {
-        {"task", "", "", COLUMN_TEXT, 0, SOURCE_NONE},
-        {"chunk", "", "", COLUMN_NUMBER, 0, SOURCE_NONE},
-        {"micro_batch", "", "", COLUMN_NUMBER, 0, SOURCE_NONE},
-        {"start", "", "ms", COLUMN_NUMBER, 3, SOURCE_NONE},
-        {"end", "", "ms", COLUMN_NUMBER, 3, SOURCE_NONE}};
-    static const struct {
-        const char *rank, *what;
-        double start, end;
-    } tasks[] = {{"rank  0", "forward", 0, 0.75},
-                 {"rank  0", "input gradient", 0.75, 2},
-                 {"rank  1", "weight gradient", 1, 2}};
-    Tables tables = {0};
-    Table *table = tables_add(&tables, "t", "Passes", "rank", columns, TASK_COLUMNS);
-    table->figure = FIGURE_TIMELINE;
-    for (int i = 0; i < 3; i++) {
-        table_row(table, "%s", tasks[i].rank);
-        table_text(table, TASK_WHAT, SOURCE_NONE, "%s", tasks[i].what);
-        table_put(table, TASK_CHUNK, 0, 0, tasks[i].start, tasks[i].end);
-    }
-    char *text = printed(table_print, table);
-    CHECK(
-        !strncmp(text, "Passes, 0.5 ms a letter:\n  rank  0  fbbb\n  rank  1  ..ww\nf forward", 64),
-        "%s", text);
     free(text);
     tables_free(&tables);
 }
@@ -348,7 +317,6 @@ void test_tables(void) {
     RUN(case_markdown);
     RUN(case_digits);
     RUN(case_wide);
-    RUN(case_letters);
     RUN(case_file_round_trip);
     RUN(case_file_schema);
     RUN(case_bad_files);
