@@ -36,8 +36,4 @@ int bench_steps(Bench *bench, int submodel, BenchPace pace, double *step_ms);
  * by parameters; the rest of the step, mainly the loss, goes to the last block's forward pass. */
 void bench_costs(BlockCost *block, const Bench *bench, int micro_batches, double step_ms);
 
-/* Measures messages between threads of this process: the time of an empty one, and bytes per
- * second. -1 and an error. */
-int bench_transport(double *latency_s, double *rate);
-
 #endif
