@@ -80,89 +80,65 @@ static bool fits_host(const FitBytes *need, const FitMemory *memory) {
 
 /* ---- what would fit -------------------------------------------------------------------------- */
 
-/* Changes that save memory, one bit each. */
-enum { MORE_SUBMODELS = 1, RECOMPUTE = 2, ACCUMULATE = 4, BF16 = 8, ALL_CHANGES = 15 };
-enum { MAX_SUBMODELS = 8, MAX_FOUND = 4, TEXT = 256 };
+enum { MAX_SUBMODELS = 8, TEXT = 256 };
 
-typedef struct {
-    const FitMemory *memory;
-    const FitTraining *now;
-    int found;
-    char text[TEXT];  /* the flags found so far */
-    size_t min_bytes; /* the smallest need of all that was tried, of memory to compute in */
-} FitSearch;
-
-/* Overwrites `to` with the changed training, which points at `partition` where that changes.  -1 if
- * the model cannot be cut into so many submodels. */
-static int apply(FitTraining *to, Partition *partition, const FitTraining *now, int changes,
-                 int submodels, int parts) {
-    *to = *now;
-    if (changes & RECOMPUTE) to->settings.recompute = true;
-    if (changes & BF16) to->settings.precision = PRECISION_BF16;
-    if (changes & ACCUMULATE) {
-        to->accumulate = parts;
-        to->settings.batch = (now->batch + parts - 1) / parts;
-    }
-    if (!(changes & MORE_SUBMODELS)) return 0;
-    to->partition = partition;
-    return partition_balanced(partition, now->model, submodels, now->always);
-}
-
-/* Adds "--submodels 3 --recompute (1.2 GiB)". */
-static void add_found(FitSearch *s, int changes, int submodels, int parts, size_t bytes) {
-    char more[32] = "", accumulate[32] = "", size[32];
-    if (changes & MORE_SUBMODELS) snprintf(more, sizeof more, "--submodels %d ", submodels);
-    if (changes & ACCUMULATE) snprintf(accumulate, sizeof accumulate, "--accumulate %d ", parts);
-    size_t used = strlen(s->text);
-    snprintf(s->text + used, TEXT - used, "%s%s%s%s%s(%s)", s->found ? ", or " : "", more,
-             changes & RECOMPUTE ? "--recompute " : "", accumulate,
-             changes & BF16 ? "--precision bf16 " : "", format_bytes((double)bytes, size));
-    s->found++;
-}
-
-/* Returns true if the training fits with these changes. */
-static bool try_changes(FitSearch *s, int changes, int submodels, int parts) {
-    FitTraining training;
+/* Returns true if the training, cut into so many submodels, fits.  Overwrites *bytes with its need
+ * of memory to compute in; SIZE_MAX if the model cannot be cut so. */
+static bool fits_with(size_t *bytes, const FitMemory *memory, FitTraining training, int submodels) {
     Partition partition = {0};
     FitBytes need;
-    bool possible = apply(&training, &partition, s->now, changes, submodels, parts) == 0 &&
-                    plan_with_cache(&need, s->memory, &training) == 0;
-    partition_free(&partition);
-    if (!possible) return false;
-    if (need.device[MEM_ROLES] < s->min_bytes) s->min_bytes = need.device[MEM_ROLES];
-    if (!fits_device(&need, s->memory) || !fits_host(&need, s->memory)) return false;
-    add_found(s, changes, submodels, parts, need.device[MEM_ROLES]);
-    return true;
-}
-
-/* Returns true if one of the changes has been made already, or cannot be. */
-static bool is_impossible(const FitSearch *s, int changes) {
-    const StageSettings *now = &s->now->settings;
-    return ((changes & RECOMPUTE) && now->recompute) ||
-           ((changes & BF16) && (!s->memory->bf16 || now->precision == PRECISION_BF16)) ||
-           ((changes & MORE_SUBMODELS) && now->offload);
-}
-
-/* Finds the fewest submodels and the fewest parts of a batch with which these changes suffice. */
-static void search_sizes(FitSearch *s, int changes) {
-    int submodels = s->now->partition->submodels, batch = s->now->batch;
-    int last = changes & MORE_SUBMODELS ? MAX_SUBMODELS : submodels + 1;
-    if (is_impossible(s, changes)) return;
-    for (int m = submodels + 1; m <= last; m++) {
-        if (!(changes & ACCUMULATE)) {
-            if (try_changes(s, changes, m, 0)) return;
-            continue;
-        }
-        for (int parts = 2 * s->now->accumulate; parts < 2 * batch; parts *= 2)
-            if (try_changes(s, changes, m, parts < batch ? parts : batch)) return;
+    bool possible = true;
+    if (submodels > training.partition->submodels) {
+        possible = partition_balanced(&partition, training.model, submodels, training.always) == 0;
+        training.partition = &partition;
     }
+    possible = possible && plan_with_cache(&need, memory, &training) == 0;
+    partition_free(&partition);
+    *bytes = possible ? need.device[MEM_ROLES] : SIZE_MAX;
+    return possible && fits_device(&need, memory) && fits_host(&need, memory);
 }
 
-/* Tries each change alone; if none suffices, two together, and so on. */
-static void search(FitSearch *s) {
-    for (int count = 1; count <= 4 && !s->found; count++)
-        for (int changes = 1; changes <= ALL_CHANGES && s->found < MAX_FOUND; changes++)
-            if (__builtin_popcount((unsigned)changes) == count) search_sizes(s, changes);
+/* "it fits with --submodels 3 --recompute (1.2 GiB)". */
+static void write_changes(char text[TEXT], const FitTraining *now, const FitTraining *changed,
+                          int submodels, size_t bytes) {
+    const StageSettings *from = &now->settings, *to = &changed->settings;
+    char more[32] = "", accumulate[32] = "", size[32];
+    if (submodels > now->partition->submodels)
+        snprintf(more, sizeof more, "--submodels %d ", submodels);
+    if (changed->accumulate > now->accumulate)
+        snprintf(accumulate, sizeof accumulate, "--accumulate %d ", changed->accumulate);
+    snprintf(text, TEXT, "it fits with %s%s%s%s(%s)", more,
+             to->recompute && !from->recompute ? "--recompute " : "", accumulate,
+             to->precision != from->precision ? "--precision bf16 " : "",
+             format_bytes((double)bytes, size));
+}
+
+/* Writes the first changes with which the training fits.  More submodels are tried first, then
+ * recompute, then smaller parts of a batch, and bf16 last.  If nothing helps, writes the least that
+ * was needed. */
+static void advise(char text[TEXT], const FitMemory *memory, const FitTraining *now) {
+    FitTraining t = *now;
+    int submodels = now->partition->submodels;
+    int last = now->settings.offload || submodels > MAX_SUBMODELS ? submodels : MAX_SUBMODELS;
+    size_t bytes, min_bytes = SIZE_MAX;
+    char size[32];
+    for (int bf16 = 0; bf16 <= memory->bf16; bf16++)
+        for (int parts = now->accumulate; parts < 2 * now->batch; parts *= 2)
+            for (int recompute = now->settings.recompute; recompute <= 1; recompute++)
+                for (int m = submodels; m <= last; m++) {
+                    t.accumulate = parts < now->batch ? parts : now->batch;
+                    t.settings.batch = (now->batch + t.accumulate - 1) / t.accumulate;
+                    t.settings.recompute = recompute;
+                    if (bf16) t.settings.precision = PRECISION_BF16;
+                    if (fits_with(&bytes, memory, t, m)) {
+                        write_changes(text, now, &t, m, bytes);
+                        return;
+                    }
+                    if (bytes < min_bytes) min_bytes = bytes;
+                }
+    snprintf(text, TEXT, "with %srecompute and a sample at a time it still needs %s",
+             now->settings.offload ? "" : "up to 8 submodels, ",
+             format_bytes((double)min_bytes, size));
 }
 
 /* "parameters 5.8 GiB, gradients 5.8 GiB, ..." */
@@ -183,9 +159,8 @@ static bool fits_without_cache(const FitBytes *need, const FitMemory *memory) {
 }
 
 /* Suggests a cache of what the training itself leaves free, in whole MiB. */
-static void advise_cache(FitSearch *s, double left) {
-    snprintf(s->text, TEXT, "--device-cache %.0fM", floor(left / 1048576));
-    s->found++;
+static void advise_cache(char text[TEXT], double left) {
+    snprintf(text, TEXT, "it fits with --device-cache %.0fM", floor(left / 1048576));
 }
 
 int fit_check(const FitMemory *memory, const FitTraining *training) {
@@ -193,22 +168,16 @@ int fit_check(const FitMemory *memory, const FitTraining *training) {
     if (plan_with_cache(&need, memory, training)) return -1;
     bool on_device = !fits_device(&need, memory);
     if (!on_device && fits_host(&need, memory)) return 0;
-    FitSearch s = {.memory = memory, .now = training, .min_bytes = need.device[MEM_ROLES]};
-    char roles[TEXT], needs[32], has[32], min_text[32];
+    char advice[TEXT], roles[TEXT], needs[32], has[32];
     const size_t *bytes = on_device ? need.device : need.host;
     list_roles(roles, bytes);
     format_bytes((double)bytes[MEM_ROLES], needs);
     format_bytes(on_device ? memory->bytes : memory->host_bytes, has);
     if (on_device && bytes[MEM_CACHE] && fits_without_cache(&need, memory))
-        advise_cache(&s, memory->bytes - (double)(bytes[MEM_ROLES] - bytes[MEM_CACHE]));
+        advise_cache(advice, memory->bytes - (double)(bytes[MEM_ROLES] - bytes[MEM_CACHE]));
     else
-        search(&s);
-    if (!s.found)
-        snprintf(s.text, TEXT, "with %srecompute and a sample at a time it still needs %s",
-                 training->settings.offload ? "" : "up to 8 submodels, ",
-                 format_bytes((double)s.min_bytes, min_text));
-    return error_set("memory: %s needs %s%s (%s), %s has %s; %s%s", training->model->name, needs,
+        advise(advice, memory, training);
+    return error_set("memory: %s needs %s%s (%s), %s has %s; %s", training->model->name, needs,
                      on_device ? "" : " of host memory", roles,
-                     on_device ? memory->name : "this machine", has, s.found ? "it fits with " : "",
-                     s.text);
+                     on_device ? memory->name : "this machine", has, advice);
 }

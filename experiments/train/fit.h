@@ -48,8 +48,8 @@ typedef struct {
  * each.  Kept optimizer state is counted for all submodels together.  -1 and an error. */
 int fit_plan(FitBytes *bytes, FitPlan plan, const FitTraining *training);
 
-/* Returns 0 if the training fits.  Otherwise -1 and an error with the bytes by role, and the fewest
- * changes (submodels, recompute, accumulate, bf16) with which it would. */
+/* Returns 0 if the training fits.  Otherwise -1 and an error with the bytes by role, and the first
+ * changes (more submodels, recompute, accumulate, bf16, in this order) with which it would. */
 int fit_check(const FitMemory *memory, const FitTraining *training);
 
 #endif

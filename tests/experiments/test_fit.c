@@ -37,27 +37,28 @@ typedef struct {
 
 static const Case cases[] = {
     {"fits exactly", 248, 100, true, false, false, NULL},
-    {"one way of each kind", 247, 100, true, false, false,
-     "it fits with --submodels 2 (188.0 KiB), or --recompute (200.0 KiB), or --accumulate 2 "
-     "(216.0 KiB), or --precision bf16 (216.0 KiB)"},
-    {"the host is the same memory", 224, 0, true, false, false,
-     "it fits with --submodels 2 (188.0 KiB), or --recompute (200.0 KiB), or --accumulate 2 "
-     "(216.0 KiB)"},
-    {"the host is too small for bf16", 247, 9, true, false, false,
-     "it fits with --submodels 2 (188.0 KiB), or --recompute (200.0 KiB), or --accumulate 2 "
-     "(216.0 KiB)"},
-    {"no bf16 there", 247, 100, false, false, false,
-     "it fits with --submodels 2 (188.0 KiB), or --recompute (200.0 KiB), or --accumulate 2 "
-     "(216.0 KiB)"},
-    {"recompute already", 199, 100, false, true, false,
-     "it fits with --submodels 2 (140.0 KiB), or --accumulate 2 (192.0 KiB)"},
+    {"more submodels first", 247, 100, true, false, false,
+     "it fits with --submodels 2 (188.0 KiB)"},
     {"more submodels than two", 168, 100, false, false, false,
      "it fits with --submodels 3 (168.0 KiB)"},
-    {"two ways together", 139, 100, false, false, false,
-     "it fits with --submodels 3 --recompute (120.0 KiB), or --submodels 2 --accumulate 8 "
-     "(132.0 KiB)"},
-    {"no submodels for offload", 210, 100, false, false, true,
-     "it fits with --recompute (200.0 KiB), or --accumulate 4 (200.0 KiB)"},
+    {"recompute next", 139, 100, true, false, false,
+     "it fits with --submodels 3 --recompute (120.0 KiB)"},
+    {"recompute already", 199, 100, true, true, false, "it fits with --submodels 2 (140.0 KiB)"},
+    {"then smaller parts", 99, 100, true, false, false,
+     "it fits with --submodels 6 --recompute --accumulate 2 (92.0 KiB)"},
+    {"no submodels for offload", 210, 100, true, false, true,
+     "it fits with --recompute (200.0 KiB)"},
+    {"only parts are left", 199, 100, true, true, true, "it fits with --accumulate 2 (192.0 KiB)"},
+    {"bf16 last", 84.2, 100, true, false, false,
+     "it fits with --submodels 6 --recompute --accumulate 64 --precision bf16 (84.1 KiB)"},
+    {"no bf16 there", 84.2, 100, false, false, false,
+     "with up to 8 submodels, recompute and a sample at a time it still needs 84.2 KiB"},
+    {"the host is too small for bf16", 84.2, 9, true, false, false,
+     "with up to 8 submodels, recompute and a sample at a time it still needs"},
+    {"the host is the same memory", 84.2, 0, true, false, false,
+     "with up to 8 submodels, recompute and a sample at a time it still needs 84.2 KiB"},
+    {"nothing helps offload", 60, 100, false, false, true,
+     "with recompute and a sample at a time it still needs 184.2 KiB"},
     {"nothing helps", 60, 100, false, false, false,
      "with up to 8 submodels, recompute and a sample at a time it still needs 84.2 KiB"},
 };
