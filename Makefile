@@ -159,7 +159,7 @@ $(provenance_o): CPPFLAGS += -DBCD_COMMIT='"$(commit)"' \
     -DBCD_FLAGS='"$(filter-out -W%,$(CFLAGS))"'
 # What reads files of the source tree.
 reads_sources := %/data/sources.o %/tests/fixtures/loader.o \
-    %/tests/experiments/test_cells.o %/tests/experiments/test_devices.o %/tests/experiments/test_convert.o %/tests/experiments/test_results.o \
+    %/tests/experiments/test_cells.o %/tests/experiments/test_cli.o %/tests/experiments/test_devices.o %/tests/experiments/test_convert.o %/tests/experiments/test_results.o \
     %/tests/experiments/test_schema.o %/tests/experiments/test_report.o \
     %/tests/experiments/test_transformers.o
 $(filter $(reads_sources),$(foreach kind,float double,$(call objects,$(kind),$(ref_tests_c) $(more_tests_c) $(data_c)))): \
@@ -306,8 +306,8 @@ share := $(DESTDIR)$(PREFIX)/share
 install: $(BUILD)/bcd                 ## install to PREFIX (/usr/local), below DESTDIR
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/lib/bcd" "$(share)/man/man1" \
 	    "$(share)/bash-completion/completions"
-	$(BUILD)/bcd --man >"$(share)/man/man1/bcd.1"
-	$(BUILD)/bcd --completion >"$(share)/bash-completion/completions/bcd"
+	experiments/cli/manual $(BUILD)/bcd >"$(share)/man/man1/bcd.1"
+	install -m 644 experiments/cli/completion.bash "$(share)/bash-completion/completions/bcd"
 	install $(BUILD)/bcd $(wildcard $(BUILD)/libbcd-*.so) "$(DESTDIR)$(PREFIX)/lib/bcd"
 	install -m 644 experiments/report/page.py experiments/report/figures.py \
 	    experiments/report/page.html data/encode.py "$(DESTDIR)$(PREFIX)/lib/bcd"

@@ -87,26 +87,18 @@ static int check_names(const Options *options) {
     return model ? 0 : -1;
 }
 
-/* Prints what a flag asks for that needs no command.  Returns false if there is no such flag. */
-static bool print_about(const char *flag) {
+static int print_version(void) {
     Provenance provenance;
     provenance_fill(&provenance, 0);
-    if (strcmp(flag, "--man") == 0)
-        options_print_man();
-    else if (strcmp(flag, "--completion") == 0)
-        options_print_completion();
-    else if (strcmp(flag, "--version") == 0)
-        printf("bcd %s\n", provenance.commit);
-    else
-        return false;
-    return true;
+    printf("bcd %s\n", provenance.commit);
+    return finish_output(0);
 }
 
 int main(int argc, char **argv) {
     signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is then an error like a full disk */
     signal(SIGCHLD, SIG_DFL); /* if a parent ignores it, so would this process, and wait in vain */
     provenance_remember(argc, argv);
-    if (argc == 2 && print_about(argv[1])) return finish_output(0);
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) return print_version();
     CommandLine line;
     Options *options = &line.options;
     if (command_line_parse(&line, argc, argv)) return complain(WRONG_USE);

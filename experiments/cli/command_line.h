@@ -93,8 +93,5 @@ int command_line_parse(CommandLine *line, int argc, char **argv);
 /* Prints the help of the program (command 0) or of a command; print_list, unless NULL, prints more
  * before the flags. */
 void options_print_help(Command command, void (*print_list)(void));
-/* Print the manual page, in roff, and the completion for bash, both made from the tables. */
-void options_print_man(void);
-void options_print_completion(void);
 
 #endif

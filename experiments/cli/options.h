@@ -194,9 +194,6 @@ const char *quoted(char text[QUOTED], const char *name);
  * error that names the flag. */
 int option_assign(Options *options, int row, const char *text);
 
-/* The default as --help shows it; "" for a flag without a value, or without a default. */
-const char *option_default_words(const Option *option);
-
 /* The nearest name in a table, for "did you mean"; NULL if none is near. */
 const char *nearest_option(const char *name, Command command);
 const char *nearest_command(const char *name);

@@ -204,14 +204,15 @@ static void print_wrapped(const char *text, int column, int left) {
     printf("\n");
 }
 
-const char *option_default_words(const Option *option) {
+/* Returns the default as --help shows it; "" for a flag without a value, or without a default. */
+static const char *default_words(const Option *option) {
     const char *words = option->default_words ? option->default_words : option->default_text;
     return option->kind == OPTION_IS_FLAG || !words ? "" : words;
 }
 
 static void print_option(const Option *option) {
     char line[OPTION_TEXT];
-    const char *words = option_default_words(option);
+    const char *words = default_words(option);
     int column = printf("  --%s%s%s", option->name, option->argument ? " " : "",
                         option->argument ? option->argument : "");
     enum { LEFT = 28 };
