@@ -34,9 +34,9 @@ static const struct {
     {"memory", NULL, experiment_memory,
      "bytes: closed form, planned and measured (Tables 4, 8 to 11, Figure 5)", false},
     {"cost", NULL, experiment_cost,
-     "dollars and GPU hours saved, by published times (Tables 5 to 7, 12 to 14)", false},
+     "dollars and GPU hours saved, by published times (Tables 1, 5 to 7, 12 to 14)", false},
     {"timing", NULL, experiment_timing,
-     "steps, simulated and measured (Tables 3, 4, 15, 16, Figures 4 and 6)", false},
+     "steps, simulated and measured (Tables 3, 4, 15, 16, Figures 3, 4 and 6)", false},
 };
 enum { EXPERIMENTS = sizeof experiments / sizeof *experiments };
 
