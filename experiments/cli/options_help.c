@@ -204,15 +204,18 @@ static void print_wrapped(const char *text, int column, int left) {
     printf("\n");
 }
 
-/* Returns the default as --help shows it; "" for a flag without a value, or without a default. */
-static const char *default_words(const Option *option) {
+/* Returns the default as --help shows it; "" for a flag without a value, without a default, or of a
+ * training in an experiment, where it is the preset's. */
+static const char *default_words(const Option *option, Command command) {
     const char *words = option->default_words ? option->default_words : option->default_text;
-    return option->kind == OPTION_IS_FLAG || !words ? "" : words;
+    bool of_preset = command == COMMAND_EXPERIMENT &&
+                     (option->role == OPTION_FIXED || option->role == OPTION_EXTENDS);
+    return option->kind == OPTION_IS_FLAG || of_preset || !words ? "" : words;
 }
 
-static void print_option(const Option *option) {
+static void print_option(const Option *option, Command command) {
     char line[OPTION_TEXT];
-    const char *words = default_words(option);
+    const char *words = default_words(option, command);
     int column = printf("  --%s%s%s", option->name, option->argument ? " " : "",
                         option->argument ? option->argument : "");
     enum { LEFT = 28 };
@@ -244,7 +247,7 @@ static void print_flags(Command command) {
         if (!(option->commands & command)) continue;
         if (strcmp(section, option->section) != 0) printf("\n%s\n", option->section);
         section = option->section;
-        print_option(option);
+        print_option(option, command);
     }
 }
 

@@ -23,9 +23,10 @@ static const char *const placement_choices[PLACEMENTS + 1] = {[PLACEMENT_PLAIN] 
 
 /* Groups of commands that share flags. */
 #define TRAIN COMMAND_TRAIN
-#define TRAINING (COMMAND_TRAIN | COMMAND_TRACE | COMMAND_EXPERIMENT)
+#define TRAINING (COMMAND_TRAIN | COMMAND_EXPERIMENT)
+#define TRACING (TRAINING | COMMAND_TRACE) /* what a single step depends on */
 #define LOADING (COMMAND_EVAL | COMMAND_SAMPLE | COMMAND_GRADIENTS)
-#define RUNNING (TRAINING | LOADING)
+#define RUNNING (TRACING | LOADING)
 
 /* The columns from the section to the choices; SECTION is defined anew for each part of the
  * table. */
@@ -170,19 +171,19 @@ const Option option_table[] = {
     {"model", "SPEC", TEXT(options.model), FIXED, "resnet8", NULL,
      "resnet8, resnet20, gpt2, ... (see bcd info), or a shape such as "
      "gpt:layers=6,width=384,heads=6,context=256; vocabulary and classes come from the data",
-     TRAINING},
+     TRACING},
     {"init", "DIR|FILE", TEXT(options.init), FIXED, "", "random, from the seed",
      "start from the GPT-2, LLaMA or Mistral in DIR (Hugging Face's config.json and safetensors), "
      "in place of --model; or, with --model, from FILE.safetensors, which has exactly the tensors "
      "of a checkpoint, under the same names; running statistics may be missing",
-     TRAIN | COMMAND_EXPERIMENT},
+     TRAINING},
     {"init", "DIR", TEXT(options.init), LOCAL, "", "none",
      "use the GPT-2, LLaMA or Mistral in DIR, in place of a run", LOADING},
     {"data", "NAME", TEXT(options.data), FIXED, "synthetic", NULL,
      "without a download: synthetic (images), text (this project's sources), text1 and text2 (its "
      "halves); cifar10, cifar100, shakespeare, wikitext2, webtext2; wikitext2:N and shakespeare:N "
      "(only the first N tokens of GPT-2's vocabulary); or a FILE.tokens made by bcd tokenize",
-     TRAINING},
+     TRACING},
     {"data", "NAME", TEXT(options.data), LOCAL, "", "the run's",
      "a data set's name, or a FILE.tokens; needed with --init", COMMAND_EVAL},
     {"valid", "FILE", TEXT(options.valid), FIXED, "", "a part of --data is held out",
@@ -191,9 +192,9 @@ const Option option_table[] = {
      "where the data sets are", RUNNING | COMMAND_TOKENIZE},
     {"context", "TOKENS", INT(options.context, 0, 1 << 20), FIXED, "0", "the model's",
      "tokens per sequence, at most the model's context",
-     TRAINING | COMMAND_PLAN | COMMAND_EVAL | COMMAND_SAMPLE},
+     TRACING | COMMAND_PLAN | COMMAND_EVAL | COMMAND_SAMPLE},
     {"limit", "SAMPLES", INT(options.limit, 0, MANY), FIXED, "0", "all",
-     "use only SAMPLES of each split", TRAINING | COMMAND_EVAL},
+     "use only SAMPLES of each split", TRACING | COMMAND_EVAL},
     {"augment", NULL, FLAG(options.augment), FIXED, "0", NULL,
      "crop and flip images at random; not with --cache", TRAINING},
     {"fraction", "F", REAL(options.fraction, 1e-6, 1), FIXED, "1", NULL,
@@ -207,12 +208,12 @@ const Option option_table[] = {
      "number of submodels, to compare with the full update", COMMAND_TRACE | COMMAND_EXPERIMENT},
     {"partition", "LIST", TEXT(options.partition), FIXED, "", "balanced by parameters",
      "blocks of each submodel, by number or name, submodels separated by /, as in 0-2/3-4",
-     TRAINING},
+     TRACING},
     {"always-active", "LIST", TEXT(options.always_active), FIXED, "",
      "none; bcd train: ends for images, unless --cache or --partition is given",
      "blocks that are trained with every submodel, as in embedding,head; ends means the first and "
      "the last, none refuses the default",
-     TRAINING},
+     TRACING},
     {"order", "cyclic|descending|random|gauss-southwell",
      CHOICE(options.order, order_names, ORDER_KINDS), FIXED, "cyclic", NULL,
      "which submodel comes next; random draws a new order for each cycle, without repeating a "
@@ -232,7 +233,7 @@ const Option option_table[] = {
     {"auto-max", "STEPS", INT(options.switch_rule.max_steps, 1, MANY), FIXED, "10000", NULL,
      "auto switches after STEPS at the latest", TRAINING},
     {"keep-state", NULL, FLAG(options.keep_state), FIXED, "0", NULL,
-     "keep the optimizer state of submodels that are not active", TRAINING},
+     "keep the optimizer state of submodels that are not active", TRACING},
     {"switch-warmup", "STEPS", INT(options.switch_warmup, 0, MANY), FIXED, "0", NULL,
      "after each switch raise the learning rate from 0 over STEPS", TRAINING},
     {"submodel-lr", "LIST", TEXT(options.submodel_lr), FIXED, "", "1 each",
@@ -240,21 +241,21 @@ const Option option_table[] = {
     {"correct-above", "FACTOR", REAL(options.correct_above, 0, 1e6), FIXED, "0", "none",
      "at each update frozen blocks above the active submodel take a plain gradient step of FACTOR "
      "times the learning rate, as in BREAD; only on the CPU, not with --pipeline",
-     TRAINING},
+     TRACING},
     {"frozen-norm", "running|batch", CHOICE(options.frozen_norm, frozen_norm_names, 2), FIXED,
      "running", NULL, "statistics that a frozen batch norm uses: running ones or the batch's",
-     TRAINING},
+     TRACING},
 #undef SECTION
 #define SECTION "Optimizer"
     {"optimizer", "sgd|adam|adamw|lion",
      CHOICE(options.optimizer, optimizer_names, OPTIMIZER_KINDS), FIXED, "sgd",
      "sgd; language models adamw",
-     "optimizer; weight decay is coupled in sgd and adam, decoupled in adamw and lion", TRAINING},
+     "optimizer; weight decay is coupled in sgd and adam, decoupled in adamw and lion", TRACING},
     {"lr", "RATE", REAL(options.lr, 0, 1000), FIXED, NULL,
      "sgd 0.1, others 1e-4; language models: adam and adamw 3e-4, all but sgd 1e-5 with --init",
      "learning rate", TRAINING},
     {"momentum", "F", REAL(options.momentum, 0, 0.999999), FIXED, NULL, "0.9", "momentum of sgd",
-     TRAINING},
+     TRACING},
     {"beta1", "F", REAL(options.beta1, 0, 0.9999999), FIXED, "0.9", NULL,
      "decay of the first moment in adam and adamw; weight of the momentum in lion", TRAINING},
     {"beta2", "F", REAL(options.beta2, 0, 0.9999999), FIXED, "0.999", "0.999, lion 0.99",
@@ -266,7 +267,7 @@ const Option option_table[] = {
     {"decay", "all|matrices", CHOICE(options.decay, decay_names, 2), FIXED, "all", NULL,
      "apply weight decay to all parameters or to matrices only", TRAINING},
     {"clip", "NORM", REAL(options.clip, 0, 1e9), FIXED, "0", "none; language models 1",
-     "clip the gradient to this global norm", TRAINING},
+     "clip the gradient to this global norm", TRACING},
     {"schedule", "constant|cosine|step", CHOICE(options.schedule, lr_names, LR_KINDS), FIXED,
      "constant", "constant; language models cosine", "schedule of the learning rate", TRAINING},
     {"warmup", "STEPS", INT(options.warmup, 0, MANY), FIXED, "0",
@@ -281,19 +282,19 @@ const Option option_table[] = {
 #undef SECTION
 #define SECTION "Batch, length, seed"
     {"batch", "SAMPLES", INT(options.batch, 1, 1 << 20), FIXED, NULL, "128 images or 8 sequences",
-     "samples per update", TRAINING},
+     "samples per update", TRACING},
     {"batch", "SAMPLES", INT(options.batch, 1, 1 << 20), LOCAL, NULL, "the run's",
      "samples computed at a time; does not change the result", COMMAND_EVAL},
     {"accumulate", "PARTS", INT(options.accumulate, 1, 1 << 20), FIXED, "1", NULL,
-     "compute each batch in PARTS micro-batches, one after the other, to save memory", TRAINING},
+     "compute each batch in PARTS micro-batches, one after the other, to save memory", TRACING},
     {"steps", "N", COUNT(options.steps, 0, EVER), OPTION_EXTENDS, NULL, "from --epochs",
-     "number of updates; 0 only writes the checkpoint", TRAIN | COMMAND_TRACE},
+     "number of updates; 0 only writes the checkpoint", TRAIN},
     {"steps", "N", COUNT(options.steps, 1, EVER), LOCAL, NULL, "the preset's",
      "updates of each training", COMMAND_EXPERIMENT},
     {"epochs", "N", REAL(options.epochs, 1e-9, 1e9), OPTION_EXTENDS, "6", NULL,
      "passes over the data, in place of --steps", TRAINING},
     {"seed", "N", COUNT(options.seed, 0, EVER), FIXED, "1", NULL, "seed of all random numbers",
-     TRAINING | COMMAND_SAMPLE},
+     TRACING | COMMAND_SAMPLE},
 #undef SECTION
 #define SECTION "Running"
     {"threads", "N", INT(options.threads, 0, 4096), FREE, "0", "all cores",
@@ -317,7 +318,7 @@ const Option option_table[] = {
     {"recompute", NULL, FLAG(options.recompute), FREE, "0", NULL,
      "keep only the inputs of blocks and recompute the rest in the backward pass: less memory, "
      "more time",
-     TRAINING | COMMAND_PLAN},
+     TRACING | COMMAND_PLAN},
     {"cache", "BYTES", BYTES(options.cache), FREE, "0", "none",
      "compute the outputs of the frozen prefix once and keep them: up to BYTES (2G, 512M) in host "
      "memory, the rest in a file in the run's directory",
@@ -336,15 +337,15 @@ const Option option_table[] = {
      "--device and --precision may change",
      TRAIN},
     {"eval-every", "STEPS", INT(options.eval_every, 0, MANY), FREE, "0", "an epoch",
-     "evaluate on the validation split every STEPS", TRAIN | COMMAND_EXPERIMENT},
+     "evaluate on the validation split every STEPS", TRAINING},
     {"eval-samples", "SAMPLES", INT(options.eval_samples, 0, MANY), FREE, "0", "all",
-     "evaluate on the first SAMPLES of the split", TRAIN | COMMAND_EXPERIMENT},
+     "evaluate on the first SAMPLES of the split", TRAINING},
     {"save-every", "STEPS", INT(options.save_every, 0, MANY), FREE, "0", "about a minute",
-     "write a checkpoint every STEPS", TRAIN | COMMAND_EXPERIMENT},
+     "write a checkpoint every STEPS", TRAINING},
     {"keep-last", "N", INT(options.keep_last, 0, 100000), FREE, "0", NULL,
      "also keep the last N checkpoints, as checkpoint-STEP.h5", TRAIN},
     {"quiet", NULL, FLAG(options.quiet), LOCAL, "0", NULL, "print errors only",
-     TRAIN | COMMAND_EXPERIMENT | COMMAND_EXPORT},
+     TRAINING | COMMAND_EXPORT},
     {"log-samples", "FILE", TEXT(options.log_samples), LOCAL, "", "none",
      "write which samples each update uses: a line with the update's number and the samples'",
      TRAIN},
