@@ -1,9 +1,8 @@
-/* Tables 2, 9, 10 and 11: each published training next to those of ours that are most like it. */
-#include <inttypes.h>
+/* Tables 2, 9, 10 and 11: below each published training those of ours that are most like it. */
 #include <math.h>
 #include <string.h>
 
-#include "../study/measures.h"
+#include "../study/converge.h"
 #include "trainings.h"
 
 typedef struct {
@@ -20,213 +19,96 @@ static const Comparison comparisons[] = {
     {11, false, "table11", "Table 11: GPT-2 in one to four submodels"},
 };
 
-/* Table 2 counts iterations for language models; all else counts epochs. */
-static bool counts_updates(const Comparison *c) { return c->table == 2 && !c->images; }
-
-/* Table 2 prints no memory; the validation loss of ours takes its place. */
-static bool prints_memory(const Comparison *c) { return c->table != 2; }
-
 /* ---- which trainings ------------------------------------------------------------------------- */
 
-enum { LETTERS = 10 };
-
-/* The cases of a table: their letters are a, b, ... */
-typedef struct {
-    const Comparison *comparison;
-    int count, left_out;
-    const StudyCase *item[LETTERS];
-} ComparedCases;
-
-/* Returns the published row that a training is compared with, or NULL when the table has none.
- * *exact: as paper_find has it. */
-static const PaperRow *find_row(const Comparison *c, const StudyRow *row, bool *exact) {
+/* Returns the published row that a training is compared with, or NULL when the table has none. */
+static const PaperRow *find_row(const Comparison *c, const StudyRow *row) {
     bool fine_tuned = *row->settings.init != 0;
     if (study_is_images(row) != c->images || !strcmp(row->method, "offload") || fine_tuned)
         return NULL;
     return paper_find(c->table, row->model, row->data, c->images, row->optimizer,
-                      (int)row->submodels, row->settings.fraction, exact);
+                      (int)row->submodels, row->settings.fraction);
 }
 
 /* Returns true for trainings that the table is about.  A full update alone, or one of another
  * network, was trained for another comparison. */
 static bool is_subject(const Comparison *c, const StudyRow *row) {
-    bool exact = false;
-    if (!find_row(c, row, &exact)) return false;
-    if (c->table == 2) return study_is_bcd3(row) || exact;
+    if (!find_row(c, row)) return false;
+    if (c->table == 2) return study_is_bcd3(row);
     if (c->table == 11) return row->submodels == 2 || row->submodels == 4;
     return row->settings.fraction < 1;
 }
 
-static ComparedCases find_cases(const Cases *cases, const Comparison *c) {
-    ComparedCases compared = {.comparison = c};
-    for (int i = 0; i < cases->cases; i++) {
-        const StudyCase *item = &cases->item[i];
-        bool found = false;
-        for (int m = 0; m < item->methods; m++) found |= is_subject(c, item->method[m].row[0]);
-        if (found && compared.count < LETTERS)
-            compared.item[compared.count++] = item;
-        else
-            compared.left_out += found;
-    }
-    return compared;
+static bool has_subject(const Comparison *c, const StudyCase *item) {
+    for (int m = 0; m < item->methods; m++)
+        if (is_subject(c, item->method[m].row[0])) return true;
+    return false;
 }
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-static double updates(const MeasurePair *pair) { return pair->row->steps_to_converge; }
-static double epochs(const MeasurePair *pair) {
-    return updates(pair) * pair->row->epochs / (double)pair->row->steps;
+static double rate(const MeasurePair *pair) { return pair->row->settings.lr; }
+/* To two digits after the point; published ones are whole numbers. */
+static double trained(const MeasurePair *pair) { return round(100 * pair->row->epochs) / 100; }
+static double level_epochs(const MeasurePair *pair) { return pair->row->epochs_to_converge; }
+static double level_updates(const MeasurePair *pair) { return pair->row->steps_to_converge; }
+
+/* The last evaluations of a short training are far apart, so that their mean says little. */
+static double score(const MeasurePair *pair) {
+    bool is_short = pair->row->evaluation_rows < 2 * PLATEAU_MEAN;
+    return is_short ? measure_score(pair) : pair->row->end_score;
 }
 
-enum {
-    PUBLISHED_DURATION,
-    PUBLISHED_SCORE = 2,
-    DURATION = 5,
-    SCORE = 7,
-    PUBLISHED_MEMORY = 9,
-    VALID_LOSS = PUBLISHED_MEMORY, /* in tables without memory, the last */
-    COLUMNS = 12
-};
+enum { TRAINED = 2, TO_LEVEL, MULTIPLIER, SCORE, LOSS, MEMORY, VALID_LOSS = 9, COLUMNS };
 
 static const MeasureColumn all_columns[COLUMNS] = {
-    {"published_duration", "epochs", "publ.", 0, SOURCE_PUBLISHED, NULL, MEAN_ALONE},
-    {"published_multiplier", "B-F", "publ.", 2, SOURCE_RECOMPUTED, NULL, MEAN_ALONE},
-    {"published_score", "accuracy", "publ. %", 1, SOURCE_PUBLISHED, NULL, MEAN_ALONE},
-    {"published_loss", "loss", "publ.", 4, SOURCE_PUBLISHED, NULL, MEAN_ALONE},
-    {"seeds", "seeds", "here", 0, SOURCE_NONE, measure_one, SEED_COUNT},
-    {"duration", "epochs", "to level", 2, SOURCE_MEASURED, epochs, OVER_SEEDS},
-    {"multiplier", "B-F", "here", 2, SOURCE_MEASURED, measure_multiplier, OVER_SEEDS},
-    {"score", "accuracy", "here, %", 1, SOURCE_MEASURED, measure_score, OVER_SEEDS},
-    {"train_loss", "training loss", "here", 3, SOURCE_MEASURED, measure_train_loss, OVER_SEEDS},
-    {"published_memory", "P+G+S", "publ. MiB", 2, SOURCE_PUBLISHED, NULL, MEAN_ALONE},
-    {"memory", "P+G+S", "here MiB", 2, SOURCE_MEASURED, measure_trained, MEAN_ALONE},
-    {"closed_form", "equal parts", "here MiB", 2, SOURCE_CLOSED_FORM, measure_closed_form,
-     MEAN_ALONE},
+    {"seeds", "seeds", "", 0, SOURCE_NONE, measure_one, SEED_COUNT},
+    {"rate", "rate", "", DECIMALS_FREE, SOURCE_NONE, rate, MEAN_ALONE},
+    {"trained", "trained", "epochs", DECIMALS_FREE, SOURCE_NONE, trained, MEAN_ALONE},
+    {"to_level", "to level", "epochs", 2, SOURCE_MEASURED, level_epochs, OVER_SEEDS},
+    {"multiplier", "B-F", "", 2, SOURCE_MEASURED, measure_multiplier, OVER_SEEDS},
+    {"score", "accuracy", "%", 1, SOURCE_MEASURED, score, OVER_SEEDS},
+    {"train_loss", "loss", "training", 4, SOURCE_MEASURED, measure_train_loss, OVER_SEEDS},
+    {"memory", "P+G+S", "MiB", 2, SOURCE_MEASURED, measure_trained, MEAN_ALONE},
+    {"closed_form", "equal parts", "MiB", 2, SOURCE_CLOSED_FORM, measure_closed_form, MEAN_ALONE},
+    {"valid_loss", "loss", "validation", 4, SOURCE_MEASURED, measure_valid_loss, OVER_SEEDS},
 };
 
 /* Fills the columns of a table; returns how many there are. */
 static int make_columns(MeasureColumn column[COLUMNS], const Comparison *c) {
     memcpy(column, all_columns, sizeof all_columns);
-    if (counts_updates(c)) {
-        column[PUBLISHED_DURATION].head = column[DURATION].head = "updates";
-        column[DURATION].decimals = 0;
-        column[DURATION].measure = updates;
+    if (c->images) return COLUMNS;
+    column[SCORE].head = "perplexity";
+    column[SCORE].unit = "";
+    column[SCORE].decimals = 2;
+    if (c->table == 2) { /* which counts iterations here, and epochs of images */
+        column[TRAINED].unit = column[TO_LEVEL].unit = "updates";
+        column[TRAINED].measure = measure_steps;
+        column[TO_LEVEL].measure = level_updates;
+        column[TO_LEVEL].decimals = 0;
     }
-    if (!c->images) {
-        column[PUBLISHED_SCORE].head = column[SCORE].head = "perplexity";
-        column[PUBLISHED_SCORE].unit = "publ.";
-        column[SCORE].unit = "here";
-        column[PUBLISHED_SCORE].decimals = column[SCORE].decimals = 2;
-    }
-    if (prints_memory(c)) return COLUMNS;
-    column[VALID_LOSS] = (MeasureColumn){"valid_loss",    "valid. loss",      "here",    3,
-                                         SOURCE_MEASURED, measure_valid_loss, OVER_SEEDS};
-    return c->images ? VALID_LOSS + 1 : VALID_LOSS; /* a perplexity is a validation loss */
+    return VALID_LOSS; /* a perplexity is a validation loss */
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static void put_published(Table *table, const Comparison *c, const PaperRow *paper) {
-    table_put(table, 0, paper->duration, paper_multiplier(paper), paper_score(paper), paper->loss);
-    if (paper->score_kind == SCORE_TEN_PERPLEXITY)
-        table_number(table, PUBLISHED_SCORE, paper_score(paper), SOURCE_RECOMPUTED);
-    if (prints_memory(c)) table_put(table, PUBLISHED_MEMORY, paper->memory_mib);
-}
-
-/* Returns how long full updates took to the level they share with BCD-1/3 on all of the data. */
-static Mean full_duration(const Comparison *c, const StudyCase *item) {
-    Mean mean = {0};
-    const CaseMethod *method = item->method, *end = method + item->methods;
-    while (method < end && !study_is_bcd3(method->row[0])) method++;
-    for (int s = 0; method < end && s < method->seeds; s++) {
-        const StudyRow *row = method->row[s], *full = case_full_update(item, row);
-        if (!full) continue;
-        double steps = row->steps_to_converge / row->multiplier;
-        mean_add(&mean, counts_updates(c) ? steps : steps * full->epochs / (double)full->steps);
-    }
-    return mean;
-}
-
-static void put_ours(Table *table, const Comparison *c, const CaseMethod *method) {
-    MeasureColumn column[COLUMNS];
-    measure_put(table, column, make_columns(column, c), method, false);
-    if (method->row[0]->submodels > 1) return;
-    Mean mean = full_duration(c, method->of);
-    table_mean(table, DURATION, mean_value(&mean), mean_spread(&mean), SOURCE_MEASURED);
-}
-
 /* "ResNet8 SGD, 1/3"; the rows of Tables 9 to 11 have such names already. */
-static void put_label(char label[64], const PaperRow *paper) {
-    if (paper->table != 2)
-        snprintf(label, 64, "%.40s", paper->row);
+static void put_published(Table *table, const PaperRow *paper) {
+    if (paper->table == 2)
+        table_row(table, "%s %s, %s", paper->row, strcmp(paper->optimizer, "sgd") ? "Adam" : "SGD",
+                  paper->submodels == 1 ? "full" : "1/3");
     else
-        snprintf(label, 64, "%.40s %s, %s", paper->row,
-                 strcmp(paper->optimizer, "sgd") ? "Adam" : "SGD",
-                 paper->submodels == 1 ? "full" : "1/3");
-}
-
-/* Adds a published row with our first training of that kind, then a line for each other one.  The
- * label names our network where it is not the published one: "ResNet8 SGD, 1/3 [a: resnet-8x8]". */
-static void put_row(Table *table, const ComparedCases *compared, const PaperRow *paper) {
-    const Comparison *c = compared->comparison;
-    char label[64], name[32], network[CASE_NAME];
-    bool exact;
-    int lines = 0;
-    put_label(label, paper);
-    for (int i = 0; i < compared->count; i++)
-        for (int m = 0; m < compared->item[i]->methods; m++) {
-            const CaseMethod *method = &compared->item[i]->method[m];
-            const StudyRow *first = method->row[0];
-            if (find_row(c, first, &exact) != paper || !case_is_plain(method)) continue;
-            if (lines)
-                table_row(table, "  %s %s [%c]", case_network(first, network),
-                          study_method(first, name), 'a' + i);
-            else if (strcmp(first->model, paper->model))
-                table_row(table, "%s [%c: %s]", label, 'a' + i, case_network(first, network));
-            else
-                table_row(table, "%s [%c]", label, 'a' + i);
-            if (!lines++) put_published(table, c, paper);
-            put_ours(table, c, method);
-        }
-    if (lines) return;
-    table_row(table, "%s", label);
-    put_published(table, c, paper);
+        table_row(table, "%s", paper->row);
+    bool corrected = paper->score_kind == SCORE_TEN_PERPLEXITY;
+    table_number(table, TRAINED, paper->duration, SOURCE_PUBLISHED);
+    table_number(table, MULTIPLIER, paper_multiplier(paper), SOURCE_RECOMPUTED);
+    table_number(table, SCORE, paper_score(paper),
+                 corrected ? SOURCE_RECOMPUTED : SOURCE_PUBLISHED);
+    table_number(table, LOSS, paper->loss, SOURCE_PUBLISHED);
+    table_number(table, MEMORY, paper->memory_mib, SOURCE_PUBLISHED);
 }
 
 /* ---- notes ----------------------------------------------------------------------------------- */
-
-/* "0.1", or "0.001 to 0.002" */
-typedef struct {
-    double min, max;
-    char text[48];
-} Range;
-
-static void range_add(Range *range, double value) {
-    range->min = fmin(range->min, value);
-    range->max = fmax(range->max, value);
-    snprintf(range->text, sizeof range->text, range->min < range->max ? "%.3g to %.3g" : "%.3g",
-             range->min, range->max);
-}
-
-/* Says which training has which letter: "[a] resnet8 on cifar10, sgd, ...". */
-static void note_case(Table *table, const ComparedCases *compared, int number) {
-    const StudyCase *item = compared->item[number];
-    const StudyRow *row = item->method[0].row[0];
-    Range rates = {.min = INFINITY}, epochs_done = {.min = INFINITY};
-    bool all_exact = true, exact = false;
-    for (int m = 0; m < item->methods; m++) {
-        const StudyRow *first = item->method[m].row[0];
-        if (!find_row(compared->comparison, first, &exact) || !case_is_plain(&item->method[m]))
-            continue;
-        all_exact &= exact;
-        range_add(&rates, first->settings.lr);
-        range_add(&epochs_done, first->epochs);
-    }
-    table_note(table, "[%c] %s on %s, %s, batch %" PRId64 ", rate %s, %s epochs, %s in %s%s.",
-               'a' + number, row->model, row->data, row->optimizer, row->batch, rates.text,
-               epochs_done.text, row->provenance.device, row->provenance.precision,
-               all_exact ? "" : ": another training than the published one");
-}
 
 static void note_paper(Table *table, const Comparison *c) {
     const struct {
@@ -243,13 +125,13 @@ static void note_paper(Table *table, const Comparison *c) {
          "The GPT cells under \"Acc\" in Tables 9 and 11 are 10 x perplexity, truncated (10 "
          "exp(1.9407) = 69.6), in all their rows: higher is worse. They are shown here as "
          "perplexity."},
-        {prints_memory(c),
+        {c->table != 2,
          "The published \"Mem\" of Tables 9 to 11 is the closed form W (1 + k/M), W = 4 bytes per "
          "parameter, k = 2 for SGD with momentum and 3 for Adam; activations are not in it."},
         {!c->images,
          "No usual configuration of GPT-2 has the memory printed for 0.15B; 16 layers of width 768 "
          "stand in for it."},
-        {!counts_updates(c),
+        {c->table != 2 || c->images,
          "One published epoch is one pass over the data, whichever submodel is active."}};
     for (size_t n = 0; n < sizeof notes / sizeof *notes; n++)
         if (notes[n].said) table_note(table, "%s", notes[n].note);
@@ -257,20 +139,34 @@ static void note_paper(Table *table, const Comparison *c) {
 
 static void add_comparison(Tables *tables, const Cases *cases, const Comparison *c) {
     MeasureColumn column[COLUMNS];
-    ComparedCases compared = find_cases(cases, c);
-    if (!compared.count) return;
-    Table *table =
-        measure_table(tables, c->name, c->title, "training", column, make_columns(column, c));
-    for (const PaperRow *p = paper_rows(c->table); p->table; p++)
-        if ((p->score_kind == SCORE_ACCURACY) == c->images) put_row(table, &compared, p);
-    for (int i = 0; i < compared.count; i++) note_case(table, &compared, i);
-    if (compared.left_out)
-        table_note(table, "%d more networks or settings are not shown here.", compared.left_out);
+    int columns = make_columns(column, c);
+    char label[CASE_LABEL];
+    bool found = false;
+    for (int i = 0; i < cases->cases; i++) found |= has_subject(c, &cases->item[i]);
+    if (!found) return;
+    Table *table = measure_table(tables, c->name, c->title, column, columns);
+    for (const PaperRow *p = paper_rows(c->table); p->table; p++) {
+        if ((p->score_kind == SCORE_ACCURACY) != c->images) continue;
+        put_published(table, p);
+        for (int m = 0; m < cases->methods; m++) {
+            const CaseMethod *method = &cases->method[m];
+            if (find_row(c, method->row[0]) != p || !case_is_plain(method) ||
+                !has_subject(c, method->of))
+                continue;
+            table_row(table, "  here: %s", case_label(method, label));
+            measure_put(table, column, columns, method, false);
+        }
+    }
     table_note(
         table,
-        "To level: until the smoothed training loss was at the lowest value that both BCD and the "
-        "full update of the same seed reached; for full updates, the one shared with BCD-1/3.  "
-        "Scores and losses here are those at the end of the training.");
+        "Below a published training, \"here\": ours of that kind, with the network, data and "
+        "settings that its row names; means and spreads over seeds.  Losses and scores are at the "
+        "end of the training; a "
+        "score is the mean of the last five evaluations where there are ten or more.");
+    table_note(table,
+               "Trained: the published ones until they were called converged.  To level: until the "
+               "smoothed training loss of BCD was at the lowest value that both it and the full "
+               "update of the same seed reached; B-F is that over what the full update took.");
     note_paper(table, c);
 }
 

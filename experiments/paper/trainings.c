@@ -42,7 +42,7 @@ double paper_mean_multiplier(const char *optimizer, int images) {
 }
 
 const PaperRow *paper_find(int table, const char *model, const char *data, bool images,
-                           const char *optimizer, int submodels, double fraction, bool *exact) {
+                           const char *optimizer, int submodels, double fraction) {
     const char *kind = strcmp(optimizer, "adamw") ? optimizer : "adam";
     const PaperRow *best = NULL;
     int best_likeness = 0;
@@ -50,12 +50,10 @@ const PaperRow *paper_find(int table, const char *model, const char *data, bool 
         if (is_images(p) != images || p->submodels != submodels ||
             fabs(p->fraction - fraction) > 1e-9 || strcmp(p->optimizer, kind))
             continue;
-        bool same_model = !strcmp(p->model, model), same_data = !strcmp(p->data, data);
-        int likeness = 1 + 4 * same_model + 2 * same_data;
+        int likeness = 1 + 4 * !strcmp(p->model, model) + 2 * !strcmp(p->data, data);
         if (likeness <= best_likeness) continue; /* of equals, the first is taken */
         best = p;
         best_likeness = likeness;
-        *exact = same_model && same_data && kind == optimizer;
     }
     return best;
 }

@@ -51,10 +51,9 @@ double paper_mean_multiplier(const char *optimizer, int images);
 
 /* Returns the row of a table that a training of ours is compared with, or NULL: one with the same
  * kind of input, optimizer, number of submodels and fraction of the data, preferably the same
- * model, then the same data.  AdamW is compared with Adam.  Sets *exact when model, data and
- * optimizer are all the published ones. */
+ * model, then the same data.  AdamW is compared with Adam. */
 const PaperRow *paper_find(int table, const char *model, const char *data, bool images,
-                           const char *optimizer, int submodels, double fraction, bool *exact);
+                           const char *optimizer, int submodels, double fraction);
 
 /* Each adds its tables if the study has trainings for them. */
 void paper_add_comparisons(Tables *tables, const Cases *cases); /* Tables 2, 9, 10 and 11 */

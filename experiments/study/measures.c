@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-Table *measure_table(Tables *tables, const char *name, const char *title, const char *row_head,
+Table *measure_table(Tables *tables, const char *name, const char *title,
                      const MeasureColumn *columns, int count) {
     TableColumn column[TABLE_COLUMNS];
     for (int c = 0; c < count; c++) {
@@ -11,7 +11,7 @@ Table *measure_table(Tables *tables, const char *name, const char *title, const 
         snprintf(column[c].head, sizeof column->head, "%s", columns[c].head);
         snprintf(column[c].unit, sizeof column->unit, "%s", columns[c].unit);
     }
-    return tables_add(tables, name, title, row_head, column, count);
+    return tables_add(tables, name, title, "training", column, count);
 }
 
 void measure_put(Table *table, const MeasureColumn *columns, int count, const CaseMethod *method,
@@ -20,7 +20,6 @@ void measure_put(Table *table, const MeasureColumn *columns, int count, const Ca
         MeasureKind kind = columns[c].kind;
         Source source = columns[c].source;
         Mean mean = {0};
-        if (!columns[c].measure) continue;
         for (int s = 0; s < method->seeds; s++) {
             MeasurePair pair = {method->row[s], case_full_update(method->of, method->row[s])};
             if (!paired || pair.full) mean_add(&mean, columns[c].measure(&pair));
@@ -42,8 +41,8 @@ Table *measure_add(Tables *tables, const Cases *cases, const MeasureTable *measu
         const CaseMethod *method = &cases->method[m];
         if (measures->selects && !measures->selects(method)) continue;
         if (!table)
-            table = measure_table(tables, measures->name, measures->title, "training",
-                                  measures->column, columns);
+            table =
+                measure_table(tables, measures->name, measures->title, measures->column, columns);
         table_row(table, "%s", case_label(method, label));
         measure_put(table, measures->column, columns, method, measures->paired);
     }

@@ -24,15 +24,15 @@ typedef struct {
     const char *name, *head, *unit;
     int decimals;
     Source source;
-    Measure *measure; /* NULL: filled by the caller */
+    Measure *measure;
     MeasureKind kind;
 } MeasureColumn;
 
 /* Adds a table without rows. */
-Table *measure_table(Tables *tables, const char *name, const char *title, const char *row_head,
+Table *measure_table(Tables *tables, const char *name, const char *title,
                      const MeasureColumn *columns, int count);
-/* Fills the cells of a method in the columns with a measure, the first of the table; paired: from
- * seeds with a full update only. */
+/* Fills the cells of a method in the last row, in the first `count` columns; paired: from seeds
+ * with a full update only. */
 void measure_put(Table *table, const MeasureColumn *columns, int count, const CaseMethod *method,
                  bool paired);
 
