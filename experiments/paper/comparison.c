@@ -154,7 +154,7 @@ static void add_comparison(Tables *tables, const Cases *cases, const Comparison 
                 !has_subject(c, method->of))
                 continue;
             table_row(table, "  here: %s", case_label(method, label));
-            measure_put(table, column, columns, method, false);
+            measure_put(table, cases, column, columns, method, false);
         }
     }
     table_note(

@@ -56,12 +56,11 @@ static int read_files(Report *report, const CommandLine *line) {
     return 0;
 }
 
-/* Compares the trainings and makes their tables, the summary first. */
+/* Compares the trainings and makes their tables. */
 static int prepare(Report *report) {
     Tables *tables = &report->file[0];
     if (!report->study.rows) return 0;
     if (study_prepare(&report->study) || cases_make(&report->cases, &report->study)) return -1;
-    answer_add(tables, &report->cases);
     return study_tables(tables, &report->cases, !report->only_runs);
 }
 
@@ -74,14 +73,6 @@ static void report_free(Report *report) {
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* is_answer: the table is that of answer_add; a table of a file may have the same name. */
-static int print_table(const Table *table, const ReportFlags *flags, bool is_answer) {
-    if (flags->markdown) return table_print_markdown(stdout, table);
-    if (!is_answer || *flags->table) return table_print(stdout, table);
-    answer_print(stdout, table);
-    return 0;
-}
-
 /* Prints the tables, or that of --table; when there is none of that name, the error lists all
  * names. */
 static int print_tables(const Report *report, const ReportFlags *flags) {
@@ -93,7 +84,8 @@ static int print_tables(const Report *report, const ReportFlags *flags) {
             size_t used = strlen(names);
             snprintf(names + used, sizeof names - used, " %s", table->name);
             if (*flags->table && strcmp(flags->table, table->name)) continue;
-            if (print_table(table, flags, !f && !strcmp(table->name, "answer"))) return -1;
+            if (flags->markdown ? table_print_markdown(stdout, table) : table_print(stdout, table))
+                return -1;
             printed++;
         }
     if (printed || !*flags->table) return 0;

@@ -15,15 +15,6 @@ typedef struct {
     Tables *file; /* [files]; those of file[0] are made of the trainings */
 } Report;
 
-/* ---- answer.c -------------------------------------------------------------------------------- */
-
-/* Adds a summary with a row for each BCD method that has a full update of the same seed: memory,
- * time and updates over those of the full update, and the scores of both.  Adds nothing when there
- * is none. */
-void answer_add(Tables *tables, const Cases *cases);
-/* Prints the summary as text. */
-void answer_print(FILE *out, const Table *answer);
-
 /* ---- page.c ---------------------------------------------------------------------------------- */
 
 /* Write the whole file or nothing.  When Python or a package is missing, they return PYTHON_MISSING

@@ -6,7 +6,9 @@ Table *measure_table(Tables *tables, const char *name, const char *title,
                      const MeasureColumn *columns, int count) {
     TableColumn column[TABLE_COLUMNS];
     for (int c = 0; c < count; c++) {
-        column[c] = (TableColumn){.decimals = columns[c].decimals, .source = columns[c].source};
+        column[c] = (TableColumn){.kind = columns[c].kind == VERDICT ? COLUMN_TEXT : COLUMN_NUMBER,
+                                  .decimals = columns[c].decimals,
+                                  .source = columns[c].source};
         snprintf(column[c].name, sizeof column->name, "%s", columns[c].name);
         snprintf(column[c].head, sizeof column->head, "%s", columns[c].head);
         snprintf(column[c].unit, sizeof column->unit, "%s", columns[c].unit);
@@ -14,18 +16,40 @@ Table *measure_table(Tables *tables, const char *name, const char *title,
     return tables_add(tables, name, title, "training", column, count);
 }
 
-void measure_put(Table *table, const MeasureColumn *columns, int count, const CaseMethod *method,
-                 bool paired) {
+/* From a table for n <= 10, else by Fisher's expansion about the normal quantile, within 0.001. */
+double study_student(int n) {
+    static const double t[] = {NAN,   NAN,   12.706, 4.303, 3.182, 2.776,
+                               2.571, 2.447, 2.365,  2.306, 2.262};
+    const double z = 1.95996, v = n - 1;
+    if (n < (int)(sizeof t / sizeof *t)) return n < 2 ? NAN : t[n];
+    return z + (pow(z, 3) + z) / (4 * v) + (5 * pow(z, 5) + 16 * pow(z, 3) + 3 * z) / (96 * v * v) +
+           (3 * pow(z, 7) + 19 * pow(z, 5) + 17 * pow(z, 3) - 15 * z) / (384 * pow(v, 3));
+}
+
+/* Returns whether BCD or the full update has the better score, from their differences, "" for one
+ * seed. */
+static const char *judge(const Mean *difference, bool more_is_better) {
+    if (difference->count < 2) return "";
+    double error = mean_spread(difference) / sqrt(difference->count);
+    if (!(fabs(difference->mean) > study_student(difference->count) * error)) return "undecided";
+    return (difference->mean > 0) == more_is_better ? "BCD ahead" : "full ahead";
+}
+
+void measure_put(Table *table, const Cases *cases, const MeasureColumn *columns, int count,
+                 const CaseMethod *method, bool paired) {
     for (int c = 0; c < count; c++) {
         MeasureKind kind = columns[c].kind;
         Source source = columns[c].source;
         Mean mean = {0};
         for (int s = 0; s < method->seeds; s++) {
-            MeasurePair pair = {method->row[s], case_full_update(method->of, method->row[s])};
+            MeasurePair pair = {method->row[s], case_full_update(method->of, method->row[s]),
+                                cases};
             if (!paired || pair.full) mean_add(&mean, columns[c].measure(&pair));
         }
         if (kind == SEED_COUNT)
             table_number(table, c, mean.count, source);
+        else if (kind == VERDICT)
+            table_text(table, c, source, "%s", judge(&mean, study_is_images(method->row[0])));
         else
             table_mean(table, c, mean_value(&mean), kind == OVER_SEEDS ? mean_spread(&mean) : NAN,
                        source);
@@ -44,7 +68,7 @@ Table *measure_add(Tables *tables, const Cases *cases, const MeasureTable *measu
             table =
                 measure_table(tables, measures->name, measures->title, measures->column, columns);
         table_row(table, "%s", case_label(method, label));
-        measure_put(table, measures->column, columns, method, measures->paired);
+        measure_put(table, cases, measures->column, columns, method, measures->paired);
     }
     for (int n = 0; table && measures->note[n]; n++) table_note(table, "%s", measures->note[n]);
     return table;

@@ -6,9 +6,10 @@
 #include "../tables/table.h"
 #include "cases.h"
 
-/* A training, and the full update of the same seed; NULL: none. */
+/* A training, and the full update of the same seed (NULL: none); and all trainings. */
 typedef struct {
     const StudyRow *row, *full;
+    const Cases *cases;
 } MeasurePair;
 
 typedef double Measure(const MeasurePair *pair); /* returns NAN when it does not apply */
@@ -16,10 +17,12 @@ typedef double Measure(const MeasurePair *pair); /* returns NAN when it does not
 typedef enum {
     OVER_SEEDS, /* mean and spread */
     MEAN_ALONE,
-    SEED_COUNT /* how many seeds have the measure */
+    SEED_COUNT, /* how many seeds have the measure */
+    VERDICT     /* of differences of scores: "BCD ahead", "full ahead" or "undecided" by Student's
+                   t-test (95 %), or "" for one seed */
 } MeasureKind;
 
-/* A TableColumn of numbers, and how its cells are computed. */
+/* A TableColumn of numbers or verdicts, and how its cells are computed. */
 typedef struct {
     const char *name, *head, *unit;
     int decimals;
@@ -33,11 +36,11 @@ Table *measure_table(Tables *tables, const char *name, const char *title,
                      const MeasureColumn *columns, int count);
 /* Fills the cells of a method in the last row, in the first `count` columns; paired: from seeds
  * with a full update only. */
-void measure_put(Table *table, const MeasureColumn *columns, int count, const CaseMethod *method,
-                 bool paired);
+void measure_put(Table *table, const Cases *cases, const MeasureColumn *columns, int count,
+                 const CaseMethod *method, bool paired);
 
 /* A table with a row for each selected method; paired: as for measure_put. */
-enum { MEASURE_COLUMNS = 12, MEASURE_NOTES = 4 };
+enum { MEASURE_COLUMNS = 14, MEASURE_NOTES = 4 };
 typedef struct {
     const char *name, *title;
     bool (*selects)(const CaseMethod *method); /* NULL: all */
@@ -70,30 +73,15 @@ extern const char study_times_note[]; /* a note on study_times_comparable */
 /* Returns true for BCD if at least one of its seeds has a full update to compare with. */
 bool study_is_compared(const CaseMethod *method);
 
-/* ---- budgets.c ------------------------------------------------------------------------------- */
-
-typedef enum { NO_VERDICT /* of one seed */, BCD_AHEAD, FULL_AHEAD, UNDECIDED, VERDICTS } Verdict;
-extern const char *const verdict_names[VERDICTS]; /* "BCD ahead"; "" for none */
-
-/* Means over the seeds for which both are known. */
-typedef struct {
-    Mean budget, bcd, full, difference;
-    Verdict verdict;
-} StudyComparison;
-
-/* Compares scores (study_score) of a method with those of the full updates of a case, its own or
- * another one, at an equal budget: the updates, seconds or operations of the one that spent less.
- */
-StudyComparison study_compare(const CaseMethod *method, const StudyCase *with, StudyAxis axis);
-/* Formats a budget: "240 updates".  Returns `text`. */
-const char *study_format_budget(char text[64], double value, StudyAxis axis);
-
-/* Adds the table of all such comparisons, or none when there are none. */
-void study_add_budgets(Tables *tables, const Cases *cases);
-
 /* Returns the 97.5 % quantile of Student's t distribution with n - 1 degrees of freedom: by so many
  * standard errors the mean of n differences must differ from 0.  NAN for n < 2. */
 double study_student(int n);
+
+/* ---- answer.c -------------------------------------------------------------------------------- */
+
+/* Adds the table that compares each BCD method with the full updates of the same seeds, in cost and
+ * score, if there are any; of a single method the title says what it costs. */
+void study_add_answer(Tables *tables, const Cases *cases);
 
 /* ---- study_tables.c -------------------------------------------------------------------------- */
 

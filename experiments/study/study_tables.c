@@ -35,7 +35,7 @@ static double update_ms(const MeasurePair *pair) {
 
 /* Returns a measure of BCD over that of the full update. */
 static double over_full(const MeasurePair *pair, Measure *measure) {
-    MeasurePair full = {pair->full, pair->full};
+    MeasurePair full = {pair->full, pair->full, pair->cases};
     return measure(pair) / measure(&full);
 }
 
@@ -157,6 +157,7 @@ static void add_trainings(Tables *tables, const Cases *cases) {
 
 int study_tables(Tables *tables, const Cases *cases, bool paper) {
     if (!cases->methods) return 0;
+    study_add_answer(tables, cases);
     if (paper) {
         paper_add_comparisons(tables, cases);
         paper_add_multipliers(tables, cases);
@@ -164,7 +165,6 @@ int study_tables(Tables *tables, const Cases *cases, bool paper) {
     measure_add(tables, cases, &measures_converged);
     measure_add(tables, cases, &same_loss);
     measure_add(tables, cases, &per_update);
-    study_add_budgets(tables, cases);
     measure_add(tables, cases, &paper_finetuned);
     add_trainings(tables, cases);
     return tables_failed(tables) ? -1 : 0;

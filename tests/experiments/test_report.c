@@ -74,7 +74,7 @@ static char *page_of(const char *files) {
 static void case_page(void) {
     static const char *const expected[] = {
         "<h2>Does BCD match the full update?</h2>",
-        "full update 71.00 %, after 200 updates: a verdict needs at least 2 seeds",
+        "<small>/ full, an update</small>",
         "<h2>resnet8 synthetic sgd</h2>",
         "<section id=\"notes\">",
         "results of these trainings</summary>",
@@ -210,7 +210,7 @@ static void case_without_python(void) {
     CHECK(strstr(printed->out, "\nno page: figures need Python") &&
               strstr(printed->out, "apt-get install") &&
               strstr(printed->out, "python3-matplotlib") &&
-              !strncmp(printed->out, "resnet8 synthetic sgd BCD-1/3: ", 31),
+              !strncmp(printed->out, "Does BCD match the full update?", 31),
           "%s", printed->out);
     CHECK(!file_exists(scratch_path("plain.html")) && !file_exists(scratch_path("report.html")),
           "an empty page");
@@ -224,16 +224,13 @@ static void case_own_runs(void) {
     run(0, "%s --out own/full", line);
     run(0, "%s --out own/bcd --submodels 3 --switch-every 4", line);
     const Printed *printed = run(0, "report own/full own/bcd/ --out own.html");
-    const char *first = strchr(printed->out, '\n');
-    CHECK(!strncmp(printed->out, "resnet-8x2 synthetic[:32] sgd BCD-1/3: ", 39) && first, "%s",
+    CHECK(!strncmp(printed->out, "resnet-8x2 synthetic[:32] sgd BCD-1/3: ", 39), "%s",
           printed->out);
-    CHECK(strstr(printed->out, " x memory, ") &&
-              strstr(printed->out, " x updates\n    accuracy ") &&
-              strstr(printed->out, "a verdict needs at least 2 seeds"),
+    CHECK(strstr(printed->out, " x memory, ") && strstr(printed->out, " x time per update, ") &&
+              strstr(printed->out, " x updates\n"),
           "%.300s", printed->out);
-    CHECK(!strstr(printed->out, "Table 2") && !strstr(printed->out, "verdict  ") &&
-              !strstr(printed->out, "B-F multipliers"),
-          "%s", printed->out);
+    CHECK(!strstr(printed->out, "Table 2") && !strstr(printed->out, "B-F multipliers"), "%s",
+          printed->out);
     printed = run(0, "report own/full own/bcd --table table2_images");
     CHECK(!strncmp(printed->out, "Table 2", 7), "%s", printed->out);
     check_error(run(1, "report own"), "own/run.h5");
@@ -272,8 +269,7 @@ static void case_foreign_answer(void) {
     tables_free(&tables);
     write_study("ours.h5", sample_study());
     const char *out = run(0, "report foreign.h5 ours.h5 --out foreign.html")->out;
-    CHECK(strstr(out, "Of something else") && strstr(out, "42") && !strstr(out, "one: 42"), "%s",
-          out);
+    CHECK(strstr(out, "Of something else") && strstr(out, "42"), "%s", out);
     if (!has_figures()) return;
     size_t count;
     char *page = read_bytes("foreign.html", &count);

@@ -158,15 +158,6 @@ static void case_same_loss(void) {
     study_free(&study);
 }
 
-/* The row of a table with this label and budget; -1: none. */
-static int find_budget(const Table *table, const char *label, const char *budget) {
-    for (int r = 0; table && r < table->rows; r++)
-        if (!strcmp(table->label[r], label) &&
-            !strcmp(table->cell[r * table->columns + 1].text, budget))
-            return r;
-    return -1;
-}
-
 /* 20 seconds are 200 updates of BCD and 133 of the full one, two thirds of the way from its second
  * evaluation to its third; and a smaller network that fits. */
 static void case_equal_budgets(void) {
@@ -182,22 +173,25 @@ static void case_equal_budgets(void) {
     small->settings.augment = true;
     Tables tables = tables_of(&study);
     const char *label = "resnet8 synthetic sgd BCD-1/3";
-    const Table *table = tables_find(&tables, "equal_score");
     static const struct {
-        const char *budget;
-        double full, bcd;
-    } expected[] = {{"200 updates", 71, 71},
-                    {"20 seconds", 57 + 7.0 * 33 / 50, 71},
-                    {"10 MiB: resnet-8x8", 60, 71}};
+        const char *column, *verdict;
+        double difference;
+    } expected[] = {{"equal_updates", "updates_verdict", 0},
+                    {"equal_seconds", "seconds_verdict", 71 - (57 + 7.0 * 33 / 50)},
+                    {"equal_memory", "memory_verdict", 71 - 60}};
     for (int i = 0; i < 3; i++) {
-        int row = find_budget(table, label, expected[i].budget);
-        if (!CHECK(row >= 0, "%s", expected[i].budget)) continue;
-        const Cell *cell = &table->cell[row * table->columns];
-        CHECK(fabs(cell[2].value - expected[i].bcd) <= 1e-9 &&
-                  fabs(cell[3].value - expected[i].full) <= 1e-9,
-              "%s: %g, full %g", expected[i].budget, cell[2].value, cell[3].value);
-        CHECK(!*cell[5].text, "a verdict of one seed: %s", cell[5].text);
+        const Cell *cell = cell_of(&tables, "answer", label, expected[i].column),
+                   *verdict = cell_of(&tables, "answer", label, expected[i].verdict);
+        CHECK(fabs(cell->value - expected[i].difference) <= 1e-9, "%s: %g", expected[i].column,
+              cell->value);
+        CHECK(!*verdict->text, "a verdict of one seed: %s", verdict->text);
     }
+    check_cell(&tables, "answer", label, "bcd", 71, SOURCE_MEASURED);
+    check_cell(&tables, "answer", label, "full", 71, SOURCE_MEASURED);
+    check_cell(&tables, "answer", label, "memory", 10.0 / 14, SOURCE_MEASURED);
+    check_cell(&tables, "answer", label, "time", 2.0 / 3, SOURCE_MEASURED);
+    check_cell(&tables, "answer", label, "updates", study.row[1].multiplier, SOURCE_MEASURED);
+    CHECK(!strcmp(tables.table[0]->name, "answer"), "%s comes first", tables.table[0]->name);
     tables_free(&tables);
     study_free(&study);
 }
@@ -225,7 +219,7 @@ static void case_cosine(void) {
         study.row[0].settings.schedule = study.row[1].settings.schedule =
             cosine ? LR_COSINE : LR_CONSTANT;
         Tables tables = tables_of(&study);
-        bool equal = find_budget(tables_find(&tables, "equal_score"), label, "100 updates") >= 0;
+        bool equal = isfinite(cell_of(&tables, "answer", label, "equal_updates")->value);
         CHECK(equal == !cosine, "after 100 updates");
         check_cell(&tables, "converged", label, "end", 57, SOURCE_MEASURED);
         check_cell(&tables, "converged", label, "end_difference", 10, SOURCE_MEASURED);
@@ -266,7 +260,8 @@ static void case_seeds(void) {
           "%g +- %g", score->value, score->spread);
     check_cell(&tables, "table2_images", HERE "BCD-1/3", "seeds", 3, SOURCE_NONE);
     check_cell(&tables, "multipliers", "SGD, image models", "trainings", 3, SOURCE_NONE);
-    const Cell *ahead = cell_of(&tables, "equal_score", "resnet8 synthetic sgd BCD-1/3", "ahead");
+    const Cell *ahead =
+        cell_of(&tables, "answer", "resnet8 synthetic sgd BCD-1/3", "updates_verdict");
     CHECK(!strcmp(ahead->text, "undecided"), "%s", ahead->text);
     check_cell(&tables, "trainings", "resnet8 synthetic sgd full", "seeds", 3, SOURCE_NONE);
     check_cell(&tables, "trainings", "resnet8 synthetic sgd BCD-1/3", "peak", 10, SOURCE_MEASURED);
@@ -282,7 +277,7 @@ static void case_seeds(void) {
             }
         }
         tables = tables_of(&study);
-        ahead = cell_of(&tables, "equal_score", "resnet8 synthetic sgd BCD-1/3", "ahead");
+        ahead = cell_of(&tables, "answer", "resnet8 synthetic sgd BCD-1/3", "updates_verdict");
         CHECK(!strcmp(ahead->text, round == 1 ? "full ahead" : "BCD ahead"), "%s", ahead->text);
         tables_free(&tables);
     }
@@ -297,9 +292,9 @@ static void case_other_clock(void) {
     const char *row = "resnet8 synthetic sgd BCD-1/3";
     CHECK(isnan(cell_of(&tables, "same_loss", row, "seconds")->value) &&
               isnan(cell_of(&tables, "per_update", row, "time")->value) &&
+              isnan(cell_of(&tables, "answer", row, "equal_seconds")->value) &&
               isfinite(cell_of(&tables, "same_loss", row, "operations")->value),
           "seconds of other threads are compared");
-    CHECK(find_budget(tables_find(&tables, "equal_score"), row, "20 seconds") < 0, "budget");
     tables_free(&tables);
     study_free(&study);
 }
