@@ -64,7 +64,6 @@ static int write_scratch(const Report *report, const char *path) {
     char group[24], provenance[40];
     if (h5_create(&file, path)) return -1;
     h5_set_text(&file, "/", "format", "bcd page");
-    h5_set_text(&file, "/", "lacking", report->study.lacking);
     h5_set_text(&file, "/", "unfinished", report->study.unfinished);
     h5_set_text(&file, "/", "convergence", study_convergence_rule);
     if (report->study.rows) {

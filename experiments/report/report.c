@@ -117,7 +117,6 @@ static int write_study(const Report *report, const char *path) {
 
 static int make_report(Report *report, const CommandLine *line) {
     if (read_files(report, line) || prepare(report)) return -1;
-    if (*report->study.lacking) fprintf(stderr, "bcd: %s\n", report->study.lacking);
     if (*report->study.unfinished) fprintf(stderr, "bcd: %s\n", report->study.unfinished);
     if (*line->report.study) return write_study(report, line->report.study);
     if (print_tables(report, &line->report)) return -1;

@@ -117,20 +117,13 @@ static bool length_known(const Options *options, const Option *option) {
            (options_given(options, "steps") || options_given(options, "epochs"));
 }
 
-int settings_missing(char *text, size_t size, const Options *options, const char *path) {
-    size_t used = 0;
-    *text = 0;
+int settings_check(const Options *options, const char *path) {
     for (int row = 0; option_table[row].name; row++) {
         const Option *option = &option_table[row];
-        const char *taken = option->default_words ? option->default_words : option->default_text;
-        if (!stored_in_a_run(option) || options->given[row]) continue;
-        if (length_known(options, option)) continue;
-        if (!option->default_text)
+        if (!stored_in_a_run(option) || options->given[row] || option->default_text) continue;
+        if (!length_known(options, option))
             return error_set("%s: /settings has no %s, which has no default; the file is damaged",
                              path, option->name);
-        if (used < size)
-            used += (size_t)snprintf(text + used, size - used, "%s--%s (%s)", used ? ", " : "",
-                                     option->name, *taken ? taken : "none");
     }
     return 0;
 }

@@ -23,11 +23,9 @@ int settings_read_file(const char *path, Options *options);
  * and an error that begins with `where` and names a flag in which they differ. */
 int settings_compare(const Options *a, const Options *b, const char *where);
 
-/* After reading: overwrites text[size] with the flags that the file at `path` lacks, each with the
- * default that was taken; "": it lacks none.  An older file lacks the flags that are newer; the
- * default of such a flag is what the program did before.  -1 and an error if a flag without a
- * default is missing. */
-int settings_missing(char *text, size_t size, const Options *options, const char *path);
+/* After reading the file at `path`: -1 and an error if a flag without a default is missing.  An
+ * older file lacks newer flags; the default of such a flag is what the program did before. */
+int settings_check(const Options *options, const char *path);
 
 /* Write and read the settings of many runs, `stride` bytes from one to the next: a data set [rows]
  * for each flag that a run stores, with the dimension scale `scale`. */

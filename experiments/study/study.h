@@ -32,7 +32,6 @@ typedef struct {
 typedef struct {
     int rows, capacity;
     StudyRow *row;
-    char lacking[760];    /* a line about settings that are missing in a file; "": none are */
     char unfinished[400]; /* a line about runs that have not finished; "": all have */
 } Study;
 

@@ -210,17 +210,6 @@ int study_check(const StudyRow *row, const char *path) {
     return check_curve(row, path);
 }
 
-/* Notes missing settings; all trainings of a file have the same columns.  One file is enough. */
-static int note_lacking(Study *study, int first, const char *path) {
-    char text[600];
-    if (study->rows == first) return 0;
-    if (settings_missing(text, sizeof text, &study->row[first].settings, path)) return -1;
-    if (*text && !*study->lacking)
-        snprintf(study->lacking, sizeof study->lacking,
-                 "%.80s is older than some flags, whose defaults are assumed: %s", path, text);
-    return 0;
-}
-
 int study_read(Study *study, const char *path) {
     H5File file;
     char format[H5_NAME];
@@ -235,6 +224,7 @@ int study_read(Study *study, const char *path) {
     } else {
         failed = error_set("report: %s: neither a study (validity.h5) nor a run (run.h5)", path);
     }
-    for (int r = first; r < study->rows && !failed; r++) failed = study_check(&study->row[r], path);
-    return failed || note_lacking(study, first, path) ? -1 : 0;
+    for (int r = first; r < study->rows && !failed; r++)
+        failed = study_check(&study->row[r], path) || settings_check(&study->row[r].settings, path);
+    return failed ? -1 : 0;
 }

@@ -21,8 +21,8 @@ void study_store(H5File *file, const Study *study);
 int study_write(const Study *study, const char *path);
 
 /* Appends the rows of a study's file, or a run.h5 as one row named after its directory.  A setting
- * that is missing takes its default, and study->lacking says so.  Returns -1 with an error set when
- * the file is of another kind or damaged, or when a column is missing. */
+ * that is missing takes its default.  Returns -1 with an error set when the file is of another kind
+ * or damaged, or when a column is missing. */
 int study_read(Study *study, const char *path);
 
 /* Checks that a row that was read can be a training: its losses are finite and its updates in
