@@ -53,7 +53,7 @@ static void store_cells(H5File *file, const char *parent, const Table *table) {
         snprintf(scale, sizeof scale, "%s/row", group);
         snprintf(name, sizeof name, "%s_text", table->column[c].name);
         const H5Column column = {.name = name, .kind = H5_TEXT};
-        for (int r = 0; r < table->rows; r++) table_format_with(table, r, c, PLUS_MINUS, texts[r]);
+        for (int r = 0; r < table->rows; r++) table_format(table, r, c, texts[r]);
         h5_write_table(file, group, scale, &column, 1, texts, sizeof *texts, (size_t)table->rows);
     }
     free(texts);

@@ -120,12 +120,8 @@ void print_wrapped(FILE *out, const char *text);
 
 /* ---- table_print.c --------------------------------------------------------------------------- */
 
-/* Formats a cell without its mark, the spread behind `plus_minus` (table_format: " +- "); "" for an
- * empty cell.  Returns `text`. */
+/* Formats a cell without its mark, such as "3.08 ± 0.29"; "" for an empty one.  Returns `text`. */
 enum { TABLE_CELL = H5_NAME };
-#define PLUS_MINUS " \u00B1 " /* for output in UTF-8 */
-const char *table_format_with(const Table *table, int row, int column, const char *plus_minus,
-                              char text[TABLE_CELL]);
 const char *table_format(const Table *table, int row, int column, char text[TABLE_CELL]);
 
 /* Prints the title, aligned columns with a mark behind each number, the legend of the marks, and

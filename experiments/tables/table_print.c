@@ -25,9 +25,8 @@ static void format_number(char text[TABLE_CELL], double value, int decimals, boo
 }
 
 /* Formats a spread with as many digits after the point as its number. */
-static void format_spread(char *text, size_t size, double spread, int decimals,
-                          const char *plus_minus) {
-    snprintf(text, size, decimals == DECIMALS_FREE ? "%s%.*g" : "%s%.*f", plus_minus,
+static void format_spread(char *text, size_t size, double spread, int decimals) {
+    snprintf(text, size, decimals == DECIMALS_FREE ? " \u00B1 %.*g" : " \u00B1 %.*f",
              decimals == DECIMALS_FREE ? 2 : decimals, spread);
 }
 
@@ -43,8 +42,7 @@ static int decimals_of(const Cell *cell, double value, int decimals) {
     return decimals;
 }
 
-const char *table_format_with(const Table *table, int row, int column, const char *plus_minus,
-                              char text[TABLE_CELL]) {
+const char *table_format(const Table *table, int row, int column, char text[TABLE_CELL]) {
     const TableColumn *c = &table->column[column];
     const Cell *cell = &table->cell[row * table->columns + column];
     double factor = c->kind == COLUMN_NUMBER ? 1 : 100;
@@ -55,7 +53,7 @@ const char *table_format_with(const Table *table, int row, int column, const cha
         snprintf(text, TABLE_CELL, "%s", cell->text);
         return text;
     }
-    if (isfinite(spread)) format_spread(unit, sizeof unit - 2, spread, c->decimals, plus_minus);
+    if (isfinite(spread)) format_spread(unit, sizeof unit - 2, spread, c->decimals);
     if (c->kind != COLUMN_NUMBER) strcat(unit, " %");
     if (isinf(value))
         snprintf(text, TABLE_CELL, "inf");
@@ -63,10 +61,6 @@ const char *table_format_with(const Table *table, int row, int column, const cha
         format_number(text, value, decimals_of(cell, value, c->decimals),
                       c->kind == COLUMN_DEVIATION, unit);
     return text;
-}
-
-const char *table_format(const Table *table, int row, int column, char text[TABLE_CELL]) {
-    return table_format_with(table, row, column, " +- ", text);
 }
 
 /* Returns true when a cell of the column has a mark. */
@@ -245,7 +239,7 @@ int table_print_markdown(FILE *out, const Table *table) {
         for (int c = 0; c < table->columns; c++) {
             const char *mark = source_marks[table->cell[r * table->columns + c].source];
             fputs(" | ", out);
-            put_escaped(out, table_format_with(table, r, c, PLUS_MINUS, text));
+            put_escaped(out, table_format(table, r, c, text));
             fprintf(out, "%s%s", *mark ? " " : "", mark);
         }
         fputs(" |\n", out);

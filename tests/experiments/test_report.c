@@ -135,7 +135,7 @@ static const char *check_cells(const char *at, const Table *table) {
     at = begin;
     for (int r = 0; r < table->rows && table->figure != FIGURE_TIMELINE; r++)
         for (int c = 0; c < table->columns; c++) {
-            escape(escaped, table_format_with(table, r, c, PLUS_MINUS, cell));
+            escape(escaped, table_format(table, r, c, cell));
             snprintf(element, sizeof element, "\">%s<", escaped);
             const char *td = strstr(at, "<td"), *found = td ? strstr(td, element) : NULL;
             if (!CHECK(found && found < strstr(td, "</td>"),
