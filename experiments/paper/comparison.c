@@ -126,8 +126,9 @@ static void note_paper(Table *table, const Comparison *c) {
          "exp(1.9407) = 69.6), in all their rows: higher is worse. They are shown here as "
          "perplexity."},
         {c->table != 2,
-         "The published \"Mem\" of Tables 9 to 11 is the closed form W (1 + k/M), W = 4 bytes per "
-         "parameter, k = 2 for SGD with momentum and 3 for Adam; activations are not in it."},
+         "The published \"Mem\" of Tables 9 to 11 is the closed form W (1 + (1 + k)/M), W = 4 "
+         "bytes "
+         "per parameter, k = 1 for SGD with momentum and 2 for Adam; activations are not in it."},
         {!c->images,
          "No usual configuration of GPT-2 has the memory printed for 0.15B; 16 layers of width 768 "
          "stand in for it."},

@@ -84,8 +84,8 @@ void paper_add_tables9_11(Tables *tables) {
         for (const PaperRow *row = paper_rows(number); row->table; row++)
             add_trained_model(table, row);
     table_note(table,
-               "\"from its W\": W (1 + k/M) with the W that the table's own full update implies, k "
-               "= 3 for Adam, 2 for SGD with momentum.");
+               "\"from its W\": W (1 + (1 + k)/M) with the W that the table's own full update "
+               "implies, k = 2 for Adam, 1 for SGD with momentum.");
     table_note(table,
                "No usual configuration of GPT-2 has the W of the 0.15B one; 16 layers of width 768 "
                "stand in for it.  \"planned\": with the largest balanced submodel.");

@@ -254,7 +254,7 @@ CASE_FIGURES = [  # what draws it, the part of a training that it needs, the cap
     (score, "evaluation", "Validation score as the training went on; of several seeds the mean and "
      "the range. A name and its dots are at the mean of the last five evaluations."),
     (memory, None, "Measured peak of each role of memory. The line across a bar: the closed form "
-     "W (1 + k/M) for parameters, gradients and optimizer state, which leaves activations out."),
+     "W (1 + (1 + k)/M) for parameters, gradients and optimizer state, which leaves activations out."),
     (time, "curve", "The same training loss against seconds of training."),
 ]
 

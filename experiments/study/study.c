@@ -74,8 +74,8 @@ const H5Column study_columns[] = {
     PEAK("peak_workspace", MEM_WORKSPACE, "measured: scratch"),
     PEAK("peak_total", MEM_ROLES, "measured: all roles together"),
     REAL(closed_form, "bytes",
-         "W (1 + k/M): parameters, gradients and state, as the paper counts; in bf16 "
-         "W (1/2 + (k + 1)/M)"),
+         "W (1 + (1 + k)/M): parameters, gradients and k vectors of state, as the paper counts; in "
+         "bf16 W (1/2 + (2 + k)/M)"),
     REAL(seconds, "s", "of training, evaluations left out"),
     NESTED("wall", H5_DOUBLE, provenance.wall, "s", "of everything: evaluations and saving too"),
     REAL(rate, "1/s", "images or tokens trained on per second"),
