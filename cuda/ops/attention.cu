@@ -8,7 +8,7 @@
  * al. 2022; the order of loops is that of its second version, Dao 2023). */
 #include "attention_tiles.cuh"
 
-/* ---- Version 3: tiles ---- */
+/* ---- Version 2: tiles ---- */
 
 /* What changes: a block takes ROWS queries of a head, a warp 16 M of them.  COLUMNS keys and values
  * at a time are copied to shared memory for all of them, so that a key is read from global memory
@@ -122,8 +122,6 @@ static void forward(const Run *run, void *y, float *lse, const void *qkv, int n,
     if (version == 1)
         attention_rows_forward(run, out, lse, h, n);
     else if (version == 2)
-        attention_shared_forward(run, out, lse, h, n);
-    else if (version == 3)
         launch_padded<P>(run, out, lse, h, n);
     else if constexpr (P == PRECISION_BF16)
         attention_hopper_forward(run, out, lse, h, n);
@@ -154,7 +152,7 @@ size_t cuda_attention_workspace(Precision precision, int n, int t, Attention att
 }
 
 int cuda_attention_versions(Precision precision, int d) {
-    return attention_version(precision, 4, d);
+    return attention_version(precision, 3, d);
 }
 
 void cuda_attention_forward(const Run *run, void *y, float *lse, const void *qkv, int n, int t,

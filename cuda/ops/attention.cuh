@@ -40,14 +40,13 @@ struct Gradients {
 /* ---- Versions ----
  *
  *   1  a warp for each query or key   attention_rows.cu: any head
- *   2  tiles in shared memory         attention_shared.cu: heads of at most TILED_HEAD numbers
- *   3  tiles on tensor cores          attention.cu, attention_gradient.cu: of these, no odd head in
- *                                     bf16, whose rows are not aligned to the 4 bytes of a copy
- *   4  products of warpgroups         attention_hopper.cu: bf16 heads of 64 and 128, on devices of
+ *   2  tiles on tensor cores          attention.cu, attention_gradient.cu: heads of at most
+ *                                     TILED_HEAD numbers
+ *   3  products of warpgroups         attention_hopper.cu: bf16 heads of 64 and 128, on devices of
  *                                     compute capability 9.0 */
 
-/* The version that version 0 stands for; to become 4 when a GPU has shown that to be faster. */
-enum { ATTENTION_BEST = 3 };
+/* The version that version 0 stands for; to become 3 when a GPU has shown that to be faster. */
+enum { ATTENTION_BEST = 2 };
 enum { TILED_HEAD = 128 };
 
 /* Returns the version that runs when `wanted` is asked for: the same or, for heads of d numbers
@@ -55,8 +54,7 @@ enum { TILED_HEAD = 128 };
 static inline int attention_version(Precision precision, int wanted, int d) {
     const bool bf16 = precision == PRECISION_BF16;
     int version = wanted ? wanted : (int)ATTENTION_BEST;
-    if (version == 4 && !(bf16 && (d == 64 || d == 128) && device_has_wgmma())) version = 3;
-    if (version == 3 && bf16 && d % 2 != 0) version = 2;
+    if (version == 3 && !(bf16 && (d == 64 || d == 128) && device_has_wgmma())) version = 2;
     return d > TILED_HEAD ? 1 : version;
 }
 
@@ -64,10 +62,6 @@ template <typename T>
 void attention_rows_forward(const Run *run, T *y, float *lse, Heads<T> h, int n);
 template <typename T>
 void attention_rows_gradient(const Run *run, Gradients<T> g, Heads<T> h, int n);
-template <typename T>
-void attention_shared_forward(const Run *run, T *y, float *lse, Heads<T> h, int n);
-template <typename T>
-void attention_shared_gradient(const Run *run, Gradients<T> g, Heads<T> h, int n);
 void attention_hopper_forward(const Run *run, __nv_bfloat16 *y, float *lse, Heads<__nv_bfloat16> h,
                               int n);
 void attention_hopper_gradient(const Run *run, Gradients<__nv_bfloat16> g, Heads<__nv_bfloat16> h,

@@ -14,7 +14,7 @@
  */
 #include "attention_tiles.cuh"
 
-/* ---- Version 3: tiles ---- */
+/* ---- Version 2: tiles ---- */
 
 /* What changes: as in the forward pass, a block takes ROWS queries (or keys) and goes through the
  * keys (or queries) COLUMNS at a time, in shared memory, on tensor cores.  For dk and dv the scores
@@ -264,8 +264,6 @@ static void input_gradient(const Run *run, void *dqkv, const void *dy, const voi
     if (version == 1)
         attention_rows_gradient(run, g, h, n);
     else if (version == 2)
-        attention_shared_gradient(run, g, h, n);
-    else if (version == 3)
         launch_padded<P>(run, g, h, n);
     else if constexpr (P == PRECISION_BF16)
         attention_hopper_gradient(run, g, h, n);

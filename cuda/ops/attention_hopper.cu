@@ -1,9 +1,9 @@
-/* Version 4 of attention, for bf16 heads of 64 and 128 on compute capability 9.0: version 3 with
+/* Version 3 of attention, for bf16 heads of 64 and 128 on compute capability 9.0: version 2 with
  * the products of wgmma_tiles.cuh.  The mathematics, the order of sums and the grids are those of
  * attention.cu and attention_gradient.cu; read these first.
  *
  * What changes: 64 rows belong to a warpgroup instead of 16 or 32 to a warp, and the tensor cores
- * read tiles from shared memory themselves, where version 3 loads each fragment into registers of
+ * read tiles from shared memory themselves, where version 2 loads each fragment into registers of
  * each warp.  So a number is read once for 64 rows, which mma.sync cannot do.  The warps of a group
  * wait for each product; meanwhile those of other groups compute their exponentials. */
 #include "attention_tiles.cuh"

@@ -1,4 +1,4 @@
-/* What the attention kernels on tiles share, versions 3 and 4: the shapes of tiles, how they are
+/* What the attention kernels on tiles share, versions 2 and 3: the shapes of tiles, how they are
  * loaded and masked, the softmax of a tile, and how its results are written. */
 #ifndef CUDA_OPS_ATTENTION_TILES_CUH
 #define CUDA_OPS_ATTENTION_TILES_CUH
@@ -60,6 +60,19 @@ static __device__ __forceinline__ void load_rows(T *tile, const T *from, int str
     }
 }
 
+/* Copies such rows where they are only aligned to 2 bytes, as those of odd heads in bf16 are: the
+ * least asynchronous copy has 4. */
+template <typename T, int D, int ROWS, int THREADS>
+static __device__ __forceinline__ void load_numbers(T *tile, const T *from, int stride, int rows,
+                                                    int d) {
+#pragma unroll 1
+    for (int i = (int)threadIdx.x; i < ROWS * D; i += THREADS) {
+        const int row = i / D, at = i % D;
+        const bool inside = row < rows && at < d;
+        tile[row * ROW<T, D> + at] = inside ? from[row * stride + at] : from_float<T>(0);
+    }
+}
+
 template <typename T, int D, int ROWS, int THREADS>
 static __device__ __forceinline__ void load_tile(T *tile, const T *from, int stride, int rows,
                                                  int d, int alignment) {
@@ -67,8 +80,10 @@ static __device__ __forceinline__ void load_tile(T *tile, const T *from, int str
         load_rows<T, D, ROWS, THREADS, 16>(tile, from, stride, rows, d);
     else if (alignment == 8)
         load_rows<T, D, ROWS, THREADS, 8>(tile, from, stride, rows, d);
-    else
+    else if (sizeof(T) == 4 || alignment == 4)
         load_rows<T, D, ROWS, THREADS, 4>(tile, from, stride, rows, d);
+    else
+        load_numbers<T, D, ROWS, THREADS>(tile, from, stride, rows, d);
 }
 
 /* Starts copying a block's ROWS rows of a head, from `row` of its t on; zeros beyond the last. */

@@ -277,7 +277,9 @@ static void gives_what_is_wanted(const CaseData *once, Turn turn) {
 /* Returns true when another row runs the same kernels: version 0 is one of the others, and without
  * tensor cores the arithmetic of tf32 is that of fp32. */
 static bool runs_elsewhere(Turn turn) {
-    bool plain = turn.row->node.kind != OP_LINEAR && turn.how.version < 3;
+    OpKind kind = turn.row->node.kind;
+    int tensor_cores = kind == OP_LINEAR ? 1 : kind == OP_ATTENTION ? 2 : 3; /* from here on */
+    bool plain = turn.how.version < tensor_cores;
     return turn.how.version == 0 || (turn.how.precision == PRECISION_TF32 && plain);
 }
 

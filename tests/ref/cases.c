@@ -92,6 +92,7 @@ const Case cases[] = {
     {"attention, head of 1", {OP_ATTENTION, IN(1, 7, 3), OUT(1, 7, 1), HEADS(1, 1, 1)}, .n = 1},
     {"attention, head of 5", {OP_ATTENTION, IN(1, 33, 45), OUT(1, 33, 15), HEADS(3, 3, 5)}, .n = 2},
     {"attention, head of 16", {OP_ATTENTION, IN(1, 17, 96), OUT(1, 17, 32), HEADS(2, 2, 16)}, .n = 3},
+    {"attention, head of 63", {OP_ATTENTION, IN(1, 67, 378), OUT(1, 67, 126), HEADS(2, 2, 63)}, .n = 1},
     {"attention, head of 64", {OP_ATTENTION, IN(1, 67, 384), OUT(1, 67, 128), HEADS(2, 2, 64)}, .n = 1},
     {"attention, head of 64, whole tiles", {OP_ATTENTION, IN(1, 128, 192), OUT(1, 128, 64), HEADS(1, 1, 64)}, .n = 1},
     {"attention, three tiles", {OP_ATTENTION, IN(1, 129, 24), OUT(1, 129, 8), HEADS(1, 1, 8)}, .n = 1},
@@ -130,6 +131,7 @@ const Case cases[] = {
     {"attention to all, head of 96", {OP_ATTENTION, IN(1, 35, 576), OUT(1, 35, 192), ALL_KEYS(2, 2, 96, .base = 0)}, .n = 1},
     {"attention to all, rope, one group, head of 128", {OP_ATTENTION, IN(1, 70, 512), OUT(1, 70, 256), ALL_KEYS(2, 1, 128, .base = 500000)}, .n = 1},
     {"attention to all, head of 131", {OP_ATTENTION, IN(1, 9, 393), OUT(1, 9, 131), ALL_KEYS(1, 1, 131, .base = 0)}, .n = 1},
+    {"attention to all, one group, head of 127", {OP_ATTENTION, IN(1, 70, 508), OUT(1, 70, 254), ALL_KEYS(2, 1, 127, .base = 0)}, .n = 1},
     {"attention to all, rope", {OP_ATTENTION, IN(1, 70, 36), OUT(1, 70, 12), ALL_KEYS(2, 2, 6, .base = 10000)}, .n = 1},
     {"attention to all, sharp", {OP_ATTENTION, IN(1, 65, 48), OUT(1, 65, 16), ALL_KEYS(2, 2, 8, .base = 0)}, .n = 1, .scale = 6},
 
