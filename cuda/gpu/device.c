@@ -1,13 +1,14 @@
 /* cuda/device.h over the CUDA runtime. */
 #include "../device.h"
 
-#include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "cublaslt_library.h"
 
 /* Used by gpu.cuh: remembers the first launch that failed. */
 void device_note_launch(cudaError_t error, const char *kernel, const char *file, int line);
@@ -121,7 +122,8 @@ bool device_has_wgmma(void) {
 int device_info(DeviceInfo *info) {
     struct cudaDeviceProp properties;
     size_t free_bytes, total_bytes;
-    int device = 0, runtime = 0, driver = 0, cublas = (int)cublasLtGetVersion();
+    int device = 0, runtime = 0, driver = 0, cublas = 0;
+    if (cublaslt_open() == 0) cublas = (int)cublaslt.cublasLtGetVersion();
     *info = (DeviceInfo){.major = 0};
     if (!good(cudaGetDevice(&device), "cudaGetDevice") ||
         !good(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties") ||

@@ -18,10 +18,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the library a
 /* Returns the library's handle; NULL, with a note, when there is none. */
 static cublasLtHandle_t library(void) {
     static cublasLtHandle_t handle;
-    if (!handle) {
-        cublasStatus_t status = cublasLtCreate(&handle);
+    if (!handle && cublaslt_open()) {
+        device_note("%s", error_message());
+    } else if (!handle) {
+        cublasStatus_t status = cublaslt.cublasLtCreate(&handle);
         if (status != CUBLAS_STATUS_SUCCESS) {
-            device_note("cublasLtCreate: %s", cublasLtGetStatusString(status));
+            device_note("cublasLtCreate: %s", cublaslt.cublasLtGetStatusString(status));
             handle = NULL;
         }
     }
@@ -81,7 +83,7 @@ static uint32_t epilogue_of(const Product *p) {
 
 static bool set(MatmulDescription *description, cublasLtMatmulDescAttributes_t attribute,
                 const void *value, size_t size) {
-    return cublasLtMatmulDescSetAttribute(&description->product, attribute, value, size) ==
+    return cublaslt.cublasLtMatmulDescSetAttribute(&description->product, attribute, value, size) ==
            CUBLAS_STATUS_SUCCESS;
 }
 
@@ -113,15 +115,17 @@ static bool describe_product(MatmulDescription *to, const Product *p, cudaDataTy
 static bool layout(cublasLtMatrixLayout_t to, cudaDataType_t type, bool transposed, int rows,
                    int columns, int ld) {
     int stored_rows = transposed ? columns : rows, stored_columns = transposed ? rows : columns;
-    return cublasLtMatrixLayoutInit(to, type, (uint64_t)stored_rows, (uint64_t)stored_columns,
-                                    ld) == CUBLAS_STATUS_SUCCESS;
+    return cublaslt.cublasLtMatrixLayoutInit_internal(to, sizeof *to, type, (uint64_t)stored_rows,
+                                                      (uint64_t)stored_columns,
+                                                      ld) == CUBLAS_STATUS_SUCCESS;
 }
 
 static bool describe(MatmulDescription *to, const Run *run, const Product *p) {
     cudaDataType_t value = run->precision == PRECISION_BF16 ? CUDA_R_16BF : CUDA_R_32F;
     cublasComputeType_t compute =
         run->precision == PRECISION_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-    return cublasLtMatmulDescInit(&to->product, compute, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS &&
+    return cublaslt.cublasLtMatmulDescInit_internal(&to->product, sizeof to->product, compute,
+                                                    CUDA_R_32F) == CUBLAS_STATUS_SUCCESS &&
            layout(&to->a, value, p->transpose_b, p->n, p->k, p->ldb) &&
            layout(&to->b, value, p->transpose_a, p->k, p->m, p->lda) &&
            layout(&to->c, p->c_float ? CUDA_R_32F : value, false, p->n, p->m, p->ldc) &&
@@ -149,10 +153,10 @@ static bool multiply(const MatmulCall *call, MatmulChoice *choice) {
         if (status == CUBLAS_STATUS_SUCCESS) return true;
         bool refused =
             status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE;
-        matmul_log_refusal(choice, cublasLtGetStatusString(status));
+        matmul_log_refusal(choice, cublaslt.cublasLtGetStatusString(status));
         if (!refused) {
             device_note("matrix product %d x %d x %d: %s", call->product->m, call->product->n,
-                        call->product->k, cublasLtGetStatusString(status));
+                        call->product->k, cublaslt.cublasLtGetStatusString(status));
             return true; /* the device has failed, so there is no point in trying another */
         }
         choice->first++;

@@ -9,9 +9,9 @@ cublasStatus_t matmul_launch(const MatmulCall *call, const MatmulAlgorithm *algo
     const float one = 1, zero = 0;
     const Product *p = call->product;
     MatmulDescription d = call->description;
-    return cublasLtMatmul(call->library, &d.product, &one, p->b, &d.a, p->a, &d.b,
-                          p->add ? &one : &zero, p->c, &d.c, p->c, &d.c, &algorithm->code,
-                          call->run->workspace, algorithm->workspace, call->run->stream);
+    return cublaslt.cublasLtMatmul(call->library, &d.product, &one, p->b, &d.a, p->a, &d.b,
+                                   p->add ? &one : &zero, p->c, &d.c, p->c, &d.c, &algorithm->code,
+                                   call->run->workspace, algorithm->workspace, call->run->stream);
 }
 
 /* ---- the log ---- */
@@ -21,7 +21,7 @@ static unsigned configured(const cublasLtMatmulAlgo_t *code,
     uint32_t value =
         0; /* of the cluster's shape, 16 bits, the lower half: hosts are little-endian */
     size_t size = what == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID ? sizeof(uint16_t) : sizeof value;
-    return cublasLtMatmulAlgoConfigGetAttribute(code, what, &value, size, &size) ==
+    return cublaslt.cublasLtMatmulAlgoConfigGetAttribute(code, what, &value, size, &size) ==
                    CUBLAS_STATUS_SUCCESS
                ? value
                : 0;
@@ -58,7 +58,7 @@ void matmul_log_refusal(const MatmulChoice *choice, const char *why) {
 
 static bool prefer(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t what,
                    const void *value, size_t size) {
-    return cublasLtMatmulPreferenceSetAttribute(preference, what, value, size) ==
+    return cublaslt.cublasLtMatmulPreferenceSetAttribute(preference, what, value, size) ==
            CUBLAS_STATUS_SUCCESS;
 }
 
@@ -101,11 +101,12 @@ static void ask_heuristic(MatmulChoice *choice, const MatmulCall *call) {
     cublasLtMatmulPreferenceOpaque_t preference;
     int count = 0;
     MatmulDescription d = call->description;
-    if (cublasLtMatmulPreferenceInit(&preference) != CUBLAS_STATUS_SUCCESS ||
+    if (cublaslt.cublasLtMatmulPreferenceInit_internal(&preference, sizeof preference) !=
+            CUBLAS_STATUS_SUCCESS ||
         !set_limits(&preference, &choice->shape) ||
-        cublasLtMatmulAlgoGetHeuristic(call->library, &d.product, &d.a, &d.b, &d.c, &d.c,
-                                       &preference, MATMUL_CANDIDATES, found,
-                                       &count) != CUBLAS_STATUS_SUCCESS)
+        cublaslt.cublasLtMatmulAlgoGetHeuristic(call->library, &d.product, &d.a, &d.b, &d.c, &d.c,
+                                                &preference, MATMUL_CANDIDATES, found,
+                                                &count) != CUBLAS_STATUS_SUCCESS)
         return;
     for (int i = 0; i < count; i++) add_candidate(choice, &found[i]);
 }
@@ -117,8 +118,8 @@ static void ask_table(MatmulChoice *choice, const MatmulCall *call) {
     cublasLtMatmulHeuristicResult_t found = {.state = CUBLAS_STATUS_NOT_INITIALIZED};
     MatmulDescription d = call->description;
     if (!code) return;
-    if (cublasLtMatmulAlgoCheck(call->library, &d.product, &d.a, &d.b, &d.c, &d.c, code, &found) !=
-        CUBLAS_STATUS_SUCCESS)
+    if (cublaslt.cublasLtMatmulAlgoCheck(call->library, &d.product, &d.a, &d.b, &d.c, &d.c, code,
+                                         &found) != CUBLAS_STATUS_SUCCESS)
         return;
     found.algo = *code;
     add_candidate(choice, &found);

@@ -7,9 +7,8 @@
 #ifndef CUDA_GPU_MATMUL_ALGORITHMS_H
 #define CUDA_GPU_MATMUL_ALGORITHMS_H
 
-#include <cublasLt.h>
-
 #include "../matmul.h"
+#include "cublaslt_library.h"
 
 /* All numbers that the choice depends on. */
 enum {

@@ -39,7 +39,8 @@ void matmul_table_add(const MatmulShape *shape, const cublasLtMatmulAlgo_t *code
 
 static void write_title(char title[160]) {
     DeviceInfo info;
-    snprintf(title, 160, "cublasLt %zu on %s\n", cublasLtGetVersion(),
+    size_t version = cublaslt_open() == 0 ? cublaslt.cublasLtGetVersion() : 0;
+    snprintf(title, 160, "cublasLt %zu on %s\n", version,
              device_info(&info) ? "no device" : info.name);
 }
 

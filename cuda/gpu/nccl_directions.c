@@ -27,7 +27,7 @@ enum { BLOCKS = 2, FIRST_BYTES = 16 };
 static int check(const NcclTransport *n, const Direction *d, ncclResult_t result) {
     if (result == ncclSuccess || result == ncclInProgress) return 0;
     return error_set("transport: rank %d, NCCL with rank %d: %s (%.200s)", n->base.rank, d->peer,
-                     n->nccl->ncclGetErrorString(result), n->nccl->ncclGetLastError(d->comm));
+                     nccl.ncclGetErrorString(result), nccl.ncclGetLastError(d->comm));
 }
 
 /* Communicators are non-blocking, so that this can time out. */
@@ -37,7 +37,7 @@ int direction_settle(const NcclTransport *n, const Direction *d, const DeviceMes
     Deadline until = deadline_in(n->base.timeout_s);
     for (int times = 0;; times++) {
         ncclResult_t state = ncclInProgress;
-        if (check(n, d, n->nccl->ncclCommGetAsyncError(d->comm, &state)) || check(n, d, state))
+        if (check(n, d, nccl.ncclCommGetAsyncError(d->comm, &state)) || check(n, d, state))
             return -1;
         int over = message ? event_over(message->ready) : 1;
         if (over < 0) return -1;
@@ -57,18 +57,18 @@ static ncclResult_t start(const NcclTransport *n, const NcclMove *m) {
     int other = d->send && n->base.ranks > 1;
     void *data = m->message->data;
     size_t bytes = m->message->bytes;
-    return d->send ? n->nccl->ncclSend(data, bytes, ncclInt8, other, d->comm, d->stream)
-                   : n->nccl->ncclRecv(data, bytes, ncclInt8, other, d->comm, d->stream);
+    return d->send ? nccl.ncclSend(data, bytes, ncclInt8, other, d->comm, d->stream)
+                   : nccl.ncclRecv(data, bytes, ncclInt8, other, d->comm, d->stream);
 }
 
 int directions_start(const NcclTransport *n, const NcclMove *move, int moves) {
     if (!moves) return 0;
     for (int i = 0; i < moves; i++)
         stream_wait_event(move[i].direction->stream, move[i].message->ready);
-    int failed = check(n, move[0].direction, n->nccl->ncclGroupStart());
+    int failed = check(n, move[0].direction, nccl.ncclGroupStart());
     for (int i = 0; i < moves && !failed; i++)
         failed = check(n, move[i].direction, start(n, &move[i]));
-    failed = check(n, move[0].direction, n->nccl->ncclGroupEnd()) || failed;
+    failed = check(n, move[0].direction, nccl.ncclGroupEnd()) || failed;
     for (int i = 0; i < moves && !failed; i++) {
         failed = direction_settle(n, move[i].direction, NULL, "to join by NCCL");
         event_record(move[i].message->ready, move[i].direction->stream);
@@ -81,7 +81,7 @@ void directions_break(NcclTransport *n, const char *why) {
     n->broken = true;
     for (int i = 0; i < DIRECTIONS; i++) {
         Direction *d = &n->direction[i];
-        if (d->comm && (d->send || n->base.ranks > 1)) n->nccl->ncclCommAbort(d->comm);
+        if (d->comm && (d->send || n->base.ranks > 1)) nccl.ncclCommAbort(d->comm);
         d->comm = NULL;
     }
 }
@@ -94,7 +94,7 @@ static int share_ids(const NcclTransport *n, ncclUniqueId id[DIRECTIONS]) {
     for (int i = 0; i < DIRECTIONS; i++) {
         const Direction *d = &n->direction[i];
         t[i] = (Transfer){d->send, d->peer, d->channel, &id[i], sizeof id[i], NULL};
-        if (d->send && check(n, d, n->nccl->ncclGetUniqueId(&id[i]))) return -1;
+        if (d->send && check(n, d, nccl.ncclGetUniqueId(&id[i]))) return -1;
     }
     return n->control->is->sendrecv(n->control, t, DIRECTIONS);
 }
@@ -112,8 +112,8 @@ static int join(NcclTransport *n, const ncclUniqueId id[DIRECTIONS]) {
         if (alone && !d->send)
             d->comm = n->direction[i - SENDS].comm;
         else if (check(n, d,
-                       n->nccl->ncclCommInitRankConfig(&d->comm, alone ? 1 : 2, id[i],
-                                                       !d->send && !alone, &config)))
+                       nccl.ncclCommInitRankConfig(&d->comm, alone ? 1 : 2, id[i],
+                                                   !d->send && !alone, &config)))
             return -1;
     }
     for (int i = 0; i < DIRECTIONS; i++)
@@ -154,13 +154,13 @@ int directions_open(NcclTransport *n) {
 void directions_close(NcclTransport *n) {
     int own = n->base.ranks > 1 ? DIRECTIONS : SENDS; /* a single rank's receives use the sends' */
     for (int i = 0; i < own; i++)
-        if (n->direction[i].comm) n->nccl->ncclCommFinalize(n->direction[i].comm);
+        if (n->direction[i].comm) nccl.ncclCommFinalize(n->direction[i].comm);
     for (int i = 0; i < own; i++) {
         Direction *d = &n->direction[i];
         if (d->comm && direction_settle(n, d, NULL, "to end by NCCL") == 0)
-            n->nccl->ncclCommDestroy(d->comm);
+            nccl.ncclCommDestroy(d->comm);
         else if (d->comm)
-            n->nccl->ncclCommAbort(d->comm);
+            nccl.ncclCommAbort(d->comm);
     }
     for (int i = 0; i < DIRECTIONS; i++) stream_free(n->direction[i].stream);
 }

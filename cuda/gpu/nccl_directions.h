@@ -20,7 +20,6 @@ typedef struct {
 typedef struct {
     Transport base;
     Transport *control;
-    const NcclLibrary *nccl;
     Direction direction[DIRECTIONS]; /* the sends first */
     DeviceMessage **sent;            /* [sends], not yet taken by their receivers */
     int sends, capacity;

@@ -1,11 +1,11 @@
-/* NCCL's functions, looked up when they are first needed: a program that was built with nccl.h runs
- * without NCCL as long as it uses one GPU. */
+/* What is used of NCCL, one function to a line. */
 #ifndef CUDA_GPU_NCCL_LIBRARY_H
 #define CUDA_GPU_NCCL_LIBRARY_H
 
 #include <nccl.h>
 
-/* One to a line. */
+#include "library.h"
+
 /* clang-format off */
 #define NCCL_FUNCTIONS(F) \
     F(ncclGetUniqueId) \
@@ -23,12 +23,12 @@
 /* clang-format on */
 
 typedef struct {
-#define NCCL_MEMBER(name) __typeof__(&name) name;
-    NCCL_FUNCTIONS(NCCL_MEMBER)
-#undef NCCL_MEMBER
+    NCCL_FUNCTIONS(LIBRARY_MEMBER)
 } NcclLibrary;
 
-/* Loads libnccl.so.2 at the first call.  Returns NULL, with an error, when that fails. */
-const NcclLibrary *nccl_library_open(void);
+extern NcclLibrary nccl;
+
+/* Loads `nccl` at the first call.  Returns -1, with an error, when that fails. */
+int nccl_open(void);
 
 #endif

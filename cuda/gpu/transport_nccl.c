@@ -178,7 +178,7 @@ Transport *transport_nccl_create(Transport *control) {
         .sendrecv = nccl_sendrecv, .abort = nccl_abort, .free = nccl_free};
     NcclTransport *n = calloc(1, sizeof *n);
     if (!n) error_set("transport: out of memory");
-    if (!n || device_open() || !(n->nccl = nccl_library_open())) {
+    if (!n || device_open() || nccl_open()) {
         control->is->abort(control, error_message());
         control->is->free(control);
         free(n);

@@ -189,20 +189,19 @@ static const char *last_error(ncclComm_t comm) {
     return "of the fake";
 }
 
-const NcclLibrary *nccl_library_open(void) {
-    static const NcclLibrary fake = {
-        .ncclGetUniqueId = get_unique_id,
-        .ncclCommInitRankConfig = init_rank,
-        .ncclCommGetAsyncError = async_error,
-        .ncclCommFinalize = finalize,
-        .ncclCommDestroy = destroy,
-        .ncclCommAbort = destroy,
-        .ncclGroupStart = group_start,
-        .ncclGroupEnd = group_end,
-        .ncclSend = send,
-        .ncclRecv = receive,
-        .ncclGetErrorString = error_string,
-        .ncclGetLastError = last_error,
-    };
-    return &fake;
-}
+NcclLibrary nccl = {
+    .ncclGetUniqueId = get_unique_id,
+    .ncclCommInitRankConfig = init_rank,
+    .ncclCommGetAsyncError = async_error,
+    .ncclCommFinalize = finalize,
+    .ncclCommDestroy = destroy,
+    .ncclCommAbort = destroy,
+    .ncclGroupStart = group_start,
+    .ncclGroupEnd = group_end,
+    .ncclSend = send,
+    .ncclRecv = receive,
+    .ncclGetErrorString = error_string,
+    .ncclGetLastError = last_error,
+};
+
+int nccl_open(void) { return 0; }
