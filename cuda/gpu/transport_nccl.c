@@ -55,96 +55,54 @@ static const Direction *find_direction(const NcclTransport *n, const Transfer *t
     return NULL;
 }
 
-/* The messages of an exchange, their headers, and what is sent over the control transport. */
-typedef struct {
-    int count; /* messages */
-    Transfer **message;
-    Header *header;
-    NcclMove *move;
-    Transfer *controlled; /* all transfers, headers in place of messages */
-} NcclBatch;
-
-static void batch_close(NcclBatch *b) {
-    free(b->message);
-    free(b->header);
-    free(b->move);
-    free(b->controlled);
-}
-
-static int batch_open(NcclBatch *b, const NcclTransport *n, Transfer *transfers, int count) {
-    size_t most = (size_t)count + 1;
-    *b = (NcclBatch){.message = calloc(most, sizeof(Transfer *)),
-                     .header = calloc(most, sizeof(Header)),
-                     .move = calloc(most, sizeof(NcclMove)),
-                     .controlled = calloc(most, sizeof(Transfer))};
-    if (!b->message || !b->header || !b->move || !b->controlled)
-        return error_set("transport: out of memory for %d messages", count);
+/* Sends and receives at most one message in each direction, headers first.  All go into one group
+ * of NCCL, which wants a message of a rank to itself to be received in the group that sends it. */
+static int carry(NcclTransport *n, Transfer *t, int count) {
+    Header header[DIRECTIONS];
+    Transfer announced[DIRECTIONS];
+    NcclMove move[DIRECTIONS];
+    if (count > DIRECTIONS) return error_set("transport: %d messages at once", count);
     for (int i = 0; i < count; i++) {
-        b->controlled[i] = transfers[i];
-        if (!is_message(&transfers[i])) continue;
-        b->move[b->count] = (NcclMove){find_direction(n, &transfers[i]), transfers[i].message};
-        if (!b->move[b->count].direction) return -1;
-        b->header[b->count].bytes = transfers[i].bytes;
-        b->controlled[i].message = NULL;
-        b->controlled[i].data = &b->header[b->count];
-        b->controlled[i].bytes = sizeof(Header);
-        b->message[b->count++] = &transfers[i];
+        header[i].bytes = t[i].bytes;
+        announced[i] = t[i];
+        announced[i].data = &header[i];
+        announced[i].bytes = sizeof(Header);
+        announced[i].message = NULL;
+        move[i] = (NcclMove){find_direction(n, &t[i]), t[i].message};
+        if (!move[i].direction) return -1;
     }
-    return 0;
-}
-
-/* Allocates messages for the receives.  Fails when a header announces another length than expected.
- */
-static int prepare_receives(const NcclTransport *n, NcclBatch *b) {
-    for (int i = 0; i < b->count; i++) {
-        const Transfer *t = b->message[i];
-        if (t->send) continue;
-        if (b->header[i].bytes != t->bytes)
-            return transport_wrong_length(&n->base, t->peer, (size_t)b->header[i].bytes, t->bytes);
-        b->move[i].message = message_new(t->bytes);
-        if (!b->move[i].message) return -1;
+    if (reserve_sent(n, count) || n->control->is->sendrecv(n->control, announced, count)) return -1;
+    for (int i = 0; i < count; i++) {
+        if (t[i].send) continue;
+        if (header[i].bytes != t[i].bytes)
+            return transport_wrong_length(&n->base, t[i].peer, (size_t)header[i].bytes, t[i].bytes);
+        t[i].message = move[i].message = message_new(t[i].bytes);
+        if (!t[i].message) return -1;
     }
-    return 0;
-}
-
-/* Takes over the messages to send from their callers. */
-static void take_sends(NcclTransport *n, NcclBatch *b) {
-    for (int i = 0; i < b->count; i++)
-        if (b->message[i]->send) {
-            n->sent[n->sends++] = b->message[i]->message;
-            b->message[i]->message = NULL;
-        }
-}
-
-static int carry(NcclTransport *n, NcclBatch *b, int count) {
-    if (reserve_sent(n, b->count) || n->control->is->sendrecv(n->control, b->controlled, count) ||
-        prepare_receives(n, b))
-        return -1;
-    take_sends(n, b);
-    if (directions_start(n, b->move, b->count)) return -1;
-    for (int i = 0; i < b->count; i++) {
-        NcclMove *m = &b->move[i];
-        if (m->direction->send) continue;
-        if (direction_settle(n, m->direction, m->message, "to send what it announced")) return -1;
-        b->message[i]->message = m->message;
-        m->message = NULL;
+    for (int i = 0; i < count; i++) {
+        if (!t[i].send) continue;
+        n->sent[n->sends++] = t[i].message;
+        t[i].message = NULL;
     }
+    if (directions_start(n, move, count)) return -1;
+    for (int i = 0; i < count; i++)
+        if (!t[i].send &&
+            direction_settle(n, move[i].direction, move[i].message, "to send what it announced"))
+            return -1;
     return 0;
 }
 
 static int nccl_sendrecv(Transport *transport, Transfer *transfers, int count) {
     NcclTransport *n = of(transport);
-    NcclBatch b = {0};
     free_taken(n);
-    int failed = n->broken || batch_open(&b, n, transfers, count) || carry(n, &b, count);
+    bool messages = count > 0 && is_message(&transfers[0]);
+    int failed = n->broken || (messages ? carry(n, transfers, count)
+                                        : n->control->is->sendrecv(n->control, transfers, count));
     if (failed) {
         directions_break(n, error_message());
         n->control->is->abort(n->control, n->why); /* tells the others, unless it broke itself */
         error_set("%s", n->why);
     }
-    for (int i = 0; i < b.count; i++)
-        if (!b.message[i]->send) message_free(b.move[i].message);
-    batch_close(&b);
     return failed ? -1 : 0;
 }
 
