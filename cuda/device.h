@@ -29,11 +29,11 @@ typedef struct {
     char runtime[48], driver[48], libraries[96]; /* versions, for provenance */
 } DeviceInfo;
 
-/* Opens the first device (CUDA_VISIBLE_DEVICES chooses another).  Where LOCAL_RANK, SLURM_LOCALID
- * or OMPI_COMM_WORLD_LOCAL_RANK numbers the processes of a node, process i opens device i modulo
- * the number of devices.  Returns -1, with an error that says what is missing: driver, device, or a
- * compute capability of at least 8.0.  Each thread that uses the device must call this; a second
- * call of a thread does nothing. */
+/* Opens the first device (CUDA_VISIBLE_DEVICES chooses another).  Where LOCAL_RANK,
+ * OMPI_COMM_WORLD_LOCAL_RANK (Open MPI), MPI_LOCALRANKID (MPICH) or SLURM_LOCALID numbers the
+ * processes of a node, process i opens device i modulo the number of devices.  Returns -1, with an
+ * error that says what is missing: driver, device, or a compute capability of at least 8.0.  Each
+ * thread that uses the device must call this; a second call of a thread does nothing. */
 int device_open(void);
 int device_info(DeviceInfo *info);
 /* Returns true if the device runs code for sm_90a: Hopper's warpgroup matrix products.  May be

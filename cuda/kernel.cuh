@@ -25,7 +25,8 @@
  * descriptors (ops/wgmma_tiles.cuh), the same ones in all warps of the group:
  *
  *   wgmma_begin(d)         makes what was written to registers, d included, visible to what follows
- *   wgmma_pin(r)           before begin and after end: r[N][4] are left sides of wgmma_sums
+ *   wgmma_pin(r)           before begin and after end: r[N][4] are left sides of wgmma_sums, or
+ *                          another accumulator than that of wgmma_end
  *   wgmma_rows(d, a, b)    d[N][4] += a b^T: 64 rows of a, 8 N rows of b, of 16 numbers each
  *   wgmma_sums(d, r, b)    d[N][4] += r b: r[4] as mma_bf16's a, 16 rows of b of 8 N numbers
  *   wgmma_end(d)           waits until all of them are done; d is the result

@@ -73,10 +73,11 @@ static int check_capability(int device) {
 }
 
 /* Returns the device of this process.  The processes of one node take one each, by the local rank
- * that their launcher sets. */
+ * that their launcher sets.  Slurm's comes last: inside a batch job mpirun's processes all inherit
+ * that of the job's script. */
 static int own_number(int devices) {
-    static const char *const names[] = {"LOCAL_RANK", "SLURM_LOCALID",
-                                        "OMPI_COMM_WORLD_LOCAL_RANK"};
+    static const char *const names[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+                                        "MPI_LOCALRANKID", "SLURM_LOCALID"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *number = getenv(names[i]);
         if (number && *number) return (int)(strtoul(number, NULL, 10) % (unsigned long)devices);

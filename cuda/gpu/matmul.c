@@ -132,12 +132,15 @@ static bool describe(MatmulDescription *to, const Run *run, const Product *p) {
            describe_product(to, p, value);
 }
 
-/* Returns true when the library can run all of the product in one call.  It has gelu, its gradient
- * and column sums for half precision only.  The rows of `saved` must be multiples of 8 values, and
- * vectors must lie at multiples of 16 bytes, which the library moves at once. */
+/* Returns true when the library should run all of the product in one call.  It has gelu, its
+ * gradient and column sums for half precision only, and gelu is part of the product's kernel on
+ * Hopper alone; elsewhere it is a second, slower kernel than ours (llm.c, pull requests 591 and
+ * 653).  The rows of `saved` must be multiples of 8 values, and vectors must lie at multiples of 16
+ * bytes, which the library moves at once. */
 static bool may_fuse(const Run *run, const Product *p) {
     bool half_only = p->column_sums || p->epilogue != EPILOGUE_NONE;
     if (half_only && run->precision != PRECISION_BF16) return false;
+    if (p->epilogue != EPILOGUE_NONE && matmul_capability() != 9) return false;
     return (!p->saved || p->ldc % 8 == 0) &&
            (!(half_only || p->bias) || alignment_of_extras(p) == 16);
 }

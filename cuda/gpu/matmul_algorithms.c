@@ -62,14 +62,16 @@ static bool prefer(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferen
            CUBLAS_STATUS_SUCCESS;
 }
 
-/* Returns what NVIDIA advises: 32 MiB on compute capability 9.0 and later, 4 MiB before. */
-size_t cuda_matmul_workspace(void) {
+int matmul_capability(void) {
     int device = 0, major = 0;
     if (cudaGetDevice(&device) ||
         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device))
         major = 9;
-    return (size_t)(major >= 9 ? 32 : 4) << 20;
+    return major;
 }
+
+/* Returns what NVIDIA advises: 32 MiB on compute capability 9.0 and later, 4 MiB before. */
+size_t cuda_matmul_workspace(void) { return (size_t)(matmul_capability() >= 9 ? 32 : 4) << 20; }
 
 static size_t workspace_of(const MatmulShape *shape) {
     return shape->number[SHAPE_WORKSPACE] ? cuda_matmul_workspace() : 0;
@@ -115,7 +117,8 @@ static void ask_heuristic(MatmulChoice *choice, const MatmulCall *call) {
 
 static void ask_table(MatmulChoice *choice, const MatmulCall *call) {
     const cublasLtMatmulAlgo_t *code = matmul_table_find(&choice->shape);
-    cublasLtMatmulHeuristicResult_t found = {.state = CUBLAS_STATUS_NOT_INITIALIZED};
+    /* Only the heuristic promises to set the state. */
+    cublasLtMatmulHeuristicResult_t found = {.state = CUBLAS_STATUS_SUCCESS};
     MatmulDescription d = call->description;
     if (!code) return;
     if (cublaslt.cublasLtMatmulAlgoCheck(call->library, &d.product, &d.a, &d.b, &d.c, &d.c, code,

@@ -70,6 +70,9 @@ cublasStatus_t matmul_launch(const MatmulCall *call, const MatmulAlgorithm *algo
  * count is 0, the library has no such product. */
 MatmulChoice *matmul_choice(const MatmulCall *call, MatmulShape shape);
 
+/* Returns the major compute capability of the thread's device; 9 if it cannot be asked. */
+int matmul_capability(void);
+
 /* Logs that the library refused the algorithm at choice->first. */
 void matmul_log_refusal(const MatmulChoice *choice, const char *why);
 

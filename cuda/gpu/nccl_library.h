@@ -8,6 +8,7 @@
 
 /* clang-format off */
 #define NCCL_FUNCTIONS(F) \
+    F(ncclGetVersion) \
     F(ncclGetUniqueId) \
     F(ncclCommInitRankConfig) \
     F(ncclCommGetAsyncError) \
@@ -28,7 +29,8 @@ typedef struct {
 
 extern NcclLibrary nccl;
 
-/* Loads `nccl` at the first call.  Returns -1, with an error, when that fails. */
+/* Loads `nccl` at the first call.  Returns -1, with an error, when that fails or the library is too
+ * old to limit how much of a GPU its kernels take. */
 int nccl_open(void);
 
 #endif

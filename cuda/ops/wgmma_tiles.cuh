@@ -89,8 +89,8 @@ static __device__ __forceinline__ void multiply_rows_twice(
     wgmma_begin(d[0]);
     begin_rows<D, A_ROWS>(c[0], a, b);
     begin_rows<D, A_ROWS>(d[0], e, f);
-    wgmma_end(c[0]);
-    wgmma_end(d[0]);
+    wgmma_end(c[0]); /* of all that has begun */
+    wgmma_pin(d[0]);
 }
 
 /* c += p b, with the accumulators p rounded to bf16 as they lie.  b: a tile of 8 N rows. */

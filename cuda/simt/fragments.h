@@ -69,8 +69,8 @@ static inline void wgmma_sums(float (&d)[N][4], const unsigned (&a)[4], uint64_t
     SimtGroupProduct product = {d[0], a, 0, b, N};
     simt_warp_operation(0xffffffffu, simt_resolve_wgmma, (uint64_t)&product, 0, {file, line});
 }
-template <int N>
-static inline void wgmma_pin(unsigned (&)[N][4]) {} /* only compilers for a GPU need it */
+template <typename T, int N>
+static inline void wgmma_pin(T (&)[N][4]) {} /* only compilers for a GPU need it */
 template <int N>
 static inline void wgmma_begin(float (&)[N][4], SIMT_SITE) {
     simt_warp_operation(0xffffffffu, simt_resolve_wgmma_begin, 0, 0, {file, line});

@@ -265,10 +265,11 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDe
     Problem p = problem_of(product, a, b, c, out);
     READ(Algorithm, algorithm, algo)
     if (!handle) return CUBLAS_STATUS_INVALID_VALUE;
-    result->state = judge_algorithm(&p, &algorithm);
-    if (result->state == CUBLAS_STATUS_SUCCESS)
+    /* As the real one may, this leaves result->state alone. */
+    cublasStatus_t status = judge_algorithm(&p, &algorithm);
+    if (status == CUBLAS_STATUS_SUCCESS)
         result->workspaceSize = needed(&p, (unsigned)algorithm.number);
-    return result->state;
+    return status;
 }
 
 cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algo,

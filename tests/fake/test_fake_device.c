@@ -68,6 +68,15 @@ static void processes_of_a_node_share_out(void) {
         open_on(&o);
         CHECK(o.device == rank % 2, "rank %d opened device %d of 2", rank, o.device);
     }
+    /* Open MPI's number goes before Slurm's, which all processes of a batch job may have. */
+    Opening o = {.gpu = fake_gpu};
+    unsetenv("LOCAL_RANK");
+    setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);
+    setenv("SLURM_LOCALID", "0", 1);
+    open_on(&o);
+    CHECK(o.device == 1, "opened device %d", o.device);
+    unsetenv("OMPI_COMM_WORLD_LOCAL_RANK");
+    unsetenv("SLURM_LOCALID");
     setenv("LOCAL_RANK", "1", 1);
 }
 

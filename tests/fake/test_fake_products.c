@@ -195,8 +195,9 @@ static void fuses_what_it_may(void) {
         Precision precision;
         bool bias, saved, sums;
         Epilogue epilogue;
-        int pad; /* of the bias's or saved's address, in bytes */
-        int n;   /* 0: 16 */
+        int pad;        /* of the bias's or saved's address, in bytes */
+        int n;          /* 0: 16 */
+        int capability; /* 0: 90 */
         bool one_piece;
     } rows[] = {
         {PRECISION_FP32, .bias = true, .one_piece = true},
@@ -208,6 +209,9 @@ static void fuses_what_it_may(void) {
         {PRECISION_BF16, .saved = true, .epilogue = EPILOGUE_GELU_GRADIENT, .one_piece = true},
         {PRECISION_BF16, .saved = true, .epilogue = EPILOGUE_GELU_GRADIENT, .pad = 8},
         {PRECISION_BF16, .saved = true, .epilogue = EPILOGUE_GELU_GRADIENT, .n = 12},
+        {PRECISION_BF16, .bias = true, .epilogue = EPILOGUE_GELU, .capability = 89},
+        {PRECISION_BF16, .bias = true, .epilogue = EPILOGUE_GELU, .capability = 120},
+        {PRECISION_BF16, .bias = true, .capability = 89, .one_piece = true},
         {PRECISION_BF16, .sums = true, .one_piece = true},
         {PRECISION_FP32, .sums = true},
         {PRECISION_TF32, .sums = true},
@@ -236,7 +240,9 @@ static void fuses_what_it_may(void) {
                            .saved = rows[i].saved ? extras + 2048 + rows[i].pad : NULL,
                            .column_sums = rows[i].sums ? extra : NULL};
         char text[2000];
+        if (rows[i].capability) fake_gpu.capability = rows[i].capability;
         bool done = log_of_product(text, &run, &product);
+        fake_gpu.capability = 90;
         CHECK(done == rows[i].one_piece, "row %zu: %s", i, done ? "done" : "refused");
         CHECK(!strstr(text, "the library has none"), "row %zu was asked for: %s", i, text);
         device_test_wait();
