@@ -6,35 +6,37 @@
 
 #include "../ref/error.h"
 
-/* ---- what the coordinator sends to the workers ---- */
+/* ---- calls, which all ranks make on their own engines ---- */
 
 typedef enum {
-    CALL_ACTIVATE, /* active[blocks] follows */
-    CALL_STEP,     /* the batch follows */
-    CALL_EVALUATE, /* the batch follows */
-    CALL_READ,
-    CALL_WRITE, /* the numbers follow */
+    CALL_ACTIVATE, /* data: active[blocks] */
+    CALL_STEP,
+    CALL_EVALUATE,
+    CALL_READ,  /* data: overwritten with the tensor; none: only its size is wanted */
+    CALL_WRITE, /* data: the tensor */
     CALL_SET_OPTIMIZER_STEP,
-    CALL_MEMORY,
+    CALL_MEMORY, /* data: overwritten with MemCount[ranks] */
     CALL_END
 } CallKind;
 
+/* What a worker must know before it can receive the arguments. */
 typedef struct {
     CallKind kind;
-    int samples;     /* STEP, EVALUATE */
+    int samples;     /* STEP, EVALUATE: in the batch */
     double lr;       /* STEP */
     TensorRole role; /* READ, WRITE */
     int number;      /* of the tensor, or for SET_OPTIMIZER_STEP of the block */
-    bool size_only;  /* READ: without the numbers */
     uint64_t t;      /* SET_OPTIMIZER_STEP */
+    size_t bytes;    /* of data */
 } RemoteCall;
 
-/* Returns the numbers in a tensor that can be written. */
-static size_t tensor_count(const Model *m, TensorRole role, int number) {
-    return role == TENSOR_BUFFER ? (size_t)m->buffer[number].count : m->param[number].count;
-}
+typedef struct {
+    const Batch *batch; /* STEP, EVALUATE; workers overwrite its arrays with the coordinator's */
+    Loss *loss;         /* STEP, EVALUATE: overwritten */
+    size_t *count;      /* READ: overwritten with the elements of the tensor */
+    void *data;         /* CallKind says what; NULL: none */
+} CallArguments;
 
-/* Overwrites the arrays of a batch on every rank with rank 0's; batch->n is the same on all. */
 static int share_batch(Transport *world, const Model *m, const Batch *batch) {
     size_t samples = (size_t)batch->n, inputs = samples * shape_count(m->input);
     void *input = m->tokens ? (void *)batch->tokens : (void *)batch->images;
@@ -47,11 +49,52 @@ static int share_batch(Transport *world, const Model *m, const Batch *batch) {
                : 0;
 }
 
+/* Overwrites the arguments of a call on every rank with the coordinator's. */
+static int share(Transport *world, const Model *m, const RemoteCall *call,
+                 CallArguments arguments) {
+    switch (call->kind) {
+        case CALL_STEP:
+        case CALL_EVALUATE:
+            return share_batch(world, m, arguments.batch);
+        case CALL_ACTIVATE:
+        case CALL_WRITE:
+            return transport_broadcast(world, 0, arguments.data, call->bytes);
+        default:
+            return 0;
+    }
+}
+
+/* Makes the call on this rank's engine. */
+static int carry_out(Engine *own, Transport *world, const RemoteCall *call,
+                     CallArguments arguments) {
+    switch (call->kind) {
+        case CALL_ACTIVATE:
+            return own->is->activate(own, arguments.data);
+        case CALL_STEP:
+            return own->is->step(own, arguments.batch, call->lr, arguments.loss);
+        case CALL_EVALUATE:
+            return own->is->evaluate(own, arguments.batch, arguments.loss);
+        case CALL_READ:
+            *arguments.count = own->is->read(own, call->role, call->number, arguments.data);
+            return *arguments.count == READ_FAILED ? -1 : 0;
+        case CALL_WRITE:
+            return own->is->write(own, call->role, call->number, arguments.data);
+        case CALL_SET_OPTIMIZER_STEP:
+            own->is->set_optimizer_step(own, call->number, call->t);
+            return 0;
+        case CALL_MEMORY:
+            return transport_gather(world, arguments.data, own->is->memory(own), sizeof(MemCount));
+        case CALL_END:
+            return 0;
+    }
+    return error_set("pipeline: unknown call %d", (int)call->kind);
+}
+
 /* ---- the coordinator ---- */
 
 typedef struct {
     Engine base;
-    Engine *rank;     /* the engine of rank 0 */
+    Engine *own;      /* the engine of rank 0 */
     Transport *world; /* joins all ranks */
     void (*after)(void *context);
     void *context;
@@ -61,75 +104,67 @@ typedef struct {
 
 static Coordinator *of(Engine *base) { return (Coordinator *)(void *)base; }
 
-/* Sends data from here to all workers; a broadcast only reads those of its root. */
-static int send_all(Coordinator *e, const void *data, size_t bytes) {
-    return transport_broadcast(e->world, 0, (void *)data, bytes);
-}
-
-static int announce(Coordinator *e, RemoteCall call) { return send_all(e, &call, sizeof call); }
-
-static int coordinator_activate(Engine *base, const bool *active) {
-    Coordinator *e = of(base);
-    return announce(e, (RemoteCall){.kind = CALL_ACTIVATE}) ||
-                   send_all(e, active, (size_t)base->model->blocks * sizeof *active) ||
-                   e->rank->is->activate(e->rank, active)
+/* Makes a call on all ranks.  Only the workers' arguments are overwritten, so that the caller's may
+ * be const. */
+static int call_all(Coordinator *e, RemoteCall call, CallArguments arguments) {
+    return transport_broadcast(e->world, 0, &call, sizeof call) ||
+                   share(e->world, e->base.model, &call, arguments) ||
+                   carry_out(e->own, e->world, &call, arguments)
                ? -1
                : 0;
 }
 
-static int announce_batch(Coordinator *e, RemoteCall call, const Batch *batch) {
-    return announce(e, call) || share_batch(e->world, e->base.model, batch) ? -1 : 0;
+static int coordinator_activate(Engine *base, const bool *active) {
+    RemoteCall call = {.kind = CALL_ACTIVATE,
+                       .bytes = (size_t)base->model->blocks * sizeof *active};
+    return call_all(of(base), call, (CallArguments){.data = (void *)active});
 }
 
 static int coordinator_step(Engine *base, const Batch *batch, double lr, Loss *loss) {
-    Coordinator *e = of(base);
     RemoteCall call = {.kind = CALL_STEP, .samples = batch->n, .lr = lr};
-    return announce_batch(e, call, batch) ? -1 : e->rank->is->step(e->rank, batch, lr, loss);
+    return call_all(of(base), call, (CallArguments){.batch = batch, .loss = loss});
 }
 
 static int coordinator_evaluate(Engine *base, const Batch *batch, Loss *loss) {
-    Coordinator *e = of(base);
     RemoteCall call = {.kind = CALL_EVALUATE, .samples = batch->n};
-    return announce_batch(e, call, batch) ? -1 : e->rank->is->evaluate(e->rank, batch, loss);
+    return call_all(of(base), call, (CallArguments){.batch = batch, .loss = loss});
 }
 
+/* Calls twice, because the workers need to know the size before they can receive. */
 static size_t coordinator_read(Engine *base, TensorRole role, int number, real *data) {
-    Coordinator *e = of(base);
-    RemoteCall call = {.kind = CALL_READ, .role = role, .number = number, .size_only = !data};
-    if (announce(e, call)) return READ_FAILED;
-    size_t count = e->rank->is->read(e->rank, role, number, NULL);
-    if (!data || !count || count == READ_FAILED) return count;
-    return e->rank->is->read(e->rank, role, number, data);
+    RemoteCall call = {.kind = CALL_READ, .role = role, .number = number};
+    size_t count;
+    CallArguments arguments = {.count = &count};
+    if (call_all(of(base), call, arguments)) return READ_FAILED;
+    if (!data || !count) return count;
+    call.bytes = count * sizeof *data;
+    arguments.data = data;
+    return call_all(of(base), call, arguments) ? READ_FAILED : count;
 }
 
 static int coordinator_write(Engine *base, TensorRole role, int number, const real *data) {
-    Coordinator *e = of(base);
-    RemoteCall call = {.kind = CALL_WRITE, .role = role, .number = number};
-    return announce(e, call) ||
-                   send_all(e, data, tensor_count(base->model, role, number) * sizeof *data) ||
-                   e->rank->is->write(e->rank, role, number, data)
-               ? -1
-               : 0;
+    const Model *m = base->model;
+    size_t count = role == TENSOR_BUFFER ? (size_t)m->buffer[number].count : m->param[number].count;
+    RemoteCall call = {
+        .kind = CALL_WRITE, .role = role, .number = number, .bytes = count * sizeof *data};
+    return call_all(of(base), call, (CallArguments){.data = (void *)data});
 }
 
 static uint64_t coordinator_optimizer_step(Engine *base, int block) {
-    return of(base)->rank->is->optimizer_step(of(base)->rank, block);
+    return of(base)->own->is->optimizer_step(of(base)->own, block);
 }
 
 static void coordinator_set_optimizer_step(Engine *base, int block, uint64_t t) {
-    Coordinator *e = of(base);
-    if (announce(e, (RemoteCall){.kind = CALL_SET_OPTIMIZER_STEP, .number = block, .t = t}) == 0)
-        e->rank->is->set_optimizer_step(e->rank, block, t);
+    RemoteCall call = {.kind = CALL_SET_OPTIMIZER_STEP, .number = block, .t = t};
+    call_all(of(base), call, (CallArguments){0});
 }
 
 /* Adds up the memory of all ranks.  Peaks are added too, although the ranks may have reached theirs
  * at different times. */
 static const MemCount *coordinator_memory(Engine *base) {
     Coordinator *e = of(base);
-    const MemCount *mine = e->rank->is->memory(e->rank);
-    if (announce(e, (RemoteCall){.kind = CALL_MEMORY}) ||
-        transport_gather(e->world, e->each, mine, sizeof *mine))
-        return &e->memory;
+    RemoteCall call = {.kind = CALL_MEMORY, .bytes = (size_t)e->world->ranks * sizeof *e->each};
+    if (call_all(e, call, (CallArguments){.data = e->each})) return &e->memory;
     e->memory = (MemCount){0};
     for (int r = 0; r < e->world->ranks; r++) {
         const MemCount *one = &e->each[r];
@@ -149,14 +184,14 @@ static void coordinator_free(Engine *base) {
     Coordinator *e = of(base);
     char cause[400]; /* an earlier error, which that of a broken transport must not replace */
     snprintf(cause, sizeof cause, "%s", error_message());
-    if (announce(e, (RemoteCall){.kind = CALL_END})) error_set("%s", cause);
-    e->rank->is->free(e->rank);
+    if (call_all(e, (RemoteCall){.kind = CALL_END}, (CallArguments){0})) error_set("%s", cause);
+    e->own->is->free(e->own);
     e->world->is->free(e->world);
     if (e->after) e->after(e->context);
     free(e);
 }
 
-Engine *coordinator_create(Engine *rank, Transport *world, void (*after)(void *context),
+Engine *coordinator_create(Engine *own, Transport *world, void (*after)(void *context),
                            void *context) {
     static const EngineClass class = {
         .activate = coordinator_activate,
@@ -170,19 +205,19 @@ Engine *coordinator_create(Engine *rank, Transport *world, void (*after)(void *c
         .free = coordinator_free,
     };
     size_t bytes = sizeof(Coordinator) + (size_t)world->ranks * sizeof(MemCount);
-    Coordinator *e = rank ? calloc(1, bytes) : NULL;
-    if (rank && !e) error_set("pipeline: out of memory");
+    Coordinator *e = own ? calloc(1, bytes) : NULL;
+    if (own && !e) error_set("pipeline: out of memory");
     if (!e) world->is->abort(world, error_message());
     if (e && transport_barrier(world) == 0) {
-        *e = (Coordinator){.base = {&class, rank->model},
-                           .rank = rank,
+        *e = (Coordinator){.base = {&class, own->model},
+                           .own = own,
                            .world = world,
                            .after = after,
                            .context = context};
         return &e->base;
     }
     free(e);
-    if (rank) rank->is->free(rank);
+    if (own) own->is->free(own);
     world->is->free(world);
     if (after) after(context);
     return NULL;
@@ -191,108 +226,47 @@ Engine *coordinator_create(Engine *rank, Transport *world, void (*after)(void *c
 /* ---- the workers ---- */
 
 typedef struct {
-    Engine *engine;
+    Engine *own;
     Transport *world;
     Batch batch;  /* of the coordinator's calls */
     int capacity; /* samples it has room for */
 } Worker;
 
-/* Receives data of the coordinator, for the caller to free.  NULL and an error. */
-static void *receive(Worker *w, size_t bytes) {
-    void *data = malloc(bytes + 1);
-    if (!data) error_set("pipeline: out of memory for %zu bytes", bytes);
-    if (!data || transport_broadcast(w->world, 0, data, bytes) == 0) return data;
-    free(data);
-    return NULL;
-}
-
-static int worker_activate(Worker *w) {
-    bool *active = receive(w, (size_t)w->engine->model->blocks * sizeof *active);
-    int failed = !active || w->engine->is->activate(w->engine, active);
-    free(active);
-    return failed ? -1 : 0;
-}
-
-static int receive_batch(Worker *w, int samples) {
-    const Model *m = w->engine->model;
+static int reserve_batch(Worker *w, int samples) {
     if (samples > w->capacity) {
         batch_free(&w->batch);
         w->capacity = 0;
-        if (batch_reserve(&w->batch, m, samples)) return -1;
+        if (batch_reserve(&w->batch, w->own->model, samples)) return -1;
         w->capacity = samples;
     }
     w->batch.n = samples;
-    return share_batch(w->world, m, &w->batch);
+    return 0;
 }
 
-/* Ignores errors of the step: those of the training itself, such as a loss that is not finite, all
- * ranks have alike, and the coordinator handles them.  A broken transport makes the next call
- * fail. */
-static int worker_batch(Worker *w, const RemoteCall *call) {
+/* Makes a call of the coordinator.  Ignores errors of a step: those of the training itself, such as
+ * a loss that is not finite, all ranks have alike, and the coordinator handles them.  A broken
+ * transport makes the next call fail. */
+static int worker_call(Worker *w, const RemoteCall *call) {
     Loss loss;
-    if (receive_batch(w, call->samples)) return -1;
-    if (call->kind == CALL_STEP)
-        w->engine->is->step(w->engine, &w->batch, call->lr, &loss);
-    else
-        w->engine->is->evaluate(w->engine, &w->batch, &loss);
-    return 0;
-}
-
-static int worker_read(Worker *w, const RemoteCall *call) {
-    Engine *e = w->engine;
-    size_t count = e->is->read(e, call->role, call->number, NULL);
-    if (call->size_only || !count || count == READ_FAILED) return 0;
-    real *data = malloc(count * sizeof *data);
-    if (!data) return error_set("pipeline: out of memory for a tensor of %zu numbers", count);
-    e->is->read(e, call->role, call->number, data);
-    free(data);
-    return 0;
-}
-
-static int worker_write(Worker *w, const RemoteCall *call) {
-    Engine *e = w->engine;
-    real *data = receive(w, tensor_count(e->model, call->role, call->number) * sizeof *data);
-    int failed = !data || e->is->write(e, call->role, call->number, data);
-    free(data);
-    return failed ? -1 : 0;
-}
-
-static int worker_memory(Worker *w) {
-    MemCount *all = malloc((size_t)w->world->ranks * sizeof *all);
-    if (!all) return error_set("pipeline: out of memory");
-    int failed = transport_gather(w->world, all, w->engine->is->memory(w->engine), sizeof *all);
-    free(all);
-    return failed;
-}
-
-static int carry_out(Worker *w, const RemoteCall *call) {
-    Engine *e = w->engine;
-    switch (call->kind) {
-        case CALL_ACTIVATE:
-            return worker_activate(w);
-        case CALL_STEP:
-        case CALL_EVALUATE:
-            return worker_batch(w, call);
-        case CALL_READ:
-            return worker_read(w, call);
-        case CALL_WRITE:
-            return worker_write(w, call);
-        case CALL_SET_OPTIMIZER_STEP:
-            e->is->set_optimizer_step(e, call->number, call->t);
-            return 0;
-        case CALL_MEMORY:
-            return worker_memory(w);
-        case CALL_END:
-            break;
+    size_t count;
+    CallArguments arguments = {.batch = &w->batch, .loss = &loss, .count = &count};
+    if (reserve_batch(w, call->samples)) return -1;
+    if (call->bytes) {
+        arguments.data = malloc(call->bytes);
+        if (!arguments.data) return error_set("pipeline: out of memory for %zu bytes", call->bytes);
     }
-    return 0;
+    int failed = share(w->world, w->own->model, call, arguments);
+    if (!failed && carry_out(w->own, w->world, call, arguments))
+        failed = call->kind == CALL_STEP ? 0 : -1;
+    free(arguments.data);
+    return failed;
 }
 
 static int serve(Worker *w) {
     RemoteCall call = {.kind = CALL_MEMORY};
     while (call.kind != CALL_END) {
         if (transport_broadcast(w->world, 0, &call, sizeof call)) return -1;
-        if (carry_out(w, &call)) {
+        if (worker_call(w, &call)) {
             w->world->is->abort(w->world, error_message());
             return -1;
         }
@@ -300,13 +274,13 @@ static int serve(Worker *w) {
     return 0;
 }
 
-int worker_run(Engine *rank, Transport *world) {
-    Worker w = {.engine = rank, .world = world};
-    int failed = rank ? transport_barrier(world) : -1;
-    if (!rank) world->is->abort(world, error_message());
+int worker_run(Engine *own, Transport *world) {
+    Worker w = {.own = own, .world = world};
+    int failed = own ? transport_barrier(world) : -1;
+    if (!own) world->is->abort(world, error_message());
     failed = failed || serve(&w);
     batch_free(&w.batch);
-    if (rank) rank->is->free(rank);
+    if (own) own->is->free(own);
     world->is->free(world);
     return failed ? -1 : 0;
 }

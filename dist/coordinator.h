@@ -8,19 +8,19 @@
 #include "transport.h"
 
 /* Creates the coordinator on rank 0, when all workers are ready.  Its free tells the workers to
- * end, frees `rank` and `world`, and last calls `after` unless that is NULL.  `rank` is NULL if
- * this rank could not create its engine; the others then fail with its error.  NULL and the error
- * of a rank that failed; `rank` and `world` are then freed and `after` was called. */
-Engine *coordinator_create(Engine *rank, Transport *world, void (*after)(void *context),
+ * end, frees `own` and `world`, and last calls `after` unless that is NULL.  `own` is NULL if this
+ * rank could not create its engine; the others then fail with its error.  NULL and the error of a
+ * rank that failed; `own` and `world` are then freed and `after` was called. */
+Engine *coordinator_create(Engine *own, Transport *world, void (*after)(void *context),
                            void *context);
 
 /* Returns the memory of each rank [ranks] at the last call of memory. */
 const MemCount *coordinator_counts(Engine *coordinator);
 
-/* Runs a worker on each other rank: makes the coordinator's calls on `rank` until the coordinator
- * is freed.  `rank` is NULL if this rank could not create its engine; the others then fail with its
+/* Runs a worker on each other rank: makes the coordinator's calls on `own` until the coordinator is
+ * freed.  `own` is NULL if this rank could not create its engine; the others then fail with its
  * error.  Frees engine and transport.  -1 and an error if the transport broke, or a call failed on
  * this rank alone. */
-int worker_run(Engine *rank, Transport *world);
+int worker_run(Engine *own, Transport *world);
 
 #endif
