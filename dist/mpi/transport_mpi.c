@@ -48,10 +48,9 @@ static MpiTransport *of(Transport *transport) { return (MpiTransport *)(void *)t
 
 /* ---- notes ---- */
 
-/* Queues a note.  It is sent without its length, since all notes have the same. */
-static int add_note(MpiTransport *l, int to, Note note) {
+static int send_note(MpiTransport *l, int to, Note note) {
     Transfer t = transport_send(to, (Channel)TAG_NOTE, &note, sizeof note);
-    return moves_add(&l->moves, &t, true, false);
+    return moves_add(&l->moves, &t, true);
 }
 
 /* Marks the transport as broken and tells the other ranks by notes.  Waits a moment until the notes
@@ -64,12 +63,12 @@ static void break_transport(MpiTransport *l, const char *why) {
     memcpy(note.why, l->why, sizeof note.why);
     MpiMove **own = l->moves.end;
     for (int r = 0; r < l->base.ranks; r++)
-        if (r != l->base.rank && add_note(l, r, note)) return;
+        if (r != l->base.rank) send_note(l, r, note); /* one that cannot be sent is left out */
     bool left = true;
     for (Deadline until = deadline_in(1); left && !deadline_over(until);) {
         left = false;
         for (MpiMove *m = *own; m; m = m->next)
-            if (move_advance(&l->base, m) == 0) left = true;
+            if (move_test(&l->base, m) == 0) left = true;
     }
 }
 
@@ -91,7 +90,7 @@ static int take_notes(MpiTransport *l) {
         }
         Note answer = {.kind = NOTE_ANSWERS, .waits_for = l->waits_for};
         if (note.kind == NOTE_ANSWERS) l->answer = note.waits_for;
-        if (note.kind == NOTE_ASKS && add_note(l, from.MPI_SOURCE, answer)) return -1;
+        if (note.kind == NOTE_ASKS && send_note(l, from.MPI_SOURCE, answer)) return -1;
     }
 }
 
@@ -120,7 +119,7 @@ static int mpi_waits_for(Transport *transport, int rank) {
     const MpiMove *waited;
     Deadline until = deadline_in(transport->timeout_s < 2 ? transport->timeout_s / 2 : 1);
     l->answer = NOT_ANSWERED;
-    if (add_note(l, rank, (Note){.kind = NOTE_ASKS})) return NOBODY;
+    if (send_note(l, rank, (Note){.kind = NOTE_ASKS})) return NOBODY;
     for (int times = 0; l->answer == NOT_ANSWERED && !deadline_over(until); times++) {
         if (progress(l, &waited)) return NOBODY;
         pause_polling(l, times);
@@ -154,7 +153,7 @@ static int mpi_sendrecv(Transport *transport, Transfer *transfers, int count) {
     l->inside = true;
     for (int i = 0; i < count && !failed && !l->broken; i++)
         failed = moves_add(&l->moves, &transfers[i],
-                           transfers[i].send && transfers[i].channel != CHANNEL_TOGETHER, true);
+                           transfers[i].send && transfers[i].channel != CHANNEL_TOGETHER);
     if (failed) break_transport(l, error_message());
     failed = wait_all(l);
     l->inside = false;

@@ -35,12 +35,16 @@ void transport_keeps_order(RunScenario run) {
         CHECK(outcome[1].results[i] == i, "message %d is %g", i, outcome[1].results[i]);
 }
 
-void transport_checks_lengths(RunScenario run) {
+static void check_length(RunScenario run, const char *name, const char *words) {
     Outcome outcome[MAX_RANKS] = {{0}};
-    run(outcome, 2, TIME_LIMIT_S, scenario_find("wrong-length"));
+    run(outcome, 2, TIME_LIMIT_S, scenario_find(name));
     for (int r = 0; r < 2; r++)
-        CHECK(strstr(outcome[r].error, "rank 0 sent 16 bytes where rank 1 expects 8"),
-              "rank %d: \"%s\"", r, outcome[r].error);
+        CHECK(strstr(outcome[r].error, words), "rank %d: \"%s\"", r, outcome[r].error);
+}
+
+void transport_checks_lengths(RunScenario run) {
+    check_length(run, "too-long", "rank 0 sent 16 bytes where rank 1 expects 8");
+    check_length(run, "too-short", "rank 0 sent 5000000 bytes where rank 1 expects 5000001");
 }
 
 /* Numbers are added in the order of ranks, so that the bits are the same on every transport. */

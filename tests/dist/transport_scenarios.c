@@ -100,13 +100,26 @@ static int much(Transport *transport, double *results) {
     return failed ? -1 : 0;
 }
 
-static int wrong_length(Transport *transport, double *results) {
-    Transfer t = transport->rank == 0 ? transport_send(1, CHANNEL_VALUES, results, 16)
-                                      : transport_receive(0, CHANNEL_VALUES, results, 8);
-    return (transport->rank < 2 && transport->is->sendrecv(transport, &t, 1)) ||
-                   transport_barrier(transport)
-               ? -1
-               : 0;
+/* Rank 0 sends a message of which rank 1 expects another length. */
+static int send_wrong_length(Transport *transport, size_t sent, size_t expected) {
+    char *data = calloc(sent > expected ? sent : expected, 1);
+    if (!data) return error_set("out of memory");
+    Transfer t = transport->rank == 0 ? transport_send(1, CHANNEL_VALUES, data, sent)
+                                      : transport_receive(0, CHANNEL_VALUES, data, expected);
+    int failed = (transport->rank < 2 && transport->is->sendrecv(transport, &t, 1)) ||
+                 transport_barrier(transport);
+    free(data);
+    return failed ? -1 : 0;
+}
+
+static int too_long(Transport *transport, double *results) {
+    (void)results;
+    return send_wrong_length(transport, 16, 8);
+}
+
+static int too_short(Transport *transport, double *results) {
+    (void)results;
+    return send_wrong_length(transport, 5000000, 5000001);
 }
 
 /* ---- collectives ---- */
@@ -199,19 +212,11 @@ static int stop_rank_2(Transport *transport, double *results) {
 
 const Scenario *scenario_find(const char *name) {
     static const Scenario scenarios[] = {
-        {"swap", swap},
-        {"order", order},
-        {"ahead", ahead},
-        {"much", much},
-        {"wrong-length", wrong_length},
-        {"sums", sums},
-        {"broadcasts", broadcasts},
-        {"large", large},
-        {"groups", groups},
-        {"leave", leave},
-        {"give-up", give_up},
-        {"kill", kill_rank_2},
-        {"stop", stop_rank_2},
+        {"swap", swap},        {"order", order},           {"ahead", ahead},
+        {"much", much},        {"too-long", too_long},     {"too-short", too_short},
+        {"sums", sums},        {"broadcasts", broadcasts}, {"large", large},
+        {"groups", groups},    {"leave", leave},           {"give-up", give_up},
+        {"kill", kill_rank_2}, {"stop", stop_rank_2},
     };
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
         if (strcmp(scenarios[i].name, name) == 0) return &scenarios[i];

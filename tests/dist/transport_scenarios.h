@@ -21,15 +21,21 @@ typedef struct {
  *  ahead         Every rank sends both neighbours values and gradients before it receives any, as
  *                schedules do.  results: the number of wrong numbers
  *  much          Ranks 0 and 1 send each other 40 MB at the same time.  results: the number of
- * wrong numbers wrong-length  Rank 0 sends rank 1 16 bytes where 8 are expected sums Barriers, then
- * the sum of scenario_number over ranks.  results[SCENARIO_SUMS]: the sums broadcasts    From each
- * rank in turn.  results[ranks]: 11 times the root large         Sums and a broadcast of a million
- * numbers.  results: the number of wrong ones of each groups        Even and odd ranks add up rank
- * + 1 among themselves, then each sends to the next of its group.  results: the sum, and the rank
- * that the message came from leave         Rank 2 ends.  Rank 3 waits for rank 0, rank 0 for rank
- * 1, and rank 1, which starts after half of the timeout, for rank 2: the ranks whose timeout ends
- * first do not wait for the rank that failed give-up       Rank 2 aborts with "bcd: the loss is
- * nan" kill, stop    As leave, but rank 2, a process, sends itself SIGKILL or SIGSTOP
+ *                wrong numbers
+ *  too-long      Rank 0 sends rank 1 more bytes than it expects
+ *  too-short     Rank 0 sends rank 1 fewer bytes than it expects
+ *  sums          Barriers, then the sum of scenario_number over ranks.  results[SCENARIO_SUMS]:
+ *                the sums
+ *  broadcasts    From each rank in turn.  results[ranks]: 11 times the root
+ *  large         Sums and a broadcast of a million numbers.  results: the number of wrong ones of
+ *                each
+ *  groups        Even and odd ranks add up rank + 1 among themselves, then each sends to the next
+ *                of its group.  results: the sum, and the rank that the message came from
+ *  leave         Rank 2 ends.  Rank 3 waits for rank 0, rank 0 for rank 1, and rank 1, which starts
+ *                after half of the timeout, for rank 2: the ranks whose timeout ends first do not
+ *                wait for the rank that failed
+ *  give-up       Rank 2 aborts with "bcd: the loss is nan"
+ *  kill, stop    As leave, but rank 2, a process, sends itself SIGKILL or SIGSTOP
  */
 const Scenario *scenario_find(const char *name);
 
