@@ -1,28 +1,11 @@
 /* Plans optimizer steps, and sends what changes from step to step. */
-#include "update_plan.h"
+#include "update.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "../ref/error.h"
 #include "arena.h"
-
-/* Page-locked memory from which the numbers of a step are sent.  Two buffers take turns, so that
- * one can be filled while the device still reads the other. */
-typedef struct {
-    UpdateNumbers *pinned;
-    Event read; /* the device is done with it */
-} NumbersBuffer;
-
-struct Updater {
-    OptimizerSettings settings;
-    int blocks;
-    UpdatePlan plan;
-    int tensors, *chunks; /* [tensors]: chunks of each */
-    char *memory;         /* device */
-    NumbersBuffer staging[2];
-    int next; /* index into staging */
-};
 
 /* ---- memory ---- */
 
@@ -167,13 +150,11 @@ void update_prepare(Updater *u, Stream stream, double lr, double gradient_scale,
     event_record(staging->read, stream);
 }
 
-void update_norm(const Run *run, Updater *u) { update_launch_norm(run, &u->plan); }
-
 int update_read_squares(const Run *run, Updater *u, double *square) {
     size_t bytes = (size_t)u->plan.chunks * sizeof(double);
     double *partial = malloc(bytes);
     if (!partial) return error_set("update: out of memory for a norm");
-    update_launch_squares(run, &u->plan);
+    update_squares(run, u);
     copy_to_host(run->stream, partial, u->plan.partial, bytes);
     int failed = device_wait(run->stream);
     const double *next = partial;
@@ -183,10 +164,6 @@ int update_read_squares(const Run *run, Updater *u, double *square) {
     }
     free(partial);
     return failed;
-}
-
-void update_apply(const Run *run, Updater *u, const LossSums *sums) {
-    update_launch_apply(run, &u->plan, sums);
 }
 
 void update_read_norm(Updater *u, Stream stream, double *norm) {

@@ -22,7 +22,52 @@ typedef struct {
     bool decay; /* weight decay applies */
 } UpdateTensor;
 
-typedef struct Updater Updater;
+/* Tensors are cut into chunks of this many elements, one block of threads each, so that one launch
+ * serves a bias of ten elements as well as a matrix of millions. */
+enum { UPDATE_CHUNK = 8192 };
+typedef struct {
+    int tensor, number; /* elements from number * UPDATE_CHUNK on */
+} UpdateChunk;
+
+/* The update kernels; SGD has one without momentum and one with it. */
+typedef enum { UPDATE_NONE, UPDATE_SGD, UPDATE_MOMENTUM, UPDATE_ADAM, UPDATE_LION } UpdateRule;
+
+/* What changes from step to step, besides the factors. */
+typedef struct {
+    double gradient_scale, norm;
+    float scale; /* of the gradients: gradient_scale and clipping */
+    int refused; /* the norm is not finite */
+} UpdateNumbers;
+
+/* What the kernels read and write; its arrays are device memory. */
+typedef struct {
+    const UpdateTensor *tensor;
+    const UpdateChunk *chunk;
+    UpdateNumbers *numbers;    /* one; the factors follow it in memory */
+    OptimizerFactors *factors; /* [blocks][2], the second with weight decay */
+    double *partial;           /* [chunks]: sums of squares */
+    int chunks;
+    UpdateRule rule;
+    double clip_norm;
+} UpdatePlan;
+
+/* Page-locked memory from which the numbers of a step are sent.  Two buffers take turns, so that
+ * one can be filled while the device still reads the other. */
+typedef struct {
+    UpdateNumbers *pinned;
+    Event read; /* the device is done with it */
+} NumbersBuffer;
+
+/* Only update.c and ops/update.cu use its fields. */
+typedef struct {
+    UpdatePlan plan;
+    OptimizerSettings settings;
+    int blocks;
+    int tensors, *chunks; /* [tensors]: chunks of each */
+    char *memory;         /* device */
+    NumbersBuffer staging[2];
+    int next; /* index into staging */
+} Updater;
 
 /* Plans the update of these tensors, which are copied, and uploads the plan on the stream.  Returns
  * NULL, with an error, when memory runs out. */
@@ -38,16 +83,6 @@ size_t updater_bytes(int tensors, int blocks, size_t numbers);
 void update_prepare(Updater *updater, Stream stream, double lr, double gradient_scale,
                     const uint64_t *t);
 
-/* Sums the squares of the gradients, in double and in a fixed order, and computes from it the
- * factor of clipping (settings.clip_norm > 0) that update_apply uses.  Without this call before it,
- * update_apply does not clip. */
-void update_norm(const Run *run, Updater *updater);
-
-/* Updates the parameters (the master, and its rounding to the value type) and the state.  Does
- * nothing when `sums` (NULL: none) holds a loss that is not finite, or when the norm was computed
- * and is not finite. */
-void update_apply(const Run *run, Updater *updater, const LossSums *sums);
-
 /* square[tensors] = the sum of squares of each tensor's gradient, in double and in a fixed order.
  * Waits for the device.  Returns -1, with an error, if the device has failed. */
 int update_read_squares(const Run *run, Updater *updater, double *square);
@@ -55,6 +90,22 @@ int update_read_squares(const Run *run, Updater *updater, double *square);
 /* Puts a copy of the norm of the last update_norm to the host on the stream; *norm may be read
  * after device_wait. */
 void update_read_norm(Updater *updater, Stream stream, double *norm);
+
+/* ---- ops/update.cu ---- */
+
+/* plan.partial[chunks] = the sum of squares of each chunk's gradient, in double and in a fixed
+ * order. */
+void update_squares(const Run *run, const Updater *updater);
+
+/* Sums the squares of all gradients likewise, and computes from the sum the factor of clipping
+ * (settings.clip_norm > 0) that update_apply uses.  Without this call before it, update_apply does
+ * not clip. */
+void update_norm(const Run *run, const Updater *updater);
+
+/* Updates the parameters (the master, and its rounding to the value type) and the state.  Does
+ * nothing when `sums` (NULL: none) holds a loss that is not finite, or when the norm was computed
+ * and is not finite. */
+void update_apply(const Run *run, const Updater *updater, const LossSums *sums);
 
 #ifdef __cplusplus
 }

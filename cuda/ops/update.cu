@@ -2,7 +2,7 @@
  * traffic sets its time: with Adam 28 bytes for each parameter, to read it, its gradient and two
  * moments and to write all but the gradient (and 2 more in bf16). */
 #include "../common.cuh"
-#include "../update_plan.h"
+#include "../update.h"
 
 enum { UPDATE_BLOCK = 256 };
 
@@ -67,15 +67,16 @@ __global__ void __launch_bounds__(NORM_BLOCK) norm_of_sums(UpdatePlan plan) {
     numbers->refused = !is_finite(norm);
 }
 
-void update_launch_squares(const Run *run, const UpdatePlan *plan) {
+void update_squares(const Run *run, const Updater *updater) {
+    const UpdatePlan *plan = &updater->plan;
     if (!plan->chunks) return;
     WITH_PACKS(V, 4, run->version != 1,
                LAUNCH(square_sums<V>, plan->chunks, UPDATE_BLOCK, 0, run->stream, *plan));
 }
 
-void update_launch_norm(const Run *run, const UpdatePlan *plan) {
-    update_launch_squares(run, plan);
-    LAUNCH(norm_of_sums, 1, NORM_BLOCK, 0, run->stream, *plan);
+void update_norm(const Run *run, const Updater *updater) {
+    update_squares(run, updater);
+    LAUNCH(norm_of_sums, 1, NORM_BLOCK, 0, run->stream, updater->plan);
 }
 
 /* ---- update ----
@@ -145,7 +146,8 @@ static void apply(const Run *run, const UpdatePlan *plan, const LossSums *sums) 
                       *plan, sums));
 }
 
-void update_launch_apply(const Run *run, const UpdatePlan *plan, const LossSums *sums) {
+void update_apply(const Run *run, const Updater *updater, const LossSums *sums) {
+    const UpdatePlan *plan = &updater->plan;
     if (!plan->chunks) return;
     switch (plan->rule) {
         case UPDATE_NONE:
