@@ -86,8 +86,8 @@ double event_ms(Event from, Event to);
 typedef void *Graph;
 
 /* Between begin and end, work on the stream is recorded instead of run.  The graph keeps pointers
- * and sizes, so the memory must outlive it.  Another stream is recorded too if it waits for an
- * event of this stream, and this stream waits for it again before the end. */
+ * and sizes, so the memory must outlive it.  The stream must not wait for events of other
+ * streams meanwhile, nor they for its own. */
 int graph_begin(Stream stream);
 Graph graph_end(Stream stream); /* returns NULL, with an error, when the recording failed */
 int graph_launch(Graph graph, Stream stream);

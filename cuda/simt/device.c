@@ -1,8 +1,8 @@
 /* cuda/device.h on the CPU.  Work is done when it is put on a stream, or late (late.h); a GPU may
  * choose either order.  A stream that is being recorded keeps it instead, as on a GPU.  Mistakes
  * that fail on a GPU are errors here: copies from or to memory of the wrong kind or beyond its end,
- * waiting for a stream that is being recorded, and ending a recording before it has waited for
- * every stream that joined it. */
+ * waiting for a stream that is being recorded, and for an event across the border of a
+ * recording. */
 #include "../device.h"
 
 #include <pthread.h>

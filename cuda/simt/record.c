@@ -1,10 +1,5 @@
-/* Streams, events and graphs under SIMT.
- *
- * A recording begins at one stream and spreads to others as they wait for its events.  It keeps the
- * work in the order in which it was put on the streams, which is an order the graph allows.  A GPU
- * demands that the first stream has waited, directly or through others, for all work of the streams
- * that joined, before the recording ends.  To check this, each recorded stream counts its work, and
- * keeps the counts of the others up to which it has waited. */
+/* Streams, events and graphs under SIMT.  A recording keeps the work of one stream, in order.  A
+ * wait for an event may not cross its border, because work outside has no place in the graph. */
 #include "record.h"
 
 #include <math.h>
@@ -17,34 +12,25 @@
 #include "engine.h"
 #include "late.h"
 
-enum { STREAMS = 8 }; /* that one recording may include */
-
 typedef struct RecordedWork {
     struct RecordedWork *next;
     SimtRun *run;
     void *closure;
 } RecordedWork;
 
-typedef struct SimtStream SimtStream;
 typedef struct {
-    unsigned number; /* of this recording, so that events of an earlier one are recognised */
     RecordedWork *first, **end;
-    SimtStream *streams[STREAMS]; /* the first is where it began */
-    int count;
-    bool failed; /* something forbidden, out of memory, or too many streams */
+    bool failed; /* something forbidden, or out of memory */
 } Recording;
 
-struct SimtStream {
-    LateQueue queue;
-    bool recorded; /* by `active`; otherwise work is done at once, or late */
-    int number;    /* of this stream among the recorded ones */
-    unsigned seen[STREAMS];
-};
+typedef struct {
+    LateQueue queue;    /* of work outside of recordings, which is done at once, or late */
+    unsigned recording; /* the number of the recording that it is in; 0: none */
+} SimtStream;
 
 typedef struct {
     LateEvent *late;    /* its records outside of recordings */
-    unsigned recording; /* number of the recording it is in; 0: none */
-    unsigned seen[STREAMS];
+    unsigned recording; /* as of the stream on which it was recorded last */
 } SimtEvent;
 
 static _Thread_local Recording *active; /* this thread's; others are not restricted */
@@ -56,7 +42,7 @@ static int refuse(const char *error) {
 }
 
 int record_refuses(const char *what) { return active ? refuse(what) : 0; }
-bool record_has(Stream stream) { return ((SimtStream *)stream)->recorded; }
+bool record_has(Stream stream) { return ((SimtStream *)stream)->recording; }
 
 /* ---- streams ---- */
 
@@ -79,7 +65,7 @@ void stream_free(Stream stream) {
 
 int device_wait(Stream stream) {
     SimtStream *s = stream;
-    if (s->recorded) return refuse("device_wait: the stream is being recorded");
+    if (s->recording) return refuse("device_wait: the stream is being recorded");
     late_finish(&s->queue);
     char text[SIMT_ERROR_BYTES];
     return simt_take_error(text) ? error_set("%s", text) : 0;
@@ -104,42 +90,20 @@ void event_free(Event event) {
 void event_record(Event event, Stream stream) {
     SimtEvent *e = event;
     SimtStream *s = stream;
-    e->recording = s->recorded ? active->number : 0;
-    if (!s->recorded) late_record(&s->queue, e->late);
-    memcpy(e->seen, s->seen, sizeof e->seen);
+    e->recording = s->recording;
+    if (!s->recording) late_record(&s->queue, e->late);
 }
 
-static void draw_in(SimtStream *stream) {
-    if (active->count == STREAMS) {
-        active->failed = true;
-        return;
-    }
-    stream->recorded = true;
-    stream->number = active->count;
-    memset(stream->seen, 0, sizeof stream->seen);
-    active->streams[active->count++] = stream;
-}
-
-/* As on a GPU, a wait may not cross the border of a recording: work outside has no place in the
- * graph. */
 void stream_wait_event(Stream stream, Event event) {
     SimtEvent *e = event;
     SimtStream *s = stream;
-    bool event_recorded = active && e->recording == active->number;
-    if (!event_recorded && (s->recorded || e->recording)) {
-        simt_note_error("stream_wait_event: the event lies %s the recording",
-                        s->recorded ? "outside" : "inside");
-        if (active) active->failed = true;
+    if (s->recording == e->recording) {
+        if (!s->recording) late_wait(&s->queue, e->late);
         return;
     }
-    if (!event_recorded) {
-        late_wait(&s->queue, e->late);
-        return;
-    }
-    if (!s->recorded) draw_in(s);
-    for (int i = 0; i < STREAMS; i++)
-        if (s->seen[i] < e->seen[i]) s->seen[i] = e->seen[i];
-    s->seen[s->number]++; /* the wait counts as work, for which the first stream must wait */
+    simt_note_error("stream_wait_event: the event lies %s the recording",
+                    s->recording ? "outside" : "inside");
+    if (active) active->failed = true;
 }
 
 int event_wait(Event event) {
@@ -169,7 +133,7 @@ static bool keep(void *stream, SimtRun *run, const void *closure, size_t bytes) 
         simt_note_error("work without a stream");
         return true;
     }
-    if (!s->recorded) {
+    if (!s->recording) {
         if (late_on()) late_work(&s->queue, run, closure, bytes);
         return late_on();
     }
@@ -185,7 +149,6 @@ static bool keep(void *stream, SimtRun *run, const void *closure, size_t bytes) 
     *work = (RecordedWork){NULL, run, copy};
     *active->end = work;
     active->end = &work->next;
-    s->seen[s->number]++;
     return true;
 }
 
@@ -196,32 +159,22 @@ int graph_begin(Stream stream) {
     if (active) return refuse("graph_begin: a stream is being recorded already");
     active = calloc(1, sizeof *active);
     if (!active) return error_set("no memory for a graph");
-    active->number = ++count;
     active->end = &active->first;
-    draw_in(stream);
+    ((SimtStream *)stream)->recording = ++count;
     return 0;
-}
-
-static bool all_came_back(const Recording *recording) {
-    const SimtStream *origin = recording->streams[0];
-    for (int i = 1; i < recording->count; i++)
-        if (origin->seen[i] < recording->streams[i]->seen[i]) return false;
-    return true;
 }
 
 Graph graph_end(Stream stream) {
     SimtStream *s = stream;
-    if (!s->recorded || s->number != 0) {
+    Recording *recording = active;
+    if (!s->recording) {
         error_set("graph_end: no recording began on this stream");
         return NULL;
     }
-    Recording *recording = active;
-    bool together = all_came_back(recording);
-    for (int i = 0; i < recording->count; i++) recording->streams[i]->recorded = false;
+    s->recording = 0;
     active = NULL;
-    if (together && !recording->failed) return recording;
-    error_set(together ? "graph_end: the recording was spoilt, or too large"
-                       : "graph_end: a stream that was drawn in was not waited for");
+    if (!recording->failed) return recording;
+    error_set("graph_end: the recording was spoilt, or there was no memory for it");
     graph_free(recording);
     return NULL;
 }

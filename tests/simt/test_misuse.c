@@ -55,7 +55,11 @@ static void recordings_forbid(void) {
     CHECK(!graph_end(other), "ended where it did not begin");
     CHECK(!graph_end(stream), "a graph came of it all");
     check_told("outside the recording");
+    CHECK(!graph_begin(stream), "%s", error_message());
+    event_record(inside, stream);
+    stream_wait_event(stream, inside);
     stream_wait_event(other, inside);
+    CHECK(!graph_end(stream), "another stream waited for a recorded event");
     check_told("inside the recording");
     event_free(outside);
     event_free(inside);
