@@ -17,7 +17,7 @@ static int rank_abort(RankEngine *e) {
     char why[400];
     snprintf(why, sizeof why, "%s", error_message());
     e->transport->is->abort(e->transport, why);
-    if (e->replicas) e->replicas->is->abort(e->replicas, why);
+    if (e->replica_transport) e->replica_transport->is->abort(e->replica_transport, why);
     return error_set("%s", why);
 }
 
@@ -72,7 +72,7 @@ static int run_batch(RankEngine *e, const Schedule *schedule, Mode mode, int siz
 }
 
 static void take_batch(RankEngine *e, const Batch *batch) {
-    int share = replica_samples(e, batch->n), first = e->replicas ? e->replicas->rank * share : 0;
+    int share = replica_samples(e, batch->n), first = replica_rank(e) * share;
     int end = first + share < batch->n ? first + share : batch->n;
     e->global_batch = batch;
     e->batch = batch_slice(batch, e->base.model, first, end);
@@ -164,8 +164,10 @@ static size_t read_local(RankEngine *e, TensorRole role, int number, real *data)
     int root = block_rank(e, tensor_block(e->base.model, role, number));
     size_t count = 0;
     if (root == e->transport->rank) count = e->stage->is->read(e->stage, role, number, data);
-    if (count == READ_FAILED) e->transport->is->abort(e->transport, error_message());
-    if (count == READ_FAILED) return count;
+    if (count == READ_FAILED) {
+        e->transport->is->abort(e->transport, error_message());
+        return READ_FAILED;
+    }
     return share_read(e->transport, root, count, data);
 }
 
@@ -173,9 +175,9 @@ static size_t read_local(RankEngine *e, TensorRole role, int number, real *data)
 static size_t rank_read(Engine *base, TensorRole role, int number, real *data) {
     RankEngine *e = of(base);
     size_t count = 0;
-    if (!e->replicas) return read_local(e, role, number, data);
-    if (e->replicas->rank == 0) count = read_local(e, role, number, data);
-    return count == READ_FAILED ? count : share_read(e->replicas, 0, count, data);
+    if (!e->replica_transport) return read_local(e, role, number, data);
+    if (replica_rank(e) == 0) count = read_local(e, role, number, data);
+    return count == READ_FAILED ? count : share_read(e->replica_transport, 0, count, data);
 }
 
 static int rank_write(Engine *base, TensorRole role, int number, const real *data) {
@@ -215,7 +217,7 @@ static void rank_free(Engine *base) {
     free(e->square);
     e->stage->is->free(e->stage);
     e->transport->is->free(e->transport);
-    if (e->replicas) e->replicas->is->free(e->replicas);
+    if (e->replica_transport) e->replica_transport->is->free(e->replica_transport);
     rank_blocks_free(&e->blocks);
     free(e);
 }
@@ -223,12 +225,12 @@ static void rank_free(Engine *base) {
 static int reserve(RankEngine *e) {
     size_t blocks = (size_t)e->base.model->blocks, chunks = (size_t)e->placement->chunks;
     size_t params = (size_t)e->base.model->params, ranks = (size_t)e->placement->ranks;
-    size_t ways = chunks * (size_t)e->settings.micro_batches;
+    size_t boundaries = chunks * (size_t)e->settings.micro_batches;
     e->active = calloc(blocks, sizeof *e->active);
     e->trains = calloc(chunks, sizeof *e->trains);
     e->cost = calloc(chunks, sizeof *e->cost);
-    e->value = calloc(ways, sizeof *e->value);
-    e->gradient = calloc(ways, sizeof *e->gradient);
+    e->value = calloc(boundaries, sizeof *e->value);
+    e->gradient = calloc(boundaries, sizeof *e->gradient);
     e->square = calloc((ranks + 1) * params + 1, sizeof *e->square);
     return e->active && e->trains && e->cost && e->value && e->gradient && e->square
                ? 0
@@ -249,27 +251,27 @@ Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replic
         .memory = rank_memory,
         .free = rank_free,
     };
-    RankEngine *e = calloc(1, sizeof *e);
+    bool corrects = stage->settings.correct_factor > 0;
+    RankEngine *e = corrects ? NULL : calloc(1, sizeof *e);
     if (!e) {
         stage->is->free(stage);
         transport->is->free(transport);
         if (replicas) replicas->is->free(replicas);
         rank_blocks_free(&blocks);
-        error_set("pipeline: out of memory");
+        error_set("pipeline: %s",
+                  corrects ? "blocks above the active ones are corrected on one device alone"
+                           : "out of memory");
         return NULL;
     }
     *e = (RankEngine){.base = {&class, stage->model},
                       .stage = stage,
                       .transport = transport,
-                      .replicas = replicas,
+                      .replica_transport = replicas,
                       .placement = placement,
                       .blocks = blocks,
                       .settings = settings,
                       .messages = stage->is->message_pack && transport->carries_messages};
-    if (stage->settings.correct_factor > 0)
-        error_set("pipeline: blocks above the active ones are corrected on one device alone");
-    if (stage->settings.correct_factor > 0 || reserve(e) || rank_cache_open(e) ||
-        make_evaluation(e)) {
+    if (reserve(e) || rank_cache_open(e) || make_evaluation(e)) {
         rank_free(&e->base);
         return NULL;
     }

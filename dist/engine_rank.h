@@ -9,9 +9,9 @@
 
 /* Creates the engine.  `transport` joins the ranks of this pipeline.  `replicas` joins this rank
  * with the same rank of the pipeline's replicas, which divide each batch; it is NULL if there is
- * only one pipeline.  The stage's settings must have blocks.local and blocks.in_flight.  The engine
- * frees the stage, the transports and the blocks, also on failure.  The placement must outlive it.
- * NULL and an error when memory runs out. */
+ * only one pipeline.  stage->settings.local and .in_flight must point to blocks.local and
+ * blocks.in_flight.  The engine frees the stage, the transports and the blocks, also on failure.
+ * The placement must outlive it.  NULL and an error when memory runs out. */
 Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replicas,
                            const Placement *placement, RankBlocks blocks,
                            PipelineSettings settings);

@@ -9,7 +9,8 @@ typedef enum { FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, STEPS } Step;
 
 /* Messages from one rank to another, values or gradients, in the order they are sent. */
 typedef struct {
-    Task *message; /* the receiver's tasks; NULL if no chunks communicate in this direction */
+    Task *message; /* [room]: the receiver's tasks */
+    int room;      /* for the messages of a step; 0 if no chunks communicate in this direction */
     int sent, received;
 } SchedulerChannel;
 

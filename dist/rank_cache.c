@@ -55,7 +55,7 @@ int rank_cache_activate(RankEngine *e) {
 
 /* Returns where the samples of this replica begin in cache.values. */
 static real *replica_values(const RankEngine *e) {
-    int first = e->replicas ? e->replicas->rank * replica_samples(e, e->global_batch->n) : 0;
+    int first = replica_rank(e) * replica_samples(e, e->global_batch->n);
     return e->cache.values + (size_t)first * width(e);
 }
 
@@ -83,11 +83,11 @@ int rank_cache_copy(RankEngine *e, int micro) {
 /* Sets *all to whether every replica found all its inputs. */
 static int all_replicas_hit(RankEngine *e, bool *all) {
     *all = e->cache.hit;
-    if (!e->replicas) return 0;
-    bool *each = malloc((size_t)e->replicas->ranks * sizeof *each);
+    if (!e->replica_transport) return 0;
+    bool *each = malloc((size_t)e->replica_transport->ranks * sizeof *each);
     if (!each) return error_set("cache: out of memory");
-    int failed = transport_gather(e->replicas, each, &e->cache.hit, sizeof *each);
-    for (int c = 0; c < e->replicas->ranks && !failed; c++) *all &= each[c];
+    int failed = transport_gather(e->replica_transport, each, &e->cache.hit, sizeof *each);
+    for (int c = 0; c < e->replica_transport->ranks && !failed; c++) *all &= each[c];
     free(each);
     return failed;
 }
@@ -99,7 +99,8 @@ int rank_cache_store(RankEngine *e) {
     if (all_replicas_hit(e, &nothing_new)) return -1;
     if (nothing_new) return 0;
     size_t bytes = (size_t)replica_samples(e, e->global_batch->n) * width(e) * sizeof *c->values;
-    if (e->replicas && transport_gather(e->replicas, c->values, replica_values(e), bytes))
+    if (e->replica_transport &&
+        transport_gather(e->replica_transport, c->values, replica_values(e), bytes))
         return -1;
     return prefix_cache_put(&c->prefix, c->values, e->global_batch->ids, e->global_batch->n,
                             c->unused);

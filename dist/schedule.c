@@ -30,24 +30,23 @@ static int check(const SchedulePlan *plan) {
     return 0;
 }
 
-/* Makes room in the channel from one chunk to its neighbour for all micro-batches. */
-static int open_channel(ListScheduler *s, int from, int to) {
-    const SchedulePlan *plan = s->plan;
-    SchedulerChannel *c = scheduler_channel(s, from, to);
-    if (plan->rank_of[from] == plan->rank_of[to]) return 0;
-    c->sent += plan->micro_batches; /* counts the room, until open_channels resets it */
-    free(c->message);
-    c->message = malloc((size_t)c->sent * sizeof *c->message);
-    return c->message ? 0 : -1;
-}
-
+/* Allocates the channels, with room for all messages of a step. */
 static int open_channels(ListScheduler *s) {
-    size_t ranks = (size_t)s->plan->ranks;
-    s->channel = calloc(ranks * ranks * 2, sizeof *s->channel);
+    const SchedulePlan *plan = s->plan;
+    size_t channels = (size_t)plan->ranks * (size_t)plan->ranks * 2;
+    s->channel = calloc(channels, sizeof *s->channel);
     if (!s->channel) return -1;
-    for (int c = 0; c + 1 < s->plan->chunks; c++)
-        if (open_channel(s, c, c + 1) || open_channel(s, c + 1, c)) return -1;
-    for (size_t i = 0; i < ranks * ranks * 2; i++) s->channel[i].sent = 0;
+    for (int c = 0; c + 1 < plan->chunks; c++) {
+        if (plan->rank_of[c] == plan->rank_of[c + 1]) continue;
+        scheduler_channel(s, c, c + 1)->room += plan->micro_batches;
+        scheduler_channel(s, c + 1, c)->room += plan->micro_batches;
+    }
+    for (size_t i = 0; i < channels; i++) {
+        SchedulerChannel *c = &s->channel[i];
+        if (!c->room) continue;
+        c->message = malloc((size_t)c->room * sizeof *c->message);
+        if (!c->message) return -1;
+    }
     return 0;
 }
 

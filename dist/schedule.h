@@ -37,7 +37,7 @@ typedef struct {
     const ChunkCost *cost; /* [chunks] */
     const double *transfer; /* [chunks - 1]: the time of a message between chunks c and c + 1, if
                              * they are on different ranks; NULL: messages take no time */
-    int slack;              /* micro-batches in flight beyond schedule_bound without slack */
+    int slack; /* micro-batches that a chunk may hold beyond those its schedule needs */
 } SchedulePlan;
 
 typedef enum {

@@ -13,8 +13,8 @@ typedef struct {
     const Model *model;
     Cluster cluster;
     /* stage.batch is the samples in a micro-batch.  With stage.deferred a chunk sends its gradient
-     * down before it computes weight gradients, which is what zero bubble is about; otherwise
-     * after. */
+     * down before it computes weight gradients, as zero bubble does; otherwise it sends after
+     * them. */
     StageSettings stage;
     PlacementKind placement;
     ScheduleKind schedule;

@@ -22,8 +22,8 @@ static Transfer *batch_create(const Transport *transport) {
 
 static void add(Transfer *batch, int *count, bool send, int peer, void *data, size_t bytes) {
     if (!bytes) return;
-    Transfer t = send ? transport_send(peer, CHANNEL_TOGETHER, data, bytes)
-                      : transport_receive(peer, CHANNEL_TOGETHER, data, bytes);
+    Transfer t = send ? transport_send(peer, CHANNEL_COLLECTIVE, data, bytes)
+                      : transport_receive(peer, CHANNEL_COLLECTIVE, data, bytes);
     batch[(*count)++] = t;
 }
 
@@ -95,7 +95,7 @@ void transport_abort_line(AbortLine line, const Transport *transport, const char
 
 /* ---- all-reduce: a reduce-scatter, then an all-gather; each rank adds up one share ---- */
 
-/* Returns the first number of rank r's share, which ends at that of rank r + 1. */
+/* Returns the first element of rank r's share, which ends at that of rank r + 1. */
 static size_t share_first(const Transport *transport, size_t count, int r) {
     return count / (size_t)transport->ranks * (size_t)r +
            count % (size_t)transport->ranks * (size_t)r / (size_t)transport->ranks;
@@ -105,7 +105,7 @@ static size_t share_bytes(const Transport *transport, size_t count, int r) {
     return (share_first(transport, count, r + 1) - share_first(transport, count, r)) * sizeof(real);
 }
 
-/* Overwrites part[ranks][share] with every rank's numbers of this rank's share. */
+/* Overwrites part[ranks][share] with every rank's elements of this rank's share. */
 static int scatter(Transport *transport, Transfer *batch, real *part, real *x, size_t count) {
     size_t mine = share_bytes(transport, count, transport->rank);
     int transfers = 0;
@@ -154,7 +154,7 @@ int transport_all_reduce(Transport *transport, real *x, size_t count) {
     real *part = malloc((max + (size_t)transport->ranks) * sizeof *part);
     Transfer *batch = batch_create(transport);
     int failed =
-        part && batch ? 0 : error_set("transport: out of memory to add up %zu numbers", count);
+        part && batch ? 0 : error_set("transport: out of memory to add up %zu elements", count);
     for (size_t at = 0; at < count && !failed; at += max) {
         size_t some = count - at < max ? count - at : max;
         failed = reduce_scatter(transport, batch, part, x + at, some) ||

@@ -12,9 +12,9 @@
 #include "../ref/real.h"
 
 typedef enum {
-    CHANNEL_VALUES,    /* outputs of chunks, on their way up */
-    CHANNEL_GRADIENTS, /* gradients of these, on their way down */
-    CHANNEL_TOGETHER,  /* collectives */
+    CHANNEL_VALUES,     /* outputs of chunks, on their way up */
+    CHANNEL_GRADIENTS,  /* gradients of these, on their way down */
+    CHANNEL_COLLECTIVE, /* collectives */
     CHANNELS
 } Channel;
 
@@ -82,9 +82,11 @@ Transport *transport_group(Transport *whole, const int *member, int members);
  * none or does not answer; waits_for is NULL if ranks cannot be asked. */
 int transport_failed_rank(Transport *transport, int missing,
                           int (*waits_for)(Transport *transport, int rank));
-/* Set the error and return -1: a rank did not do in timeout_s what this one waits for, `what` being
- * "to send a message" for example; a message does not have the expected length. */
+/* Returns -1 and the error that failed_rank did not do within timeout_s what this rank waits for:
+ * `what` is "to send a message", for example. */
 int transport_timed_out(const Transport *transport, int failed_rank, const char *what);
+/* Returns -1 and the error that a message from `peer` does not have the expected length in bytes.
+ */
 int transport_wrong_length(const Transport *transport, int peer, size_t sent, size_t expected);
 /* Writes the line that the other ranks report when this one aborts. */
 typedef char AbortLine[400];

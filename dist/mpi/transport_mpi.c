@@ -153,7 +153,7 @@ static int mpi_sendrecv(Transport *transport, Transfer *transfers, int count) {
     l->inside = true;
     for (int i = 0; i < count && !failed && !l->broken; i++)
         failed = moves_add(&l->moves, &transfers[i],
-                           transfers[i].send && transfers[i].channel != CHANNEL_TOGETHER);
+                           transfers[i].send && transfers[i].channel != CHANNEL_COLLECTIVE);
     if (failed) break_transport(l, error_message());
     failed = wait_all(l);
     l->inside = false;

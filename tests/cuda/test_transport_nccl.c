@@ -99,8 +99,8 @@ static int ring(Rank *rank) {
             get(up, CHANNEL_GRADIENTS, 7),
             get(down, CHANNEL_VALUES, count),
         };
-        Transfer words[2] = {transport_send(up, CHANNEL_TOGETHER, &word, sizeof word),
-                             transport_receive(down, CHANNEL_TOGETHER, &from, sizeof from)};
+        Transfer words[2] = {transport_send(up, CHANNEL_COLLECTIVE, &word, sizeof word),
+                             transport_receive(down, CHANNEL_COLLECTIVE, &from, sizeof from)};
         if (transport->is->sendrecv(transport, batch, 4) ||
             transport->is->sendrecv(transport, words, 2))
             return -1;
