@@ -1,37 +1,32 @@
 /* Linear layers as matrix products (ref/fast/linear.c has the equations).  Weights are [o][c]. */
 #include "../matmul.h"
 
+static Product forward(void *y, const void *x, const void *w, const void *b, int n, int c, int o,
+                       int stride) {
+    return (Product){.c = y,
+                     .a = x,
+                     .b = w,
+                     .ldc = stride,
+                     .lda = c,
+                     .ldb = c,
+                     .transpose_b = true,
+                     .m = n,
+                     .n = o,
+                     .k = c,
+                     .bias = b};
+}
+
 void cuda_linear_forward(const Run *run, void *y, const void *x, const void *w, const void *b,
                          int n, int c, int o, int stride) {
-    Product product = {.c = y,
-                       .a = x,
-                       .b = w,
-                       .ldc = stride,
-                       .lda = c,
-                       .ldb = c,
-                       .transpose_b = true,
-                       .m = n,
-                       .n = o,
-                       .k = c,
-                       .bias = b};
+    Product product = forward(y, x, w, b, n, c, o, stride);
     cuda_matmul(run, &product);
 }
 
 void cuda_linear_gelu_forward(const Run *run, void *y, void *saved, const void *x, const void *w,
                               const void *b, int n, int c, int o) {
-    Product product = {.c = y,
-                       .a = x,
-                       .b = w,
-                       .ldc = o,
-                       .lda = c,
-                       .ldb = c,
-                       .transpose_b = true,
-                       .m = n,
-                       .n = o,
-                       .k = c,
-                       .bias = b,
-                       .epilogue = EPILOGUE_GELU,
-                       .saved = saved};
+    Product product = forward(y, x, w, b, n, c, o, o);
+    product.epilogue = EPILOGUE_GELU;
+    product.saved = saved;
     cuda_matmul(run, &product);
 }
 
