@@ -9,7 +9,7 @@
 
 #include "control.h"
 #ifdef __cplusplus
-#include "vectors.h"
+#include "numbers.h"
 typedef uint3 SimtIndex;
 typedef dim3 SimtSize;
 extern "C" {

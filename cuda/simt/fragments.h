@@ -4,8 +4,8 @@
 #ifndef SIMT_FRAGMENTS_H
 #define SIMT_FRAGMENTS_H
 
-#include "bfloat16.h"
 #include "engine.h"
+#include "numbers.h"
 
 static inline void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2],
                             SIMT_SITE) {

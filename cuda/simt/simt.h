@@ -37,11 +37,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "arithmetic.h"
-#include "bfloat16.h"
 #include "fragments.h"
 #include "launch.h"
-#include "vectors.h"
+#include "numbers.h"
 #include "warp.h"
 
 #endif
