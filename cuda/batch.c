@@ -28,14 +28,14 @@ void batch_close(CudaStage *s) {
 /* Returns the staging buffer of the batch in flight.  The first call for a batch takes the other
  * buffer, and waits until the device has read its last contents. */
 static BatchBuffer *own_buffer(CudaStage *s) {
-    if (!s->filling) {
-        s->filled = !s->filled;
-        s->filling = true;
-        BatchBuffer *next = &s->batch_buffer[s->filled];
+    if (!s->buffer_taken) {
+        s->buffer_in_use = !s->buffer_in_use;
+        s->buffer_taken = true;
+        BatchBuffer *next = &s->batch_buffer[s->buffer_in_use];
         event_wait(next->read);
         next->inputs = next->targets = next->scale = next->slots = false;
     }
-    return &s->batch_buffer[s->filled];
+    return &s->batch_buffer[s->buffer_in_use];
 }
 
 /* Copies with several threads: a batch of images is some megabytes, and one thread would need
@@ -58,7 +58,7 @@ static void send(CudaStage *s, size_t offset, const void *data, size_t bytes) {
 void batch_select(Stage *base, int micro_batch) {
     CudaStage *s = cuda_stage(base);
     s->micro_batch = micro_batch;
-    s->normed = -1;
+    s->norm_done = -1;
 }
 
 void batch_begin(Stage *base, const Batch *batch, Mode mode) {
@@ -66,8 +66,8 @@ void batch_begin(Stage *base, const Batch *batch, Mode mode) {
     s->batch = *batch;
     s->n = batch->n;
     s->mode = mode;
-    s->normed = -1;
-    s->filling = false;
+    s->norm_done = -1;
+    s->buffer_taken = false;
     if (mode != MODE_TRAIN || s->stepping) return;
     copy_on_device(s->run.stream, s->buffers_before.base, s->buffers.base, s->buffer_bytes);
     s->stepping = true;
@@ -149,7 +149,7 @@ void batch_send_targets(CudaStage *s) {
 /* Sends data that may be sent several times in a batch.  From the second time on it waits until the
  * device has read the staging buffer. */
 static void send_small(CudaStage *s, size_t offset, const void *data, size_t bytes, bool *sent) {
-    if (*sent) event_wait(s->batch_buffer[s->filled].read);
+    if (*sent) event_wait(s->batch_buffer[s->buffer_in_use].read);
     *sent = true;
     send(s, offset, data, bytes);
 }

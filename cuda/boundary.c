@@ -27,7 +27,7 @@ void cache_put(Stage *base, int block, const int *slots, int n) {
 
 void cache_get(Stage *base, int block, const int *slots, int n) {
     CudaStage *s = cuda_stage(base);
-    s->normed = -1;
+    s->norm_done = -1;
     batch_send_slots(s, slots, n);
     cuda_gather_rows(&s->run, value_at(s, base->model->block[block].out), s->cache.base,
                      fixed_at(s, s->fixed.slots), n, s->cache_width);
@@ -72,7 +72,7 @@ int stage_message_unpack(Stage *base, TensorRole role, int block, void *message)
     if (m->bytes != bytes)
         return error_set("message: %zu bytes came for %s, not %zu", m->bytes,
                          base->model->block[block].name, bytes);
-    s->normed = -1; /* the norm that ran ahead read the old value */
+    s->norm_done = -1; /* the norm that ran ahead read the old value */
     copy(s, boundary(s, role, block), m->data, bytes, m);
     return 0;
 }

@@ -16,9 +16,9 @@ typedef struct {
     bool gelu_next;   /* linear: its forward pass includes the gelu after it */
     bool norm_next;   /* add: forward includes the norm after it, even of the next block */
     bool gelu_before; /* linear: its input gradient goes on through the gelu before it */
-    bool gelu_given;  /* gelu: the linear after it computes its input gradient */
-    bool skip_given;  /* add: a norm adds its output's gradient to that of its skip */
-    int residual;     /* norm: the value whose gradient it adds; -1: none */
+    bool gelu_gradient_by_next; /* gelu: the linear after it computes its input gradient */
+    bool skip_gradient_by_norm; /* add: a norm adds its output's gradient to that of its skip */
+    int residual;               /* norm: the value whose gradient it adds; -1: none */
 } Fusion;
 
 /* Overwrites fusion[nodes].  Returns -1, with an error, when memory runs out. */

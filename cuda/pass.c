@@ -90,15 +90,15 @@ static void run_forward(CudaStage *s, const Block *block, bool again) {
     for (int i = block->first_node; i < block->end_node; i++) {
         if (again && !node_is_recomputed(m, &m->node[i])) continue;
         bool last = i + 1 == block->end_node;
-        if (!again && s->normed == i) {
-            s->normed = -1;
+        if (!again && s->norm_done == i) {
+            s->norm_done = -1;
         } else if (s->fusion[i].gelu_next) {
             linear_gelu(s, i++);
         } else if (s->fusion[i].norm_next && !last) {
             add_norm(s, i++);
         } else if (s->fusion[i].norm_next && !again && may_add_norm(s, i)) {
             add_norm(s, i);
-            s->normed = i + 1;
+            s->norm_done = i + 1;
         } else {
             DeviceIO io = node_io(s, i);
             io.hold_running |= again;
@@ -163,7 +163,7 @@ static void node_gradient(CudaStage *s, int index) {
     DeviceIO io = node_io(s, index);
     io.dy = value_gradient_at(s, node->out);
     const InputGradients wanted = node_input_gradients(&s->layout, node);
-    if (wanted.skip && !fusion->skip_given) io.dskip = value_gradient_at(s, node->skip);
+    if (wanted.skip && !fusion->skip_gradient_by_norm) io.dskip = value_gradient_at(s, node->skip);
     if (wanted.in) io.dx = value_gradient_at(s, node->in);
     io.add_dskip = wanted.add_skip;
     io.add_dx = wanted.add_in;
@@ -184,7 +184,7 @@ void pass_input_gradient(Stage *base, int block) {
         const Fusion *fusion = &s->fusion[i];
         if (fusion->gelu_before)
             gelu_linear_gradient(s, i);
-        else if (!fusion->gelu_given)
+        else if (!fusion->gelu_gradient_by_next)
             node_gradient(s, i);
     }
 }

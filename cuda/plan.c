@@ -132,18 +132,18 @@ void stored_offsets_destroy(StoredOffsets *offsets) {
     *offsets = (StoredOffsets){0};
 }
 
-/* Of the local blocks: the tensors that train, the numbers in all, and the numbers that train. */
+/* Of the local blocks: the tensors that train, the elements in all, and those that train. */
 typedef struct {
     int tensors;
-    size_t numbers, trained;
-} Own;
+    size_t elements, trained;
+} OwnedParams;
 
-static Own count_own(const Model *m, const StageSettings *settings, const bool *active) {
-    Own own = {0};
+static OwnedParams count_owned(const Model *m, const StageSettings *settings, const bool *active) {
+    OwnedParams own = {0};
     for (int p = 0; p < m->params; p++) {
         const Param *param = &m->param[p];
         if (!block_is_local(settings, param->block)) continue;
-        own.numbers += param->count;
+        own.elements += param->count;
         if (!active[param->block]) continue;
         own.tensors++;
         own.trained += param->count;
@@ -152,13 +152,13 @@ static Own count_own(const Model *m, const StageSettings *settings, const bool *
 }
 
 /* Computes the bytes by role of the host memory that CudaStage (stage_inside.h) keeps. */
-static void host_plan(size_t host[MEM_ROLES], const StageSettings *settings, Own own,
+static void host_plan(size_t host[MEM_ROLES], const StageSettings *settings, OwnedParams own,
                       const FixedOffsets *fixed) {
     bool bf16 = settings->precision == PRECISION_BF16, offload = settings->offload;
     size_t vectors = (size_t)optimizer_state_vectors(&settings->optimizer);
     for (int r = 0; r < MEM_ROLES; r++) host[r] = 0;
-    if (bf16 || offload) host[MEM_PARAMETERS] += own.numbers * sizeof(float);
-    if (bf16 && offload) host[MEM_PARAMETERS] += own.numbers * value_bytes(settings);
+    if (bf16 || offload) host[MEM_PARAMETERS] += own.elements * sizeof(float);
+    if (bf16 && offload) host[MEM_PARAMETERS] += own.elements * value_bytes(settings);
     if (offload) host[MEM_GRADIENTS] = own.trained * sizeof(float);
     if (offload) host[MEM_STATE] = vectors * own.trained * sizeof(float);
     host[MEM_WORKSPACE] = 2 * fixed->sent + STAGING_BYTES;
@@ -171,7 +171,7 @@ int cuda_memory_plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Mod
     if (memory_plan(device, m, &settings, active)) return -1;
     if (layout_make(&layout, m, &settings, active)) return -1;
     FixedOffsets fixed = fixed_offsets(m, &settings);
-    Own own = count_own(m, &settings, active);
+    OwnedParams own = count_owned(m, &settings, active);
     device[MEM_WORKSPACE] = fixed.bytes + layout.workspace;
     if (own.tensors && !settings.offload)
         device[MEM_WORKSPACE] += updater_bytes(own.tensors, m->blocks, own.trained);

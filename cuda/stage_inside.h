@@ -100,15 +100,15 @@ typedef struct {
     FixedOffsets fixed;
     Arena workspace; /* laid out as `fixed` */
     BatchBuffer batch_buffer[2];
-    int filled;   /* index of the batch_buffer in use */
-    bool filling; /* the batch in flight has taken it */
+    int buffer_in_use; /* index of the batch_buffer in use */
+    bool buffer_taken; /* the batch in flight has taken it */
     StepAnswer *answer;
     Batch batch; /* in flight; the caller owns its arrays */
     int n;       /* its samples */
     int micro_batch;
     Mode mode;
     bool *gradient_made; /* [params] */
-    int normed;     /* the norm that ran with the add at the end of the block below; -1: none */
+    int norm_done;  /* the norm that ran with the add at the end of the block below; -1: none */
     Fusion *fusion; /* [nodes] */
     RecordedStep recorded[RECORDED_STEPS];
     uint64_t steps;
@@ -162,7 +162,7 @@ void submodel_free(CudaStage *s, const bool *next);
 int state_allocate(CudaStage *s, int param);
 void state_free(CudaStage *s, int block);
 /* Copies the masters of the active blocks, if there are any, to the host, and waits. */
-int masters_down(CudaStage *s);
+int masters_to_host(CudaStage *s);
 
 /* ---- transfer.c ---- */
 

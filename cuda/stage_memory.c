@@ -68,7 +68,7 @@ static void move_masters(CudaStage *s, bool up) {
 
 static void masters_up(CudaStage *s) { move_masters(s, true); }
 
-int masters_down(CudaStage *s) {
+int masters_to_host(CudaStage *s) {
     if (!s->ready || !s->masters.base) return 0;
     move_masters(s, false);
     return device_wait(s->run.stream);

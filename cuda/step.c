@@ -25,7 +25,7 @@ static void run_step(CudaStage *s, StepShape shape) {
     Stage *base = &s->base;
     int blocks = base->model->blocks;
     bool offload = base->settings.offload;
-    s->normed =
+    s->norm_done =
         -1; /* the first norm runs in this step: one graph serves computed and cached inputs */
     for (int b = shape.first; b < blocks; b++) pass_forward(base, b);
     pass_loss(s, step_sums(s), shape.accumulate);

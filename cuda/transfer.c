@@ -196,7 +196,7 @@ int transfer_write(Stage *base, TensorRole role, int number, const real *data) {
     if (state && base->settings.keep_state && state_allocate(s, number)) return -1;
     Tensor tensor = find(s, role, number);
     if (!tensor.at) return refuse_write(base->model, role, number);
-    s->normed = -1; /* the norm that ran ahead read the old value */
+    s->norm_done = -1; /* the norm that ran ahead read the old value */
     if (tensor.on_host)
         memcpy(tensor.at, data, tensor.rows * tensor.width * sizeof(float));
     else if (upload_tensor(s, tensor, data))

@@ -13,8 +13,8 @@ static __device__ __forceinline__ bool beats(float x, int j, float own, int t) {
 }
 
 /* Returns the target's probability minus 1, without cancellation where it is near 1. */
-static __device__ __forceinline__ float own_gradient(float own, float most, float sum) {
-    return expm1f(own - most - logf(sum));
+static __device__ __forceinline__ float own_gradient(float own, float max, float sum) {
+    return expm1f(own - max - logf(sum));
 }
 
 /* x[from..to) = 0, by `lanes` threads. */
@@ -38,23 +38,23 @@ __global__ void cross_entropy_plain(float *loss, unsigned char *correct, T *logi
         return;
     }
     const float own = to_float(x[t]);
-    float most = -INFINITY, beaten = 0, sum = 0;
+    float max = -INFINITY, beaten = 0, sum = 0;
     for (int j = first; j < classes; j += (int)blockDim.x) {
-        most = larger(most, to_float(x[j]));
+        max = larger(max, to_float(x[j]));
         if (beats(to_float(x[j]), j, own, t)) beaten = 1;
     }
-    most = block_largest(most, scratch);
+    max = block_largest(max, scratch);
     beaten = block_largest(beaten, scratch);
-    for (int j = first; j < classes; j += (int)blockDim.x) sum += expf(to_float(x[j]) - most);
+    for (int j = first; j < classes; j += (int)blockDim.x) sum += expf(to_float(x[j]) - max);
     sum = block_sum(sum, scratch);
     if (first == 0) {
-        loss[row] = most - own + logf(sum);
-        correct[row] = beaten == 0 && most == most;
+        loss[row] = max - own + logf(sum);
+        correct[row] = beaten == 0 && max == max;
     }
     if (!scale) return;
     for (int j = first; j < classes; j += (int)blockDim.x) {
-        const float p = expf(to_float(x[j]) - most) / sum;
-        x[j] = from_float<T>(*scale * (j == t ? own_gradient(own, most, sum) : p));
+        const float p = expf(to_float(x[j]) - max) / sum;
+        x[j] = from_float<T>(*scale * (j == t ? own_gradient(own, max, sum) : p));
     }
     clear(x, classes, stride, first, (int)blockDim.x);
 }
@@ -85,55 +85,56 @@ static __device__ __forceinline__ Row<T> row_of(T *x, T *held, int classes, int 
 }
 
 typedef struct {
-    float most, sum; /* sum of exp(x - most) */
-    bool beaten;     /* some logit beats the target's */
-} Seen;
+    float max, sum; /* sum of exp(x - max) */
+    bool beaten;    /* some logit beats the target's */
+} RowSums;
 
 static __device__ __forceinline__ float exp_fast(float x) { return exp2_fast(x * 1.44269504f); }
 
-/* Returns what to subtract before exp: `most`, or 0 while all logits were -infinity, because
+/* Returns what to subtract before exp: `max`, or 0 while all logits were -infinity, because
  * -infinity minus itself is NaN. */
-static __device__ __forceinline__ float shift_of(float most) {
-    return most == -INFINITY ? 0.0f : most;
+static __device__ __forceinline__ float shift_of(float max) {
+    return max == -INFINITY ? 0.0f : max;
 }
 
 template <int N>
-static __device__ __forceinline__ void see(Seen *seen, const float (&x)[N], int j, float own,
-                                           int t) {
-    float most = x[0];
+static __device__ __forceinline__ void add_logits(RowSums *sums, const float (&x)[N], int j,
+                                                  float own, int t) {
+    float max = x[0];
 #pragma unroll
-    for (int i = 1; i < N; i++) most = larger(most, x[i]);
-    if (!seen->beaten && !(most < own)) {
+    for (int i = 1; i < N; i++) max = larger(max, x[i]);
+    if (!sums->beaten && !(max < own)) {
 #pragma unroll
-        for (int i = 0; i < N; i++) seen->beaten |= beats(x[i], j + i, own, t);
+        for (int i = 0; i < N; i++) sums->beaten |= beats(x[i], j + i, own, t);
     }
-    most = larger(seen->most, most);
-    const float shift = shift_of(most);
-    float sum = seen->sum * exp_fast(seen->most - shift);
+    max = larger(sums->max, max);
+    const float shift = shift_of(max);
+    float sum = sums->sum * exp_fast(sums->max - shift);
 #pragma unroll
     for (int i = 0; i < N; i++) sum += exp_fast(x[i] - shift);
-    seen->most = most;
-    seen->sum = sum;
+    sums->max = max;
+    sums->sum = sum;
 }
 
 /* Packs that a lane loads before it uses the first: enough in flight to keep memory busy. */
 enum { AT_ONCE = 4 };
 
 template <bool hold, typename T>
-static __device__ __forceinline__ void see_one(Seen *seen, const Row<T> &row, int j, float own,
+static __device__ __forceinline__ void add_one(RowSums *sums, const Row<T> &row, int j, float own,
                                                int t) {
     const float one[1] = {to_float(row.x[j])};
     if (hold) row.held[j] = row.x[j];
-    see(seen, one, j, own, t);
+    add_logits(sums, one, j, own, t);
 }
 
 template <bool hold, typename T>
-static __device__ __forceinline__ Seen see_row(const Row<T> &row, int classes, float own, int t) {
+static __device__ __forceinline__ RowSums sum_row(const Row<T> &row, int classes, float own,
+                                                  int t) {
     const int V = pack_width<T>();
     const T *const x = row.x;
-    Seen seen = {-INFINITY, 0, false};
+    RowSums sums = {-INFINITY, 0, false};
     float many[V];
-    if (row.lane < row.head) see_one<hold>(&seen, row, row.lane, own, t);
+    if (row.lane < row.head) add_one<hold>(&sums, row, row.lane, own, t);
     for (int i = row.lane; i < row.packs; i += AT_ONCE * row.lanes) {
         Pack<T, V> pack[AT_ONCE];
 #pragma unroll
@@ -145,11 +146,11 @@ static __device__ __forceinline__ Seen see_row(const Row<T> &row, int classes, f
             if (i + k * row.lanes >= row.packs) break;
             if (hold) store_pack(row.held + row.head + (i + k * row.lanes) * V, pack[k]);
             unpack(many, pack[k]);
-            see(&seen, many, row.head + (i + k * row.lanes) * V, own, t);
+            add_logits(&sums, many, row.head + (i + k * row.lanes) * V, own, t);
         }
     }
-    if (row.tail + row.lane < classes) see_one<hold>(&seen, row, row.tail + row.lane, own, t);
-    return seen;
+    if (row.tail + row.lane < classes) add_one<hold>(&sums, row, row.tail + row.lane, own, t);
+    return sums;
 }
 
 /* x = factor exp(held - shift) */
@@ -184,17 +185,17 @@ static __device__ __forceinline__ void write_row(const Row<T> &row, int classes,
     if (row.lane < row.head) write_one(row, row.lane, shift, factor);
 }
 
-/* Combines what the lanes of a row have seen; each gets the result.  It also orders what they have
- * read before what they write next. */
+/* Combines what the lanes of a row have summed; each gets the result.  It also orders what they
+ * have read before what they write next. */
 template <bool wide>
-static __device__ __forceinline__ Seen combined(Seen seen, float *scratch) {
-    const float own = seen.most;
-    seen.most = wide ? block_largest(own, scratch) : warp_largest(own);
-    seen.sum *= exp_fast(own - shift_of(seen.most));
-    seen.sum = wide ? block_sum(seen.sum, scratch) : warp_sum(seen.sum);
-    seen.beaten = wide ? __syncthreads_or(seen.beaten) : __any_sync(0xffffffffu, seen.beaten);
+static __device__ __forceinline__ RowSums combined(RowSums sums, float *scratch) {
+    const float own = sums.max;
+    sums.max = wide ? block_largest(own, scratch) : warp_largest(own);
+    sums.sum *= exp_fast(own - shift_of(sums.max));
+    sums.sum = wide ? block_sum(sums.sum, scratch) : warp_sum(sums.sum);
+    sums.beaten = wide ? __syncthreads_or(sums.beaten) : __any_sync(0xffffffffu, sums.beaten);
     if (!wide) __syncwarp();
-    return seen;
+    return sums;
 }
 
 enum { WIDE = 512, ROWS = 4 /* of a block that is not wide */ };
@@ -221,19 +222,19 @@ __global__ void __launch_bounds__(wide ? WIDE : 32 * ROWS)
     T *const held = hold ? shared + (uintptr_t)x % 16 / sizeof(T) : x;
     const Row<T> row = row_of(x, held, classes, lane, lanes);
     const float own = to_float(x[t]);
-    const Seen seen = combined<wide>(see_row<hold>(row, classes, own, t), scratch);
+    const RowSums sums = combined<wide>(sum_row<hold>(row, classes, own, t), scratch);
     if (lane == 0) {
-        loss[number] = seen.most - own + logf(seen.sum);
-        correct[number] = !seen.beaten && seen.most == seen.most;
+        loss[number] = sums.max - own + logf(sums.sum);
+        correct[number] = !sums.beaten && sums.max == sums.max;
     }
     if (!scale) return;
-    write_row(row, classes, seen.most, *scale / seen.sum);
+    write_row(row, classes, sums.max, *scale / sums.sum);
     clear(x, classes, stride, lane, lanes);
     if (wide)
         __syncthreads();
     else
         __syncwarp();
-    if (lane == 0) x[t] = from_float<T>(*scale * own_gradient(own, seen.most, seen.sum));
+    if (lane == 0) x[t] = from_float<T>(*scale * own_gradient(own, sums.max, sums.sum));
 }
 
 template <typename T>

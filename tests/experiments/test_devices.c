@@ -39,7 +39,8 @@ static void refuses_absent_devices(void) {
     if (has_device("cuda")) SKIP("there is a GPU");
     check_error(run(1, "train " SMALL_RESNET "--steps 2 --device cuda --out never"),
                 "bcd: --device cuda: ");
-    const Printed *printed = run(1, "trace " SMALL_RESNET "--device cuda");
+    const Printed *printed =
+        run(1, "trace --model resnet:depth=8,width=2 --limit 8 --batch 2 --device cuda");
     check_error(printed, "bcd: --device cuda: ");
     CHECK(!strstr(printed->error, "symbol"), "the library does not fit: %s", printed->error);
     check_error(run(1, "experiment validity --preset smoke --device cuda --out never"),
@@ -361,7 +362,8 @@ static void evaluates_and_samples(void) {
 static void traces(void) {
     if (!has_device("simt")) SKIP("built without SIMT");
     const Printed *printed =
-        run(0, "trace " LLAMA_WORDS "--submodels 2 --device simt --precision bf16");
+        run(0, "trace --model llama:layers=2,width=8,heads=2,context=8 " WORDS
+               "--optimizer adam --submodels 2 --device simt --precision bf16");
     CHECK(strstr(printed->out, "one adam step of 2 sequences, bf16, SIMT") &&
               strstr(printed->out, "by the device's own clock"),
           "%s", printed->out);
