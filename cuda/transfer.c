@@ -1,6 +1,7 @@
 /* Copies tensors between the host, where they are float, and the device, where weights and values
  * may be bf16.  Every function waits until its copies are done. */
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../ref/error.h"
@@ -70,7 +71,7 @@ static int initial_parameter(CudaStage *s, int param, float *values) {
 
 int transfer_initial(CudaStage *s) {
     const Model *m = s->base.model;
-    float *values = pinned_alloc(STAGING_BYTES);
+    float *values = malloc(STAGING_BYTES); /* copied to the staging buffer from there */
     int failed = values ? 0 : error_set("memory: the host has no %d bytes", (int)STAGING_BYTES);
     for (int p = 0; p < m->params && !failed; p++) failed = initial_parameter(s, p, values);
     for (int k = 0; k < m->buffers && !failed; k++) {
@@ -79,7 +80,7 @@ int transfer_initial(CudaStage *s) {
         for (size_t i = 0; i < count; i++) values[i] = m->buffer[k].init == INIT_ONES;
         failed = upload(s, buffer_at(s, k), sizeof(float), values, count);
     }
-    pinned_free(values);
+    free(values);
     return failed;
 }
 

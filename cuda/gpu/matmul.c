@@ -66,8 +66,7 @@ static MatmulShape shape_of(const Run *run, const Product *p) {
                                     [SHAPE_WORKSPACE] = run->workspace != NULL,
                                     [SHAPE_ALIGN_A] = alignment(p->a),
                                     [SHAPE_ALIGN_B] = alignment(p->b),
-                                    [SHAPE_ALIGN_C] = alignment(p->c),
-                                    [SHAPE_ALIGN_EXTRAS] = alignment_of_extras(p)}};
+                                    [SHAPE_ALIGN_C] = alignment(p->c)}};
 }
 
 /* ---- the description of the product ---- */
@@ -150,7 +149,7 @@ static bool may_fuse(const Run *run, const Product *p) {
 /* Runs the product by the first algorithm that the library does not refuse, and drops those before
  * it for good, so that the next call takes the same one.  Returns false when it refuses all.  The
  * lock must be held. */
-static bool multiply(const MatmulCall *call, MatmulChoice *choice) {
+static bool multiply(MatmulCall *call, MatmulChoice *choice) {
     while (choice->first < choice->count) {
         cublasStatus_t status = matmul_launch(call, &choice->algorithm[choice->first]);
         if (status == CUBLAS_STATUS_SUCCESS) return true;

@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-cublasStatus_t matmul_launch(const MatmulCall *call, const MatmulAlgorithm *algorithm) {
+cublasStatus_t matmul_launch(MatmulCall *call, const MatmulAlgorithm *algorithm) {
     const float one = 1, zero = 0;
     const Product *p = call->product;
-    MatmulDescription d = call->description;
-    return cublaslt.cublasLtMatmul(call->library, &d.product, &one, p->b, &d.a, p->a, &d.b,
-                                   p->add ? &one : &zero, p->c, &d.c, p->c, &d.c, &algorithm->code,
-                                   call->run->workspace, algorithm->workspace, call->run->stream);
+    MatmulDescription *d = &call->description;
+    return cublaslt.cublasLtMatmul(call->library, &d->product, &one, p->b, &d->a, p->a, &d->b,
+                                   p->add ? &one : &zero, p->c, &d->c, p->c, &d->c,
+                                   &algorithm->code, call->run->workspace, algorithm->workspace,
+                                   call->run->stream);
 }
 
 /* ---- the log ---- */
@@ -98,16 +99,16 @@ static void add_candidate(MatmulChoice *choice, const cublasLtMatmulHeuristicRes
     choice->algorithm[choice->count++] = (MatmulAlgorithm){found->algo, found->workspaceSize};
 }
 
-static void ask_heuristic(MatmulChoice *choice, const MatmulCall *call) {
+static void ask_heuristic(MatmulChoice *choice, MatmulCall *call) {
     cublasLtMatmulHeuristicResult_t found[MATMUL_CANDIDATES];
     cublasLtMatmulPreferenceOpaque_t preference;
     int count = 0;
-    MatmulDescription d = call->description;
+    MatmulDescription *d = &call->description;
     if (cublaslt.cublasLtMatmulPreferenceInit_internal(&preference, sizeof preference) !=
             CUBLAS_STATUS_SUCCESS ||
         !set_limits(&preference, &choice->shape) ||
-        cublaslt.cublasLtMatmulAlgoGetHeuristic(call->library, &d.product, &d.a, &d.b, &d.c, &d.c,
-                                                &preference, MATMUL_CANDIDATES, found,
+        cublaslt.cublasLtMatmulAlgoGetHeuristic(call->library, &d->product, &d->a, &d->b, &d->c,
+                                                &d->c, &preference, MATMUL_CANDIDATES, found,
                                                 &count) != CUBLAS_STATUS_SUCCESS)
         return;
     for (int i = 0; i < count; i++) add_candidate(choice, &found[i]);
@@ -115,14 +116,14 @@ static void ask_heuristic(MatmulChoice *choice, const MatmulCall *call) {
 
 /* ---- measured algorithms ---- */
 
-static void ask_table(MatmulChoice *choice, const MatmulCall *call) {
+static void ask_table(MatmulChoice *choice, MatmulCall *call) {
     const cublasLtMatmulAlgo_t *code = matmul_table_find(&choice->shape);
     /* Only the heuristic promises to set the state. */
     cublasLtMatmulHeuristicResult_t found = {.state = CUBLAS_STATUS_SUCCESS};
-    MatmulDescription d = call->description;
+    MatmulDescription *d = &call->description;
     if (!code) return;
-    if (cublaslt.cublasLtMatmulAlgoCheck(call->library, &d.product, &d.a, &d.b, &d.c, &d.c, code,
-                                         &found) != CUBLAS_STATUS_SUCCESS)
+    if (cublaslt.cublasLtMatmulAlgoCheck(call->library, &d->product, &d->a, &d->b, &d->c, &d->c,
+                                         code, &found) != CUBLAS_STATUS_SUCCESS)
         return;
     found.algo = *code;
     add_candidate(choice, &found);
@@ -135,7 +136,7 @@ void matmul_tune(bool on) { tuning = on; }
 /* Returns the milliseconds of one product, the best of ROUNDS averages; INFINITY if the library
  * refuses it.  C is overwritten even where the product adds to it, because repeated sums would grow
  * without end. */
-static double measure(const MatmulCall *asked, const MatmulAlgorithm *algorithm) {
+static double measure(MatmulCall *asked, const MatmulAlgorithm *algorithm) {
     enum { ROUNDS = 5, EACH = 8 };
     Product product = *asked->product;
     MatmulCall alone = *asked, *call = &alone;
@@ -158,7 +159,7 @@ static double measure(const MatmulCall *asked, const MatmulAlgorithm *algorithm)
 }
 
 /* Puts the fastest candidate first and adds it to the table. */
-static void measure_all(MatmulChoice *choice, const MatmulCall *call) {
+static void measure_all(MatmulChoice *choice, MatmulCall *call) {
     int best = 0;
     double best_ms = INFINITY;
     for (int i = 0; i < choice->count; i++) {
@@ -186,7 +187,7 @@ static size_t hash(const MatmulShape *shape) {
     return (size_t)(value >> 32);
 }
 
-static void choose(MatmulChoice *choice, const MatmulCall *call) {
+static void choose(MatmulChoice *choice, MatmulCall *call) {
     if (!tuning) ask_table(choice, call);
     ask_heuristic(choice, call);
     if (tuning) measure_all(choice, call);
@@ -195,7 +196,7 @@ static void choose(MatmulChoice *choice, const MatmulCall *call) {
 
 /* Returns the choice that was made for the shape, or makes one.  Where the table is full, it
  * replaces an old choice; a model has only some dozens of shapes. */
-MatmulChoice *matmul_choice(const MatmulCall *call, MatmulShape shape) {
+MatmulChoice *matmul_choice(MatmulCall *call, MatmulShape shape) {
     enum { CHOICES = 1024, NEAR = 16 };
     static MatmulChoice choices[CHOICES];
     size_t start = hash(&shape);

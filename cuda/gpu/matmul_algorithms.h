@@ -30,7 +30,6 @@ enum {
     SHAPE_ALIGN_A,   /* bytes, at most 16 */
     SHAPE_ALIGN_B,
     SHAPE_ALIGN_C,
-    SHAPE_ALIGN_EXTRAS,
     SHAPE_NUMBERS
 };
 typedef struct {
@@ -60,15 +59,15 @@ typedef struct {
     cublasLtHandle_t library;
     const Run *run;
     const Product *product;
-    MatmulDescription description;
+    MatmulDescription description; /* not const, as the library takes it */
 } MatmulCall;
 
 /* Puts the product on the stream.  Returns what the library says. */
-cublasStatus_t matmul_launch(const MatmulCall *call, const MatmulAlgorithm *algorithm);
+cublasStatus_t matmul_launch(MatmulCall *call, const MatmulAlgorithm *algorithm);
 
 /* Returns the choice for a call's shape.  It is made at the first call, and then kept.  If its
  * count is 0, the library has no such product. */
-MatmulChoice *matmul_choice(const MatmulCall *call, MatmulShape shape);
+MatmulChoice *matmul_choice(MatmulCall *call, MatmulShape shape);
 
 /* Returns the major compute capability of the thread's device; 9 if it cannot be asked. */
 int matmul_capability(void);
