@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../ref/error.h"
+#include "../alloc.h"
 #include "settings.h"
 #include "tensors.h"
 
@@ -38,9 +39,8 @@ enum { STATE_FIELDS = sizeof state_fields / sizeof *state_fields };
 
 static void write_steps(H5File *file, const Setup *setup) {
     const H5Dim dim = {"block", (size_t)setup->model->blocks, NULL};
-    uint64_t *steps = malloc(dim.size * sizeof *steps);
-    if (!steps) h5_fail(file, "/optimizer_step");
-    for (size_t b = 0; b < dim.size && steps; b++)
+    uint64_t *steps = xmalloc(dim.size * sizeof *steps);
+    for (size_t b = 0; b < dim.size; b++)
         steps[b] = setup->engine->is->optimizer_step(setup->engine, (int)b);
     h5_write(file, "/optimizer_step", H5_UINT64, steps, 1, &dim, NULL);
     free(steps);
@@ -100,8 +100,7 @@ static int read_tensor(const H5File *file, Engine *engine, int group, int number
 
 /* Reads the tensors of the first `count` groups. */
 static int read_tensors(const H5File *file, Engine *engine, int count, bool foreign) {
-    real *buffer = malloc(tensor_largest(engine->model) * sizeof *buffer);
-    if (!buffer) return error_set("%s: out of memory for the largest tensor", file->path);
+    real *buffer = xmalloc(tensor_largest(engine->model) * sizeof *buffer);
     int failed = 0;
     for (int group = 0; group < count; group++)
         for (int i = 0; i < tensor_count(engine->model, groups[group].role); i++)
@@ -140,8 +139,7 @@ static int check_same(const H5File *file, const Setup *setup) {
 
 static int read_steps(const H5File *file, const Setup *setup) {
     size_t blocks = (size_t)setup->model->blocks;
-    uint64_t *steps = malloc(blocks * sizeof *steps);
-    if (!steps) return error_set("resume: out of memory");
+    uint64_t *steps = xmalloc(blocks * sizeof *steps);
     int failed = h5_read(file, "/optimizer_step", H5_UINT64, steps, 1, &blocks);
     for (size_t b = 0; b < blocks && !failed; b++)
         setup->engine->is->set_optimizer_step(setup->engine, (int)b, steps[b]);

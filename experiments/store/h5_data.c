@@ -1,11 +1,11 @@
 /* Data sets and tables. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../ref/error.h"
+#include "../alloc.h"
 #include "h5_parts.h"
 
 static bool name_dimension(hid_t file, hid_t data, int number, const H5Dim *dim) {
@@ -133,12 +133,7 @@ static void column_path(char path[2 * H5_NAME], const char *group, const char *n
 static void write_column(H5File *file, const char *path, const H5Column *column, const H5Dim *dim,
                          const char *fields, size_t row_size) {
     size_t size = h5_kind_size(column->kind);
-    char *values = malloc(dim->size * size + 1);
-    if (!values) {
-        errno = ENOMEM;
-        h5_fail(file, path);
-        return;
-    }
+    char *values = xmalloc(dim->size * size + 1);
     for (size_t r = 0; r < dim->size; r++) memcpy(values + r * size, fields + r * row_size, size);
     h5_write(file, path, column->kind, values, 1, dim, column->unit);
     if (column->what) h5_set_text(file, path, "what", column->what);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../ref/error.h"
+#include "../alloc.h"
 #include "settings.h"
 
 enum { VERSION = 1 };
@@ -86,25 +87,22 @@ static size_t *count_of(const RunFile *run, const RunPart *part) {
 }
 
 /* Allocates rows for the next power of two above the count, at least 256. */
-static int reserve_rows(RunFile *run, const RunPart *part) {
+static void reserve_rows(RunFile *run, const RunPart *part) {
     size_t capacity = 256, count = *count_of(run, part);
     while (capacity <= count) capacity *= 2;
-    char **rows = rows_of(run, part), *grown = realloc(*rows, capacity * part->row_size);
-    if (!grown) return error_set("run: out of memory for %zu rows", capacity);
-    *rows = grown;
-    return 0;
+    char **rows = rows_of(run, part);
+    *rows = xrealloc(*rows, capacity * part->row_size);
 }
 
-int runfile_add(RunFile *run, int number, const void *row) {
+void runfile_add(RunFile *run, int number, const void *row) {
     const RunPart *part = &run_parts[number];
     size_t *count = count_of(run, part);
     bool full = !*count || (*count >= 256 && !(*count & (*count - 1)));
-    if (full && reserve_rows(run, part)) return -1;
+    if (full) reserve_rows(run, part);
     memcpy(*rows_of(run, part) + (*count)++ * part->row_size, row, part->row_size);
-    return 0;
 }
 
-int runfile_add_session(RunFile *run, uint64_t step) {
+void runfile_add_session(RunFile *run, uint64_t step) {
     const Provenance *p = &run->provenance;
     SessionRow row = {.step = step};
     if (run->session_rows && run->sessions[run->session_rows - 1].step == step) run->session_rows--;
@@ -113,7 +111,7 @@ int runfile_add_session(RunFile *run, uint64_t step) {
     strcpy(row.precision, p->precision);
     strcpy(row.computer, provenance_computer(p));
     strcpy(row.commit, p->commit);
-    return runfile_add(run, RUN_SESSIONS, &row);
+    runfile_add(run, RUN_SESSIONS, &row);
 }
 
 bool runfile_moved(const RunFile *run) {
@@ -166,11 +164,7 @@ static void write_partition(H5File *file, const Partition *partition, const Mode
                                        {H5_FIELD(BlockRow, of_block, H5_INT)}};
     const H5Dim submodels = {"submodel", (size_t)partition->submodels, NULL};
     const size_t blocks = (size_t)model->blocks;
-    BlockRow *rows = calloc(blocks, sizeof *rows);
-    if (!rows) {
-        h5_fail(file, "/partition");
-        return;
-    }
+    BlockRow *rows = xcalloc(blocks, sizeof *rows);
     for (size_t b = 0; b < blocks; b++) {
         strcpy(rows[b].block, model->block[b].name);
         rows[b].of_block = partition->of_block[b];
@@ -202,7 +196,9 @@ int runfile_write(const RunFile *run, const char *path) {
 static int read_part(RunFile *run, const H5File *file, const RunPart *part) {
     *rows_of(run, part) = h5_read_table(file, part->group, part->column, part->columns,
                                         part->row_size, count_of(run, part));
-    return *rows_of(run, part) ? reserve_rows(run, part) : -1;
+    if (!*rows_of(run, part)) return -1;
+    reserve_rows(run, part);
+    return 0;
 }
 
 static int read_all(RunFile *run, const H5File *file) {

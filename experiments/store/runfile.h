@@ -67,11 +67,11 @@ typedef struct {
 } RunPart;
 extern const RunPart run_parts[RUN_PARTS];
 
-/* Appends a row to a table.  -1 and an error if memory runs out. */
-int runfile_add(RunFile *run, int part, const void *row);
+/* Appends a row to a table. */
+void runfile_add(RunFile *run, int part, const void *row);
 /* Appends a session with run->provenance.  It replaces one that began at the same step, which did
- * nothing.  -1 and an error. */
-int runfile_add_session(RunFile *run, uint64_t step);
+ * nothing. */
+void runfile_add_session(RunFile *run, uint64_t step);
 /* Returns true if the last session has another device or precision than the one before. */
 bool runfile_moved(const RunFile *run);
 /* Removes every row after this step. */

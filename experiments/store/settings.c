@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../ref/error.h"
+#include "../alloc.h"
 
 static bool stored_in_a_run(const Option *option) {
     return (option->commands & COMMAND_TRAIN) && option->role != OPTION_LOCAL;
@@ -137,9 +138,8 @@ static const Options *of_run(const Options *first, size_t stride, size_t run) {
 void settings_write_columns(H5File *file, const char *group, const char *scale,
                             const Options *first, size_t stride, size_t rows) {
     char text[OPTION_TEXT];
-    Stored *values = calloc(rows + 1, sizeof *values);
-    if (!values) h5_fail(file, group);
-    for (int o = 0; option_table[o].name && values; o++) {
+    Stored *values = xcalloc(rows + 1, sizeof *values);
+    for (int o = 0; option_table[o].name; o++) {
         const Option *option = &option_table[o];
         H5Column column = {.name = option->name, .kind = kind_of(option)};
         if (!stored_in_a_run(option)) continue;
@@ -153,8 +153,8 @@ void settings_write_columns(H5File *file, const char *group, const char *scale,
 int settings_read_columns(const H5File *file, const char *group, Options *first, size_t stride,
                           size_t rows) {
     char text[OPTION_TEXT], path[2 * H5_NAME];
-    Stored *values = calloc(rows + 1, sizeof *values);
-    int failed = values ? 0 : error_set("%s: out of memory", file->path);
+    Stored *values = xcalloc(rows + 1, sizeof *values);
+    int failed = 0;
     for (int o = 0; option_table[o].name && !failed; o++) {
         const Option *option = &option_table[o];
         H5Column column = {.name = option->name, .kind = kind_of(option)};

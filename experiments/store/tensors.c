@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../ref/error.h"
+#include "../alloc.h"
 
 int tensor_count(const Model *model, TensorRole role) {
     return role == TENSOR_BUFFER ? model->buffers : model->params;
@@ -74,8 +75,7 @@ static int write_tensor(H5File *file, const char *group, Engine *engine, TensorR
 
 int tensors_write(H5File *file, const char *group, Engine *engine, TensorRole role, bool finite) {
     int failed = 0;
-    real *buffer = malloc(tensor_largest(engine->model) * sizeof *buffer);
-    if (!buffer) return error_set("%s: out of memory for the largest tensor", file->path);
+    real *buffer = xmalloc(tensor_largest(engine->model) * sizeof *buffer);
     for (int i = 0; i < tensor_count(engine->model, role) && !failed; i++)
         failed = write_tensor(file, group, engine, role, i, finite, buffer);
     free(buffer);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../ref/error.h"
+#include "../alloc.h"
 #include "progress.h"
 
 int bench_open(Bench *bench, const Options *options, bool by_block) {
@@ -13,9 +14,8 @@ int bench_open(Bench *bench, const Options *options, bool by_block) {
     if (setup_open(setup, options)) return -1;
     size_t blocks = (size_t)setup->model->blocks;
     int n = setup->options.batch;
-    bench->active = malloc(blocks * sizeof *bench->active);
-    bench->now = by_block ? calloc(2 * blocks, sizeof *bench->now) : NULL;
-    if (!bench->active || (by_block && !bench->now)) return error_set("bench: out of memory");
+    bench->active = xmalloc(blocks * sizeof *bench->active);
+    bench->now = by_block ? xcalloc(2 * blocks, sizeof *bench->now) : NULL;
     bench->min_times = by_block ? bench->now + blocks : NULL;
     if (setup_engine(setup, NULL, bench->now, by_block ? &bench->update_ms : NULL) ||
         batch_reserve(&bench->batch, setup->model, n))

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../ref/error.h"
+#include "../alloc.h"
 #include "progress.h" /* format_bytes */
 
 int fit_plan_cpu(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
@@ -29,8 +30,7 @@ int fit_plan(FitBytes *max, FitPlan plan, const FitTraining *t) {
     int submodels = t->partition->submodels;
     /* With kept state the submodels are gone through twice: first to add up their states. */
     int first = t->settings.keep_state ? -submodels : 0;
-    bool *active = calloc((size_t)t->model->blocks, sizeof *active);
-    if (!active) return error_set("memory: none left for a plan");
+    bool *active = xcalloc((size_t)t->model->blocks, sizeof *active);
     *max = (FitBytes){.device = {0}};
     /* Before the first step no block is active, and the stage has the scratch of an evaluation. */
     int failed = plan(device, host, t->model, &t->settings, active);

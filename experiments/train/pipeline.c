@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../ref/error.h"
+#include "../alloc.h"
 
 enum { MAX_LOCAL = 64 };
 
@@ -138,8 +139,7 @@ int pipeline_place(Setup *s) {
     if (o->world) s->ranks = o->world->ranks;
     if (!s->ranks) return check_without_pipeline(o);
     if (check(s)) return -1;
-    double *work = malloc((size_t)s->model->blocks * sizeof *work);
-    if (!work) return error_set("pipeline: out of memory");
+    double *work = xmalloc((size_t)s->model->blocks * sizeof *work);
     placement_work(work, s->model);
     int failed = place_all(s, work);
     free(work);

@@ -6,15 +6,12 @@
 
 #include "../../dist/engine_team.h"
 #include "../../ref/error.h"
+#include "../alloc.h"
 #include "pipeline.h"
 
 /* Joins ranks first, first + step ... of the world.  NULL and an error. */
 static Transport *join_group(Transport *world, int first, int step, int count) {
-    int *member = malloc((size_t)count * sizeof *member);
-    if (!member) {
-        error_set("pipeline: out of memory");
-        return NULL;
-    }
+    int *member = xmalloc((size_t)count * sizeof *member);
     for (int i = 0; i < count; i++) member[i] = first + i * step;
     Transport *group = transport_group(world, member, count);
     free(member);
@@ -61,8 +58,7 @@ typedef struct {
 /* Refuses ranks of different builds, which might not understand each other. */
 static int check_builds(Transport *world) {
     Provenance build;
-    char mine[H5_NAME] = "", *all = calloc((size_t)world->ranks, sizeof mine);
-    if (!all) return error_set("pipeline: out of memory");
+    char mine[H5_NAME] = "", *all = xcalloc((size_t)world->ranks, sizeof mine);
     provenance_fill(&build, 0);
     snprintf(mine, sizeof mine, "%.60s, %zu", build.commit, sizeof(RunConfig));
     int failed = transport_gather(world, all, mine, sizeof mine);
@@ -93,8 +89,7 @@ static int send_run_config(const Setup *s, Transport *world) {
 /* ---- on rank 0 ------------------------------------------------------------------------------- */
 
 static int engine_of_threads(Setup *s) {
-    Transport **world = malloc((size_t)s->ranks * sizeof *world);
-    if (!world) return error_set("pipeline: out of memory");
+    Transport **world = xmalloc((size_t)s->ranks * sizeof *world);
     void (*message_free)(void *) = s->device ? s->device->message_free : NULL;
     int capacity = engine_rank_capacity(&s->placement, s->pipeline);
     int failed =

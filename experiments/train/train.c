@@ -49,7 +49,8 @@ static int evaluate(Training *t) {
                   eval_format(&e, s->model->tokens, text));
     EvaluationRow row = {t->state.step, e.loss, e.accuracy, e.perplexity, t->seconds};
     train_log_evaluation(t, &row);
-    return runfile_add(&t->run, RUN_EVALUATIONS, &row);
+    runfile_add(&t->run, RUN_EVALUATIONS, &row);
+    return 0;
 }
 
 /* Describes why the submodel of the update after `step` became active. */
@@ -73,11 +74,11 @@ static void describe_switch(char reason[H5_NAME], const Training *t, uint64_t st
 }
 
 /* Records the submodel of the step just done, if a new phase began with it. */
-static int note_switch(Training *t, const BcdState *state) {
+static void note_switch(Training *t, const BcdState *state) {
     RunFile *run = &t->run;
     const SwitchRule *rule = &t->setup.bcd.rule;
     uint64_t phase = state->phase - (state->phase_steps == 0);
-    if (run->switch_rows && run->switches[run->switch_rows - 1].phase == phase) return 0;
+    if (run->switch_rows && run->switches[run->switch_rows - 1].phase == phase) return;
     SwitchRow row = {.step = state->step - 1, .submodel = state->submodel, .phase = phase};
     describe_switch(row.reason, t, row.step);
     row.earlier_loss = row.window_loss = NAN;
@@ -88,7 +89,7 @@ static int note_switch(Training *t, const BcdState *state) {
         progress_note(&t->progress, "step %llu: submodel %d of %d (%s)",
                       (unsigned long long)row.step, row.submodel + 1,
                       t->setup.bcd.partition.submodels, row.reason);
-    return runfile_add(run, RUN_SWITCHES, &row);
+    runfile_add(run, RUN_SWITCHES, &row);
 }
 
 /* After each update. */
@@ -97,9 +98,9 @@ static int watch(void *context, const BcdState *state, const Loss *loss, double 
     double step_seconds = clock_seconds() - t->mark, mean = loss_mean(loss);
     t->seconds += step_seconds;
     CurveRow row = {state->step, state->position, mean, lr, state->submodel, t->seconds};
-    if (train_log_samples(t, state) || note_switch(t, state) ||
-        runfile_add(&t->run, RUN_CURVE, &row))
-        return -1;
+    if (train_log_samples(t, state)) return -1;
+    note_switch(t, state);
+    runfile_add(&t->run, RUN_CURVE, &row);
     train_log_curve(t, &row);
     progress_step(&t->progress, state->step, mean, step_seconds, state->submodel,
                   t->setup.bcd.partition.submodels);

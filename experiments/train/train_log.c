@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "../../ref/error.h"
+#include "../alloc.h"
 #include "train_parts.h"
 
 void train_log_curve(Training *t, const CurveRow *row) {
@@ -72,8 +73,7 @@ int train_log_open(Training *t) {
 int train_log_samples(Training *t, const BcdState *state) {
     const BcdSettings *bcd = &t->setup.bcd;
     if (!t->samples) return 0;
-    int *ids = malloc((size_t)bcd->batch * sizeof *ids);
-    if (!ids) return error_set("--log-samples: out of memory");
+    int *ids = xmalloc((size_t)bcd->batch * sizeof *ids);
     /* After the last update of a phase the state is already that of the next one. */
     const uint64_t phase = state->phase - (state->phase_steps == 0);
     sampler_draw(&t->sampler, bcd->fraction < 1 ? phase : 0);

@@ -151,8 +151,8 @@ static int describe(Training *t) {
     RunFile *run = &t->run;
     const Partition *partition = &s->bcd.partition;
     const Provenance start = run->provenance;
-    if (setup_provenance(&run->provenance, &s->options) || runfile_add_session(run, t->state.step))
-        return -1;
+    if (setup_provenance(&run->provenance, &s->options)) return -1;
+    runfile_add_session(run, t->state.step);
     run->provenance.threads = t->threads;
     if (runfile_moved(run))
         memset(run->memory, 0, sizeof run->memory); /* the peaks were of another device */

@@ -45,12 +45,10 @@ static void open_setup(Setup *setup) {
 static Sound sound_run(void) {
     RunFile run = {.status = "running"};
     options_defaults(&run.settings);
-    for (uint64_t i = 1; i < 9; i++)
-        if (runfile_add(&run, RUN_CURVE, &(CurveRow){.step = i})) abort();
-    if (runfile_add(&run, RUN_EVALUATIONS, &(EvaluationRow){.step = 4}) ||
-        runfile_add(&run, RUN_SWITCHES, &(SwitchRow){.reason = "start"}) ||
-        runfile_write(&run, path))
-        abort();
+    for (uint64_t i = 1; i < 9; i++) runfile_add(&run, RUN_CURVE, &(CurveRow){.step = i});
+    runfile_add(&run, RUN_EVALUATIONS, &(EvaluationRow){.step = 4});
+    runfile_add(&run, RUN_SWITCHES, &(SwitchRow){.reason = "start"});
+    if (runfile_write(&run, path)) abort();
     runfile_free(&run);
     return read_sound();
 }

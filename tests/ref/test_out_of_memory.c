@@ -11,6 +11,7 @@
 
 #ifndef BCD_DOUBLE
 #include "../../dist/simulate.h"
+#include "../../experiments/alloc.h"
 #endif
 #include "../../ref/error.h"
 #include "../../ref/fast/scratch.h"
@@ -206,8 +207,9 @@ static void every_allocation_of_a_simulation(void) {
 }
 #endif
 
-/* An op cannot fail, so without memory for its scratch the process prints a line and exits. */
-static void scratch_ends_the_process(void) {
+/* Calls a function without memory in a process of its own, which must print one line, which begins
+ * with these words, and exit. */
+static void check_end(void (*use)(void), const char *words) {
     int ends[2], status = 0;
     char said[200] = "";
     if (!CHECK(pipe(ends) == 0, "no pipe")) return;
@@ -217,7 +219,7 @@ static void scratch_ends_the_process(void) {
         watch.calls = 0;
         watch.fails_at = 1;
         watch.watching = true;
-        scratch(SCRATCH_PARTIAL, 1 << 20);
+        use();
         _exit(0);
     }
     close(ends[1]);
@@ -226,10 +228,27 @@ static void scratch_ends_the_process(void) {
     CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
               WEXITSTATUS(status) == 1,
           "ends with %d", status);
-    CHECK(!strncmp(said, "bcd: memory: none left for ", 27) &&
-              strchr(said, '\n') == said + length - 1,
+    CHECK(!strncmp(said, words, strlen(words)) && strchr(said, '\n') == said + length - 1,
           "says \"%s\"", said);
 }
+
+/* An op cannot fail. */
+static void use_scratch(void) { scratch(SCRATCH_PARTIAL, 1 << 20); }
+static void scratch_ends_the_process(void) {
+    check_end(use_scratch, "bcd: memory: none left for ");
+}
+
+#ifndef BCD_DOUBLE
+/* Nor do the small allocations of the program. */
+static void use_malloc(void) { xmalloc(1000); }
+static void use_calloc(void) { xcalloc(100, 10); }
+static void use_realloc(void) { xrealloc(NULL, 1000); }
+static void the_program_ends(void) {
+    check_end(use_malloc, "bcd: out of memory (1000 bytes)\n");
+    check_end(use_calloc, "bcd: out of memory (1000 bytes)\n");
+    check_end(use_realloc, "bcd: out of memory (1000 bytes)\n");
+}
+#endif
 
 void test_out_of_memory(void) {
     RUN(scratch_ends_the_process); /* of a thread that has none yet */
@@ -238,5 +257,6 @@ void test_out_of_memory(void) {
     RUN(scratch_ends_the_process); /* that asks for more */
 #ifndef BCD_DOUBLE
     RUN(every_allocation_of_a_simulation);
+    RUN(the_program_ends);
 #endif
 }
