@@ -4,6 +4,7 @@
 
 #include "../../ref/error.h"
 #include "../../ref/layout.h"
+#include "../alloc.h"
 #include "../train/setup.h"
 
 int model_operations(double *operations, const Model *model, const bool *active,
@@ -35,8 +36,8 @@ static int make_partition(Partition *partition, const Model *model, const StudyR
 /* Counts the operations of a step of each submodel, per sample. */
 static int count_submodels(double *operations, const Model *model, const Partition *partition,
                            double correct_factor) {
-    bool *active = calloc((size_t)model->blocks, sizeof *active);
-    int failed = active ? 0 : error_set("study: out of memory");
+    bool *active = xcalloc((size_t)model->blocks, sizeof *active);
+    int failed = 0;
     for (int m = 0; m < partition->submodels && !failed; m++) {
         partition_active(partition, model, m, active);
         failed = model_operations(&operations[m], model, active, correct_factor);
@@ -48,8 +49,7 @@ static int count_submodels(double *operations, const Model *model, const Partiti
 /* Fills row->operations: the sum over the updates so far. */
 static int add_up(StudyRow *row, const double *of_submodel) {
     double sum = 0;
-    row->operations = malloc((row->curve_rows + 1) * sizeof *row->operations);
-    if (!row->operations) return error_set("study: out of memory");
+    row->operations = xmalloc((row->curve_rows + 1) * sizeof *row->operations);
     for (size_t i = 0; i < row->curve_rows; i++) {
         int submodel = row->curve[i].submodel;
         if (submodel < 0 || submodel >= row->submodels) {
@@ -71,13 +71,12 @@ int study_operations(StudyRow *row) {
     Model *model = model_create(row->spec);
     Partition partition = {0};
     int failed = model ? make_partition(&partition, model, row) : -1;
-    double *of_submodel = failed ? NULL : calloc((size_t)partition.submodels, sizeof *of_submodel);
-    if (!failed)
-        failed = of_submodel ? count_submodels(of_submodel, model, &partition,
-                                               row->settings.correct_above) ||
-                                   add_up(row, of_submodel)
-                             : error_set("study: out of memory");
-    free(of_submodel);
+    if (!failed) {
+        double *of_submodel = xcalloc((size_t)partition.submodels, sizeof *of_submodel);
+        failed = count_submodels(of_submodel, model, &partition, row->settings.correct_above) ||
+                 add_up(row, of_submodel);
+        free(of_submodel);
+    }
     partition_free(&partition);
     model_free(model);
     return failed ? -1 : 0;

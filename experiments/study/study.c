@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ref/error.h"
 #include "../../ref/memory.h"
+#include "../alloc.h"
 #include "../train/setup.h"
 
 #define TEXT(field, says) \
@@ -91,17 +91,11 @@ const H5Column study_columns[] = {
 const int study_column_count = sizeof study_columns / sizeof *study_columns;
 
 StudyRow *study_add(Study *study) {
-    int capacity = study->rows < study->capacity ? study->capacity : 2 * study->rows + 4;
-    StudyRow *grown = capacity > study->capacity
-                          ? realloc(study->row, (size_t)capacity * sizeof *grown)
-                          : study->row;
-    if (!grown) {
-        error_set("study: out of memory for row %d", study->rows + 1);
-        return NULL;
+    if (study->rows == study->capacity) {
+        study->capacity = 2 * study->rows + 4;
+        study->row = xrealloc(study->row, (size_t)study->capacity * sizeof *study->row);
     }
-    study->row = grown;
-    study->capacity = capacity;
-    StudyRow *row = &grown[study->rows++];
+    StudyRow *row = &study->row[study->rows++];
     memset(row, 0, sizeof *row);
     for (int c = 0; c < study_column_count; c++)
         if (study_columns[c].kind == H5_DOUBLE)
@@ -110,9 +104,7 @@ StudyRow *study_add(Study *study) {
 }
 
 int study_move(Study *study, StudyRow *row) {
-    StudyRow *added = study_add(study);
-    if (!added) return -1;
-    *added = *row;
+    *study_add(study) = *row;
     row->curve = NULL;
     row->evaluation = NULL;
     row->switches = NULL;
@@ -182,23 +174,21 @@ int study_add_run(Study *study, RunFile *run, const char *name) {
     Model *model = model_create(run->spec);
     if (!model) return -1;
     StudyRow *row = study_add(study);
-    if (row) {
-        copy(row->name, name);
-        fill_settings(row, run);
-        fill_results(row, run, model);
-        row->curve = run->curve;
-        row->curve_rows = run->curve_rows;
-        row->evaluation = run->evaluations;
-        row->evaluation_rows = run->evaluation_rows;
-        row->switches = run->switches;
-        row->switch_rows = run->switch_rows;
-        run->curve = NULL;
-        run->evaluations = NULL;
-        run->switches = NULL;
-        run->curve_rows = run->evaluation_rows = run->switch_rows = 0;
-    }
+    copy(row->name, name);
+    fill_settings(row, run);
+    fill_results(row, run, model);
+    row->curve = run->curve;
+    row->curve_rows = run->curve_rows;
+    row->evaluation = run->evaluations;
+    row->evaluation_rows = run->evaluation_rows;
+    row->switches = run->switches;
+    row->switch_rows = run->switch_rows;
+    run->curve = NULL;
+    run->evaluations = NULL;
+    run->switches = NULL;
+    run->curve_rows = run->evaluation_rows = run->switch_rows = 0;
     model_free(model);
-    return row ? 0 : -1;
+    return 0;
 }
 
 void study_thin(StudyRow *row, size_t updates) {

@@ -39,12 +39,10 @@ typedef struct {
 extern const H5Column study_columns[];
 extern const int study_column_count;
 
-/* Appends an empty row, with NAN for all reals; invalidates pointers to other rows.  Returns NULL
- * with an error set when memory runs out. */
+/* Appends an empty row, with NAN for all reals; invalidates pointers to other rows. */
 StudyRow *study_add(Study *study);
 
-/* Moves a row of another study, with its curves.  Returns -1 with an error set when memory runs
- * out, and leaves the row as it was. */
+/* Moves a row of another study, with its curves.  Returns 0. */
 int study_move(Study *study, StudyRow *row);
 
 /* Appends the contents of a run's file as a row; takes ownership of its curves.  Returns -1 with an

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../../ref/error.h"
+#include "../alloc.h"
 #include "../store/settings.h"
 #include "converge.h"
 
@@ -56,20 +57,15 @@ static void write_part(H5File *file, const Study *study, const StudyPart *part) 
     const RunPart *of = part->part;
     H5Column column = {.name = part->first, .kind = H5_UINT64};
     size_t rows = (size_t)study->rows, total = 0;
-    uint64_t *first = calloc(rows + 1, sizeof *first);
-    for (size_t r = 0; r < rows && first; total += count_of(part, &study->row[r++]))
-        first[r] = total;
-    char *all = malloc(total * of->row_size + 1);
-    for (size_t r = 0; r < rows && first && all; r++)
+    uint64_t *first = xcalloc(rows + 1, sizeof *first);
+    for (size_t r = 0; r < rows; total += count_of(part, &study->row[r++])) first[r] = total;
+    char *all = xmalloc(total * of->row_size + 1);
+    for (size_t r = 0; r < rows; r++)
         if (count_of(part, &study->row[r]))
             memcpy(all + first[r] * of->row_size, *rows_of(part, &study->row[r]),
                    count_of(part, &study->row[r]) * of->row_size);
-    if (first && all) {
-        h5_write_table(file, "/curves", "/table/row", &column, 1, first, sizeof *first, rows);
-        h5_write_table(file, part->group, NULL, of->column, of->columns, all, of->row_size, total);
-    } else {
-        h5_fail(file, part->group);
-    }
+    h5_write_table(file, "/curves", "/table/row", &column, 1, first, sizeof *first, rows);
+    h5_write_table(file, part->group, NULL, of->column, of->columns, all, of->row_size, total);
     free(first);
     free(all);
 }
@@ -106,13 +102,11 @@ static int read_part(const H5File *file, StudyRow *row, size_t rows, const Study
     int failed = all ? 0 : -1;
     for (size_t r = 0; r < rows && !failed; r++) {
         size_t count = count_of(part, &row[r]), bytes = count * of->row_size;
-        char *copy = count <= left ? malloc(bytes + 1) : NULL;
-        if (count > left)
+        if (count > left) {
             failed = error_set("%s: /curves: more rows than %s has", file->path, part->group);
-        else if (!copy)
-            failed = error_set("%s: out of memory", file->path);
-        if (failed) break;
-        *rows_of(part, &row[r]) = memcpy(copy, next, bytes);
+            break;
+        }
+        *rows_of(part, &row[r]) = memcpy(xmalloc(bytes + 1), next, bytes);
         next += bytes;
         left -= count;
     }
@@ -133,15 +127,14 @@ static int read_study(Study *study, const H5File *file) {
             file->path, version, VERSION);
     StudyRow *read =
         h5_read_table(file, "/table", study_columns, study_column_count, sizeof *read, &rows);
-    int failed = read ? 0 : -1;
-    for (size_t r = 0; r < rows && !failed; r++) {
+    if (!read) return -1;
+    for (size_t r = 0; r < rows; r++) {
         StudyRow *row = study_add(study);
-        failed = row ? 0 : -1;
-        if (row) *row = read[r];
-        if (row) options_defaults(&row->settings);
+        *row = read[r];
+        options_defaults(&row->settings);
     }
     free(read);
-    if (failed || !rows) return failed;
+    if (!rows) return 0;
     StudyRow *row = study->row + first;
     if (h5_read_columns(file, "/curves", curve_columns, CURVE_COLUMNS, row, sizeof *row, rows))
         return -1;

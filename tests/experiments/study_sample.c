@@ -9,7 +9,6 @@
 StudyRow *sample_training(Study *study, const char *model, bool images, int submodels,
                           double rate) {
     StudyRow *row = study_add(study);
-    if (!row) abort();
     snprintf(row->name, sizeof row->name, "%s-%d", images ? "images" : "text", submodels);
     snprintf(row->model, sizeof row->model, "%s", model);
     snprintf(row->input, sizeof row->input, "%s", images ? "images" : "tokens");
