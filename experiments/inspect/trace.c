@@ -7,6 +7,7 @@
 
 #include "../../ref/error.h"
 #include "../../ref/memory.h"
+#include "../alloc.h"
 #include "../commands.h"
 #include "../report/report.h"
 #include "../study/converge.h"
@@ -104,10 +105,9 @@ static int trace_step(Tables *tables, StepCost *step, Bench *bench, int number) 
     const Setup *setup = &bench->setup;
     const Model *model = setup->model;
     double step_ms;
-    BlockMemory *bytes = calloc((size_t)model->blocks, sizeof *bytes);
-    int failed = !bytes ? error_set("trace: out of memory")
-                        : bench_steps(bench, number - 1, pace, &step_ms) ||
-                              memory_blocks(bytes, model, &setup->stage_settings, bench->active);
+    BlockMemory *bytes = xcalloc((size_t)model->blocks, sizeof *bytes);
+    int failed = bench_steps(bench, number - 1, pace, &step_ms) ||
+                 memory_blocks(bytes, model, &setup->stage_settings, bench->active);
     *step = (StepCost){.update_ms = bench->min_update_ms};
     if (!failed) add_blocks(tables, step, bench, bytes, number);
     free(bytes);
@@ -168,8 +168,10 @@ static int fill_tables(Tables *tables, Bench *bench, int active) {
     int first = active ? active : 1, count = 1 + (active ? 1 : submodels > 1 ? submodels : 0);
     if (active > submodels)
         return error_set("--active %d: there are %d submodels, counted from 1", active, submodels);
-    StepCost *step = calloc((size_t)count, sizeof *step);
-    if (!step) return error_set("trace: out of memory");
+    if (count >= TABLES_MAX) /* each has a table, and together they have one */
+        return error_set("trace: it shows at most %d submodels; choose one with --active",
+                         TABLES_MAX - 2);
+    StepCost *step = xcalloc((size_t)count, sizeof *step);
     for (int i = 0; i < count && !failed; i++)
         failed = trace_step(tables, &step[i], bench, i ? first + i - 1 : 0);
     if (!failed) add_steps(tables, step, count, first, setup->device);

@@ -1,9 +1,12 @@
 #include "table.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "../alloc.h"
 
 const char *const source_names[SOURCES] = {
     [SOURCE_NONE] = "",
@@ -24,25 +27,20 @@ void table_fail(Table *table) { table->failed = true; }
 
 Table *tables_add(Tables *tables, const char *name, const char *title, const char *row_head,
                   const TableColumn *columns, int count) {
-    Table *table = tables->tables < TABLES_MAX ? calloc(1, sizeof *table) : NULL;
-    if (table)
-        tables->table[tables->tables++] = table;
-    else
-        table = &tables->overflow;
+    assert(tables->tables < TABLES_MAX && count <= TABLE_COLUMNS);
+    Table *table = tables->table[tables->tables++] = xcalloc(1, sizeof *table);
     snprintf(table->name, sizeof table->name, "%s", name);
     snprintf(table->title, sizeof table->title, "%s", title);
     snprintf(table->row_head, sizeof table->row_head, "%s", row_head);
-    for (; table->columns < count && table->columns < TABLE_COLUMNS; table->columns++)
-        table->column[table->columns] = columns[table->columns];
-    if (table == &tables->overflow) fail(table, "out of memory, or too many tables");
-    if (count > TABLE_COLUMNS) fail(table, "too many columns");
+    for (int c = 0; c < count; c++) table->column[c] = columns[c];
+    table->columns = count;
     return table;
 }
 
 bool tables_failed(const Tables *tables) {
-    bool failed = tables->overflow.failed;
-    for (int t = 0; t < tables->tables; t++) failed |= tables->table[t]->failed;
-    return failed;
+    for (int t = 0; t < tables->tables; t++)
+        if (tables->table[t]->failed) return true;
+    return false;
 }
 
 void tables_free(Tables *tables) {
@@ -67,17 +65,13 @@ void table_note(Table *table, const char *format, ...) {
     if (length >= TABLE_NOTE) fail(table, "a note is too long");
 }
 
-/* Makes room for one more row; returns false when the table has failed. */
-static bool reserve_row(Table *table) {
-    if (table->rows < table->capacity) return true;
-    int capacity = 2 * table->capacity + 8;
-    char(*label)[H5_NAME] = realloc(table->label, (size_t)capacity * sizeof *label);
-    if (label) table->label = label;
-    Cell *cell = realloc(table->cell, (size_t)capacity * (size_t)table->columns * sizeof *cell);
-    if (cell) table->cell = cell;
-    if (!label || !cell) fail(table, "out of memory");
-    table->capacity = capacity;
-    return !table->failed;
+/* Makes room for one more row. */
+static void reserve_row(Table *table) {
+    if (table->rows < table->capacity) return;
+    table->capacity = 2 * table->capacity + 8;
+    size_t rows = (size_t)table->capacity, cells = rows * (size_t)table->columns;
+    table->label = xrealloc(table->label, rows * sizeof *table->label);
+    table->cell = xrealloc(table->cell, cells * sizeof *table->cell);
 }
 
 static Cell *last_row(const Table *table) {
@@ -85,7 +79,8 @@ static Cell *last_row(const Table *table) {
 }
 
 void table_row(Table *table, const char *format, ...) {
-    if (table->failed || !reserve_row(table)) return;
+    if (table->failed) return;
+    reserve_row(table);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(table->label[table->rows++], H5_NAME, format, arguments);

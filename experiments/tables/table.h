@@ -1,9 +1,9 @@
 /* Tables whose numbers know where they come from.  They are printed as text and Markdown, written
  * as HDF5, and read back.
  *
- * A table remembers its first failure (out of memory, too many columns); later calls do nothing,
- * and tables_write and table_print return -1.  So the code that fills a table needs no error
- * checks. */
+ * A table remembers its first failure (a note too long, a step that cannot be simulated); later
+ * calls do nothing, and tables_write and table_print return -1.  So the code that fills a table
+ * needs no error checks. */
 #ifndef EXPERIMENTS_TABLE_H
 #define EXPERIMENTS_TABLE_H
 
@@ -83,11 +83,9 @@ typedef struct {
     Provenance provenance;
     int tables;
     Table *table[TABLES_MAX];
-    Table overflow; /* a failed table: tables_add returns it when it cannot add one */
 } Tables;
 
-/* Appends a table without rows.  Returns a failed table, never NULL, when memory runs out or there
- * are too many tables or columns. */
+/* Appends a table without rows.  There may be TABLES_MAX tables, and TABLE_COLUMNS columns. */
 Table *tables_add(Tables *tables, const char *name, const char *title, const char *row_head,
                   const TableColumn *columns, int count);
 void tables_free(Tables *tables);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../alloc.h"
 #include "../store/settings.h"
 #include "table.h"
 
@@ -60,13 +61,9 @@ static void write_column(H5File *file, const char *group, const Table *table, in
          .unit = is_text ? NULL : counted},
         {.name = spreads, .kind = H5_DOUBLE, .offset = offsetof(Cell, spread), .unit = counted}};
     const H5Column source = {.name = sources, .kind = H5_TEXT};
-    char(*texts)[H5_NAME] = calloc(rows + 1, sizeof *texts);
-    for (size_t r = 0; r < rows && texts; r++)
+    char(*texts)[H5_NAME] = xcalloc(rows + 1, sizeof *texts);
+    for (size_t r = 0; r < rows; r++)
         strcpy(texts[r], source_names[cell[r * (size_t)table->columns].source]);
-    if (!texts) {
-        h5_fail(file, path);
-        return;
-    }
     h5_write_table(file, group, scale, stored, 1 + has_spread(table, number), cell, each, rows);
     h5_write_table(file, group, scale, &source, 1, texts, sizeof *texts, rows);
     free(texts);
@@ -190,12 +187,10 @@ static int read_cells(const H5File *file, const char *group, Table *table, int n
          .offset = is_text ? offsetof(Cell, text) : offsetof(Cell, value)},
         {.name = spreads, .kind = H5_DOUBLE, .offset = offsetof(Cell, spread), .optional = true}};
     const H5Column source = {.name = sources, .kind = H5_TEXT};
-    char(*texts)[H5_NAME] = calloc(rows + 1, sizeof *texts);
+    char(*texts)[H5_NAME] = xcalloc(rows + 1, sizeof *texts);
     Cell *cell = table->cell + number;
-    int failed =
-        texts ? h5_read_columns(file, group, stored, 2, cell, columns * sizeof *cell, rows) ||
-                    h5_read_columns(file, group, &source, 1, texts, sizeof *texts, rows)
-              : error_set("%s: out of memory", file->path);
+    int failed = h5_read_columns(file, group, stored, 2, cell, columns * sizeof *cell, rows) ||
+                 h5_read_columns(file, group, &source, 1, texts, sizeof *texts, rows);
     for (size_t r = 0; r < rows && !failed; r++) {
         int known = find_name(texts[r], source_names, SOURCES);
         if (known < 0) failed = damaged(file, sources);

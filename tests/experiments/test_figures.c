@@ -80,7 +80,6 @@ static void case_series(void) {
     if (!has_figures()) SKIP("no Python with h5py, matplotlib and jinja2");
     for (int s = 0; s < 2; s++) {
         Table *table = tables_add(&tables, shapes[s].name, "T", "row", columns, 3);
-        if (!table) abort();
         table->figure = shapes[s].shape;
         for (int r = 0; r < 2; r++) {
             table_row(table, "%d | <%d>", r, r);

@@ -88,7 +88,6 @@ static void case_digits(void) {
         Tables tables = {0};
         char text[TABLE_CELL];
         Table *table = tables_add(&tables, "t", "T", "row", &column, 1);
-        if (!table) abort();
         table_row(table, "one");
         table_number(table, 0, cells[i].value, cells[i].source);
         CHECK(!strcmp(table_format(table, 0, 0, text), cells[i].text), "%s, not %s", text,
@@ -105,7 +104,6 @@ static void case_wide(void) {
     for (int c = 0; c < COLUMNS; c++)
         columns[c] = (TableColumn){.name = "c", .head = "twelve wide.", .kind = COLUMN_NUMBER};
     Table *table = tables_add(&tables, "wide", "Wide", "row", columns, COLUMNS);
-    if (!CHECK(table, "%s", error_message())) return;
     table_row(table, "four");
     for (int c = 0; c < COLUMNS; c++) table_number(table, c, c, SOURCE_NONE);
     char *text = printed(table_print, table);
@@ -284,32 +282,22 @@ static void case_lost_tables(void) {
 static void case_too_much(void) {
     Tables tables = {0};
     static const TableColumn column = {"x", "x", "", COLUMN_NUMBER, 0, SOURCE_NONE};
-    static const TableColumn columns[TABLE_COLUMNS + 1] = {{.name = "x"}};
     Table *table = tables_add(&tables, "notes", "Notes", "row", &column, 1);
-    if (!CHECK(table, "%s", error_message())) return;
     for (int n = 0; n <= TABLE_NOTES; n++) table_note(table, "note %d", n);
     table_row(table, "row");
     table_number(table, 0, 1, SOURCE_NONE);
     CHECK(table_print(stdout, table) == -1 && strstr(error_message(), "too many notes"), "%s",
           error_message());
     table = tables_add(&tables, "wordy", "Wordy", "row", &column, 1);
-    if (!table) abort();
     table_note(table, "%0*d", TABLE_NOTE, 7);
     CHECK(table_print(stdout, table) == -1 && strstr(error_message(), "a note is too long"), "%s",
           error_message());
-    const Table *wide = tables_add(&tables, "wide", "Wide", "row", columns, TABLE_COLUMNS + 1);
-    CHECK(
-        wide->failed && table_print(stdout, wide) == -1 && table_print_markdown(stdout, wide) == -1,
-        "columns");
-    tables_free(&tables);
-    CHECK(!tables_failed(&tables), "failed at once");
-    for (int t = 0; t <= TABLES_MAX; t++)
-        table_row(tables_add(&tables, "many", "Many", "row", &column, 1), "row");
-    CHECK(tables.tables == TABLES_MAX && tables_failed(&tables) &&
-              tables_write(&tables, &(CommandLine){0}, scratch_path("many.h5")) == -1 &&
-              strstr(error_message(), "too many tables"),
+    CHECK(table_print_markdown(stdout, table) == -1 && tables_failed(&tables) &&
+              tables_write(&tables, &(CommandLine){0}, scratch_path("wordy.h5")) == -1 &&
+              strstr(error_message(), "a note is too long"),
           "%s", error_message());
     tables_free(&tables);
+    CHECK(!tables_failed(&tables), "failed at once");
 }
 
 void test_tables(void) {

@@ -80,6 +80,10 @@ static void what_is_printed(void) {
     for (const char *line = printed->out; *line; line += strcspn(line, "\n") + 1)
         CHECK(strcspn(line, "\n") <= 100, "%zu columns: %.120s", strcspn(line, "\n"), line);
     check_error(run(1, "trace --model resnet8 --limit 32 --batch 8 --active 4"), "--active 4");
+    check_error(run(1,
+                    "trace --model gpt:layers=130,width=2,heads=1,context=4 --data text "
+                    "--batch 2 --submodels 130"),
+                "at most 126 submodels");
 }
 
 void test_trace(void) {

@@ -67,7 +67,6 @@ static Sound sound_tables(void) {
     command_line_defaults(&line, COMMAND_EXPERIMENT);
     provenance_fill(&tables.provenance, 1);
     Table *table = tables_add(&tables, "sound", "Sound", "model", columns, 2);
-    if (!table) abort();
     table_row(table, "one");
     table_number(table, 0, 1.5, SOURCE_MEASURED);
     table_text(table, 1, SOURCE_PUBLISHED, "1/2");
