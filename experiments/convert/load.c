@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "../../ref/error.h"
+#include "../alloc.h"
 #include "../store/tensors.h"
 #include "convert.h"
 
@@ -55,8 +56,7 @@ void weights_close(Weights *w) {
 
 int weights_open(Weights *w, const char *init) {
     char path[PATH_BYTES];
-    *w = (Weights){.init = init, .file = calloc(FILES_MAX, sizeof *w->file)};
-    if (!w->file) return error_set("init: out of memory");
+    *w = (Weights){.init = init, .file = xcalloc(FILES_MAX, sizeof *w->file)};
     if (convert_is_tensors(init)) {
         if (safetensors_open(w->file, init)) return -1;
         w->files = 1;
@@ -153,9 +153,9 @@ static int load_tensor(Engine *engine, const Weights *w, TensorRole role, int nu
     } else {
         convert_name(&theirs, engine->model, number);
     }
-    real *numbers = malloc(ours.count * sizeof *numbers);
-    int failed = numbers ? 0 : error_set("init: out of memory for %s", ours.name);
+    real *numbers = xmalloc(ours.count * sizeof *numbers);
     size_t row = 0;
+    int failed = 0;
     for (int part = 0; part < theirs.parts && !failed; row += theirs.rows[part++])
         failed = read_part(numbers + row * theirs.columns, w, &ours, &theirs, part);
     failed = failed || engine->is->write(engine, role, number, numbers);

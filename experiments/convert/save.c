@@ -5,19 +5,19 @@
 #include <unistd.h>
 
 #include "../../ref/error.h"
+#include "../alloc.h"
 #include "../commands.h"
 #include "../store/rundir.h"
 #include "convert.h"
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* Lists the tensors to write, in the order of our parameters.  Returns how many, or -1 and an
- * error; the caller frees *list and *names either way. */
+/* Lists the tensors to write, in the order of our parameters.  Returns how many; the caller frees
+ * *list and *names. */
 static int list_tensors(SafeTensor **list, TheirName **names, const Model *m) {
     int count = 0;
-    *names = calloc((size_t)m->params, sizeof **names);
-    *list = calloc((size_t)m->params * CONVERT_PARTS, sizeof **list);
-    if (!*names || !*list) return error_set("export: out of memory");
+    *names = xcalloc((size_t)m->params, sizeof **names);
+    *list = xcalloc((size_t)m->params * CONVERT_PARTS, sizeof **list);
     for (int p = 0; p < m->params; p++) {
         TheirName *theirs = &(*names)[p];
         convert_name(theirs, m, p);
@@ -46,10 +46,10 @@ static int save_param(SafetensorsWriter *writer, Engine *engine, int param, cons
     const Param *p = &engine->model->param[param];
     const bool more = positions->tensor && strcmp(theirs->name[0], convert_positions) == 0;
     const size_t count = more ? positions->tensor->count : p->count;
-    real *numbers = malloc(p->count * sizeof *numbers);
-    float *out = malloc(count * sizeof *out);
-    int failed = numbers && out ? 0 : error_set("export: out of memory for %s", p->name);
-    if (!failed && engine->is->read(engine, TENSOR_PARAMETER, param, numbers) != p->count)
+    real *numbers = xmalloc(p->count * sizeof *numbers);
+    float *out = xmalloc(count * sizeof *out);
+    int failed = 0;
+    if (engine->is->read(engine, TENSOR_PARAMETER, param, numbers) != p->count)
         failed = error_set("export: cannot read %s", p->name);
     if (!failed && more) failed = safetensors_read(positions->file, positions->tensor, out);
     const size_t columns = theirs->columns, rows = p->count / columns;
@@ -121,7 +121,7 @@ static int save(const char *dir, Engine *engine, const char *init) {
         return -1;
     int count = list_tensors(&list, &names, m);
     same = same && open_positions(&positions, init, list, count);
-    int failed = count < 0 || safetensors_create(&writer, weights, list, count);
+    int failed = safetensors_create(&writer, weights, list, count);
     for (int p = 0; p < m->params && !failed; p++) {
         failed = save_param(&writer, engine, p, &names[p], &positions);
         if (failed) safetensors_abandon(&writer);

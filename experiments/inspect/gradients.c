@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../ref/error.h"
+#include "../alloc.h"
 #include "../commands.h"
 #include "../convert/convert.h"
 #include "../store/checkpoint.h"
@@ -42,8 +43,7 @@ static int open_engine(Setup *setup, const Options *o, Mode mode, int batch) {
     own->precision = o->precision;
     if (options_set(own, "momentum", "0") || setup_engine_for_evaluation(setup)) return -1;
     if (mode == MODE_EVALUATE) return 0;
-    bool *active = malloc((size_t)setup->model->blocks * sizeof *active);
-    if (!active) return error_set("gradients: out of memory");
+    bool *active = xmalloc((size_t)setup->model->blocks * sizeof *active);
     memset(active, true, (size_t)setup->model->blocks * sizeof *active);
     int failed = setup->engine->is->activate(setup->engine, active);
     free(active);
@@ -134,8 +134,7 @@ static size_t largest_output(const Model *model, int n) {
 /* Writes the outputs and the loss of a batch of which `counted` targets count. */
 static int write_forward(H5File *file, Stage *stage, const Batch *batch, Mode mode,
                          size_t counted) {
-    real *buffer = malloc(largest_output(stage->model, batch->n) * sizeof *buffer);
-    if (!buffer) return error_set("gradients: out of memory for the largest output");
+    real *buffer = xmalloc(largest_output(stage->model, batch->n) * sizeof *buffer);
     stage->is->begin(stage, batch, mode);
     forward(file, stage, batch->n, buffer);
     free(buffer);

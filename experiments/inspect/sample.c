@@ -8,6 +8,7 @@
 #include "../../data/file.h"
 #include "../../ref/error.h"
 #include "../../ref/random.h"
+#include "../alloc.h"
 #include "../commands.h"
 #include "../convert/convert.h"
 #include "../train/python.h"
@@ -41,34 +42,32 @@ static int descending(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* Overwrites *min with the smallest logit that may be drawn: of the k largest (0: all), the largest
- * that together have probability p (nucleus sampling, Holtzman et al. 2020). */
-static int threshold(real *min, const real *logits, int vocabulary, const SampleFlags *flags) {
+/* Returns the smallest logit that may be drawn: of the k largest (0: all), the largest that
+ * together have probability p (nucleus sampling, Holtzman et al. 2020). */
+static real threshold(const real *logits, int vocabulary, const SampleFlags *flags) {
     const size_t count = (size_t)vocabulary, k = (size_t)flags->top_k;
     size_t allowed = k && k < count ? k : count, kept = 0;
     double sum = 0, part = 0;
-    real *sorted = malloc(count * sizeof *sorted);
-    if (!sorted) return error_set("sample: out of memory");
+    real *sorted = xmalloc(count * sizeof *sorted);
     memcpy(sorted, logits, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, descending);
     for (size_t i = 0; i < allowed; i++)
         sum += exp((double)(sorted[i] - sorted[0]) / flags->temperature);
     while (kept < allowed && part < flags->top_p * sum)
         part += exp((double)(sorted[kept++] - sorted[0]) / flags->temperature);
-    *min = sorted[kept ? kept - 1 : 0];
+    real min = sorted[kept ? kept - 1 : 0];
     free(sorted);
-    return 0;
+    return min;
 }
 
-/* Returns a token drawn from softmax(logits / temperature) with the uniform number u; -1 and an
- * error. */
+/* Returns a token drawn from softmax(logits / temperature) with the uniform number u. */
 static int draw(const real *logits, int vocabulary, const SampleFlags *flags, double u) {
     int best = 0;
     for (int v = 1; v < vocabulary; v++)
         if (logits[v] > logits[best]) best = v;
     if (flags->temperature <= 0) return best;
-    real min = (real)-INFINITY;
-    if ((flags->top_k || flags->top_p < 1) && threshold(&min, logits, vocabulary, flags)) return -1;
+    bool limited = flags->top_k || flags->top_p < 1;
+    real min = limited ? threshold(logits, vocabulary, flags) : (real)-INFINITY;
     double sum = 0, highest = (double)logits[best];
     for (int v = 0; v < vocabulary; v++)
         if (logits[v] >= min) sum += exp(((double)logits[v] - highest) / flags->temperature);
@@ -108,11 +107,9 @@ static int encode_prompt(Sampling *s, const SampleFlags *flags) {
     unsigned char *raw = encode_py("--prompt", dir, flags->prompt, &bytes);
     if (!raw) return -1;
     s->count = bytes / 4;
-    s->text = malloc((s->count + (size_t)flags->tokens) * sizeof *s->text);
-    for (size_t i = 0; s->text && i < s->count; i++)
-        s->text[i] = (int)little_endian_get(raw + 4 * i, 4);
+    s->text = xmalloc((s->count + (size_t)flags->tokens) * sizeof *s->text);
+    for (size_t i = 0; i < s->count; i++) s->text[i] = (int)little_endian_get(raw + 4 * i, 4);
     free(raw);
-    if (!s->text) return error_set("sample: out of memory");
     for (size_t i = 0; i < s->count; i++)
         if (s->text[i] < 0 || s->text[i] >= s->setup.model->outputs)
             return error_set(
@@ -163,9 +160,7 @@ static int start_text(Sampling *s, const SampleFlags *flags) {
                          tokenizer->name, tokenizer->vocabulary, s->setup.model->outputs);
     if (tokenizer->encode(tokenizer, flags->prompt, strlen(flags->prompt), &s->text, &s->count))
         return -1;
-    int *grown = realloc(s->text, capacity * sizeof *grown);
-    if (!grown) return error_set("sample: out of memory");
-    s->text = grown;
+    s->text = xrealloc(s->text, capacity * sizeof *s->text);
     /* Without a prompt begins with the mark between documents, or a new line. */
     if (!s->count)
         s->text[s->count++] = tokenizer->end_of_text >= 0 ? tokenizer->end_of_text : '\n';
@@ -175,8 +170,7 @@ static int start_text(Sampling *s, const SampleFlags *flags) {
 
 static int sample(Sampling *s, const SampleFlags *flags, uint64_t seed) {
     const Model *model = s->setup.model;
-    s->logits = malloc((size_t)model->input.w * (size_t)model->outputs * sizeof *s->logits);
-    if (!s->logits) return error_set("sample: out of memory");
+    s->logits = xmalloc((size_t)model->input.w * (size_t)model->outputs * sizeof *s->logits);
     if (batch_reserve(&s->batch, model, 1) || start_text(s, flags)) return -1;
     memset(s->batch.targets, 0, (size_t)model->targets * sizeof *s->batch.targets);
     s->batch.ids[0] = 0;
@@ -185,7 +179,6 @@ static int sample(Sampling *s, const SampleFlags *flags, uint64_t seed) {
         /* The model may have more tokens than the tokenizer, which are never drawn. */
         int token = draw(next_logits(s), s->tokenizer ? s->tokenizer->vocabulary : model->outputs,
                          flags, random_uniform(seed, STREAM_SAMPLE, (uint64_t)i));
-        if (token < 0) return -1;
         s->text[s->count++] = token;
         if (s->tokenizer) print_token(s, token);
     }

@@ -7,6 +7,7 @@
 
 #include "../../dist/simulate.h"
 #include "../../ref/layout.h"
+#include "../alloc.h"
 #include "../train/bench.h"
 #include "paper.h"
 
@@ -63,10 +64,8 @@ static int time_method(Times *times, Bench *bench, const CommandLine *asked,
     int failed = set_method(&options, &asked->options, network, method) ||
                  bench_open(bench, &options, by_block);
     size_t blocks = failed ? 0 : (size_t)bench->setup.model->blocks;
-    if (!failed && by_block) {
-        times->block = calloc(blocks * (size_t)method->submodels, sizeof *times->block);
-        failed = times->block ? 0 : error_set("timing: out of memory");
-    }
+    if (!failed && by_block)
+        times->block = xcalloc(blocks * (size_t)method->submodels, sizeof *times->block);
     for (int k = 0; k < method->submodels && !failed; k++) {
         double *ms = &times->step_ms[k];
         failed = bench_steps(bench, k, pace, ms);

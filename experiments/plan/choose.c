@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../../ref/memory.h"
+#include "../alloc.h"
 #include "plan.h"
 
 /* ---- candidates ------------------------------------------------------------------------------ */
@@ -14,16 +15,12 @@ typedef struct {
     int count, capacity;
 } PlanList;
 
-static int append(PlanList *list, const Plan *plan) {
+static void append(PlanList *list, const Plan *plan) {
     if (list->count == list->capacity) {
-        int capacity = 2 * list->capacity + 256;
-        Plan *grown = realloc(list->plan, (size_t)capacity * sizeof *grown);
-        if (!grown) return error_set("plan: out of memory for %d candidates", capacity);
-        list->plan = grown;
-        list->capacity = capacity;
+        list->capacity = 2 * list->capacity + 256;
+        list->plan = xrealloc(list->plan, (size_t)list->capacity * sizeof *list->plan);
     }
     list->plan[list->count++] = *plan;
-    return 0;
 }
 
 static bool allows(int given, int value) { return given == PLAN_FREE || given == value; }
@@ -43,7 +40,7 @@ static bool is_repetition(const PlanSpace *s, int pipeline, int placement, int s
 }
 
 /* Adds all combinations of the settings that are no sizes. */
-static int add_kinds(PlanList *list, const PlanSpace *s, Plan *plan) {
+static void add_kinds(PlanList *list, const PlanSpace *s, Plan *plan) {
     Configuration *c = &plan->configuration;
     for (int placement = 0; placement < PLACEMENTS; placement++)
         for (int schedule = 0; schedule < SCHEDULE_KINDS; schedule++)
@@ -58,12 +55,11 @@ static int add_kinds(PlanList *list, const PlanSpace *s, Plan *plan) {
                     c->stage.deferred = c->schedule == SCHEDULE_ZERO_BUBBLE;
                     c->stage.recompute = recompute;
                     c->stage.precision = (Precision)precision;
-                    if (enough_blocks(c) && append(list, plan)) return -1;
+                    if (enough_blocks(c)) append(list, plan);
                 }
-    return 0;
 }
 
-static int add_batches(PlanList *list, const PlanSpace *s, Plan *plan) {
+static void add_batches(PlanList *list, const PlanSpace *s, Plan *plan) {
     Configuration *c = &plan->configuration;
     int share = s->batch / c->replicas;
     for (int i = 0; i < s->submodels.count && s->batch % c->replicas == 0; i++)
@@ -72,13 +68,12 @@ static int add_batches(PlanList *list, const PlanSpace *s, Plan *plan) {
             c->submodels = s->submodels.value[i];
             c->micro_batches = micro_batches;
             c->stage.batch = share / micro_batches;
-            if (add_kinds(list, s, plan)) return -1;
+            add_kinds(list, s, plan);
         }
-    return 0;
 }
 
 /* Uses all GPUs, unless the given pipeline does not divide their number. */
-static int add_pipelines(PlanList *list, const PlanSpace *s, Plan *plan) {
+static void add_pipelines(PlanList *list, const PlanSpace *s, Plan *plan) {
     for (int pipeline = 1; pipeline <= plan->gpus; pipeline++) {
         int max_replicas = plan->gpus / pipeline;
         int replicas = s->replicas == PLAN_FREE ? max_replicas : s->replicas;
@@ -86,15 +81,13 @@ static int add_pipelines(PlanList *list, const PlanSpace *s, Plan *plan) {
         if (!allows(s->pipeline, pipeline) || replicas > max_replicas || !divides) continue;
         plan->configuration.pipeline = pipeline;
         plan->configuration.replicas = replicas;
-        if (add_batches(list, s, plan)) return -1;
+        add_batches(list, s, plan);
     }
-    return 0;
 }
 
 int plan_candidates(Plan **plans, const PlanSpace *s) {
     PlanList list = {0};
-    int failed = 0;
-    for (int i = 0; i < s->gpus.count && !failed; i++) {
+    for (int i = 0; i < s->gpus.count; i++) {
         int gpus = s->gpus.value[i], per_node = gpus < s->per_node ? gpus : s->per_node;
         Plan plan = {.method = s->method,
                      .gpus = gpus,
@@ -105,20 +98,15 @@ int plan_candidates(Plan **plans, const PlanSpace *s) {
                                      s->network_rate, s->efficiency},
                          .stage = {.optimizer = s->optimizer, .offload = s->method == PLAN_OFFLOAD},
                          .cached = s->cached && s->method == PLAN_BCD}};
-        failed = add_pipelines(&list, s, &plan);
+        add_pipelines(&list, s, &plan);
     }
-    if (!failed && !list.count)
-        failed = error_set(
-            "plan: no setting has these sizes: replicas x micro-batches must divide the batch of "
-            "%d "
-            "samples, and pipeline x submodels may be at most the model's %d blocks (with "
-            "--placement plain each of the two)",
-            s->batch, s->model->blocks);
     *plans = list.plan;
-    if (!failed) return list.count;
-    free(list.plan);
-    *plans = NULL;
-    return -1;
+    if (list.count) return list.count;
+    return error_set(
+        "plan: no setting has these sizes: replicas x micro-batches must divide the batch of %d "
+        "samples, and pipeline x submodels may be at most the model's %d blocks (with "
+        "--placement plain each of the two)",
+        s->batch, s->model->blocks);
 }
 
 /* ---- the best -------------------------------------------------------------------------------- */
@@ -147,17 +135,16 @@ typedef struct {
 
 static int find_work(PlanWork *work, const Configuration *c) {
     size_t blocks = (size_t)c->model->blocks;
-    BlockCost *cost = calloc(blocks, sizeof *cost);
-    bool *active = malloc(blocks);
-    for (size_t b = 0; active && b < blocks; b++) active[b] = true;
+    BlockCost *cost = xcalloc(blocks, sizeof *cost);
+    bool *active = xmalloc(blocks * sizeof *active);
+    for (size_t b = 0; b < blocks; b++) active[b] = true;
     int failed =
-        !cost || !active ||
         block_costs(cost, c->model, &c->stage, active, c->cluster.gpu, &c->cluster.efficiency);
     for (size_t b = 0; !failed && b < blocks; b++)
         for (int pass = 0; pass < PASSES; pass++) work->pass_s[pass] += cost[b].pass_s[pass];
     free(cost);
     free(active);
-    return failed ? error_set("plan: out of memory") : 0;
+    return failed;
 }
 
 /* A step takes at least its work, divided evenly.  In a cycle of M phases every weight gradient is
@@ -247,12 +234,9 @@ int plan_choose(Plan *best, const PlanSpace *space, PlanGoal goal) {
     PlanBest b = {.goal = goal};
     int count = plan_candidates(&plans, space);
     if (count < 0) return -1;
-    PlanBound *bounds = calloc((size_t)count, sizeof *bounds);
-    PlanWork *work = calloc(((size_t)space->batch + 1) * PRECISIONS * 2, sizeof *work);
-    if (!bounds || !work)
-        error_set("plan: out of memory for %d candidates", count);
-    else if (bound_all(bounds, plans, count, goal, work) == 0)
-        attempt_all(&b, bounds, count);
+    PlanBound *bounds = xcalloc((size_t)count, sizeof *bounds);
+    PlanWork *work = xcalloc(((size_t)space->batch + 1) * PRECISIONS * 2, sizeof *work);
+    if (bound_all(bounds, plans, count, goal, work) == 0) attempt_all(&b, bounds, count);
     free(bounds);
     free(work);
     free(plans);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "../../ref/error.h"
+#include "../alloc.h"
 #include "../study/converge.h"
 #include "../study/study_file.h"
 #include "report.h"
@@ -25,8 +26,8 @@ static void store_order(H5File *file, const Cases *cases) {
         {.name = "case", .kind = H5_TEXT, .offset = offsetof(OrderRow, of)},
         {H5_FIELD(OrderRow, method, H5_TEXT)},
     };
-    OrderRow *row = calloc((size_t)cases->study->rows + 1, sizeof *row), *next = row;
-    for (int m = 0; row && m < cases->methods; m++) {
+    OrderRow *row = xcalloc((size_t)cases->study->rows + 1, sizeof *row), *next = row;
+    for (int m = 0; m < cases->methods; m++) {
         const CaseMethod *method = &cases->method[m];
         char name[CASE_NAME];
         case_name(method->row[0], name);
@@ -36,18 +37,14 @@ static void store_order(H5File *file, const Cases *cases) {
             snprintf(next->of, H5_NAME, "%.116s\n%d", name, (int)(method->of - cases->item));
         }
     }
-    if (row)
-        h5_write_table(file, "/order", NULL, columns, 3, row, sizeof *row, (size_t)(next - row));
-    else
-        h5_fail(file, "/order");
+    h5_write_table(file, "/order", NULL, columns, 3, row, sizeof *row, (size_t)(next - row));
     free(row);
 }
 
 /* Writes each column C of a table once more, as C_text: its cells as they are printed. */
 static void store_cells(H5File *file, const char *parent, const Table *table) {
-    char(*texts)[TABLE_CELL] = calloc((size_t)table->rows + 1, sizeof *texts);
-    if (!texts) h5_fail(file, table->name);
-    for (int c = 0; texts && c < table->columns; c++) {
+    char(*texts)[TABLE_CELL] = xcalloc((size_t)table->rows + 1, sizeof *texts);
+    for (int c = 0; c < table->columns; c++) {
         char group[96], scale[104], name[64];
         snprintf(group, sizeof group, "%s/tables/%s", parent, table->name);
         snprintf(scale, sizeof scale, "%s/row", group);

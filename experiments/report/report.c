@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "../../ref/error.h"
+#include "../alloc.h"
 #include "../commands.h"
 #include "../store/rundir.h"
 #include "../study/converge.h"
@@ -43,10 +44,9 @@ static int read_file(Report *report, const char *path) {
 
 static int read_files(Report *report, const CommandLine *line) {
     char path[RUNDIR_PATH];
-    report->file = calloc((size_t)line->positionals + 1, sizeof *report->file);
+    report->file = xcalloc((size_t)line->positionals + 1, sizeof *report->file);
     report->files = 1;
     report->only_runs = !*line->report.table; /* --table finds all tables */
-    if (!report->file) return error_set("report: out of memory");
     for (int i = 0; i < line->positionals; i++) {
         file_path(path, line->positional[i]);
         if (read_file(report, path)) return -1;

@@ -6,13 +6,6 @@
 
 #include "../test.h"
 
-static Table *add(Tables *tables, const char *name, const char *title, const char *head,
-                  const TableColumn *columns, int count) {
-    Table *table = tables_add(tables, name, title, head, columns, count);
-    if (!table) abort();
-    return table;
-}
-
 static void add_memory(Tables *tables) {
     enum { PARTS, PUBLISHED, CLOSED, DEVIATION, COLUMNS };
     static const TableColumn columns[COLUMNS] = {
@@ -21,7 +14,7 @@ static void add_memory(Tables *tables) {
         [CLOSED] = {"closed", "closed form", "GiB", COLUMN_NUMBER, 3, SOURCE_NONE},
         [DEVIATION] = {"deviation", "deviation", "", COLUMN_DEVIATION, 1, SOURCE_NONE},
     };
-    Table *table = add(tables, "memory", "Sample: memory", "model", columns, COLUMNS);
+    Table *table = tables_add(tables, "memory", "Sample: memory", "model", columns, COLUMNS);
     table_row(table, "one");
     table_number(table, PUBLISHED, 12, SOURCE_PUBLISHED);
     table_number(table, CLOSED, 12.345, SOURCE_CLOSED_FORM);
@@ -37,7 +30,7 @@ static void add_times(Tables *tables) {
         {"small", "G-<small>", "ms", COLUMN_NUMBER, 1, SOURCE_NONE},
         {"large", "G-large", "ms", COLUMN_NUMBER, 1, SOURCE_NONE},
     };
-    Table *table = add(tables, "second", "Sample: times & \"more\"", "UFP", columns, 2);
+    Table *table = tables_add(tables, "second", "Sample: times & \"more\"", "UFP", columns, 2);
     table->figure = FIGURE_LINES;
     strcpy(table->axis, "ms per iteration \"; exit ' # <b>"); /* shown, never obeyed */
     for (int m = 3; m <= 5; m++) {

@@ -4,7 +4,7 @@
 
 #include "../../experiments/tables/table.h"
 
-/* Two tables made by hand; the second is drawn.  Aborts when memory runs out. */
+/* Two tables made by hand; the second is drawn. */
 Tables sample_tables(void);
 
 /* The number of a cell, which must come from there; NAN after a failed CHECK. */
