@@ -91,6 +91,7 @@ typedef struct {
     char out[OPTION_TEXT], resume[OPTION_TEXT];
     int eval_every, save_every, keep_last;
     bool quiet;               /* no progress, no tables: errors only */
+    bool brief;               /* progress, and the result in a line */
     char config[OPTION_TEXT]; /* file of flags */
     char like[OPTION_TEXT];   /* directory of a run to take the settings of */
     char log_samples[OPTION_TEXT];
@@ -106,7 +107,6 @@ typedef struct {
 
     /* Not flags, but for train_run: */
     bool go_on;              /* continue a run that `out` already holds, instead of refusing */
-    bool brief;              /* print only the progress line */
     struct Transport *world; /* NULL: a single process; else train_run takes it over, as rank 0 */
 } Options;
 

@@ -346,6 +346,8 @@ const Option option_table[] = {
      "also keep the last N checkpoints, as checkpoint-STEP.h5", TRAIN},
     {"quiet", NULL, FLAG(options.quiet), LOCAL, "0", NULL, "print errors only",
      TRAINING | COMMAND_EXPORT},
+    {"brief", NULL, FLAG(options.brief), LOCAL, "0", NULL,
+     "print only progress, and the result in one line", TRAIN},
     {"log-samples", "FILE", TEXT(options.log_samples), LOCAL, "", "none",
      "write which samples each update uses: a line with the update's number and the samples'",
      TRAIN},

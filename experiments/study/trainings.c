@@ -1,18 +1,18 @@
 #include "trainings.h"
 
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "../../data/data.h"
 #include "../../ref/error.h"
 #include "../store/rundir.h"
 #include "../store/settings.h"
 #include "../train/interrupt.h"
 #include "../train/progress.h"
 #include "../train/setup.h"
-#include "../train/train.h"
 #include "converge.h"
 #include "measures.h"
 #include "study_file.h"
@@ -138,67 +138,103 @@ static int write_table(const TrainingPlan *plan) {
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+/* The trainings of this session. */
 typedef struct {
-    const TrainingPlan *plan;
-    double work_left, work_done, seconds; /* of this session */
-} TrainingProgress;
+    TrainingPlan *plan;
+    int running, failed;
+    int rows_left;             /* that have not ended */
+    double work_left;          /* theirs */
+    double work_done, seconds; /* of those that were trained here, their times added up */
+    bool broken;               /* an error ends the session: no process, no table */
+    bool told;                 /* the trainings know that they should stop */
+} TrainingPool;
 
-static void print_row(const TrainingProgress *pace, int number, const char *state) {
-    const TrainingPlan *plan = pace->plan;
+static void print_row(const TrainingPool *pool, const TrainingRow *row, const char *state) {
+    const TrainingPlan *plan = pool->plan;
     char left[32];
-    printf("row %d of %d: %s%s", number + 1, plan->rows, plan->row[number].name, state);
-    if (pace->work_done > 0 && !*state)
-        printf(" (about %s left in all)",
-               format_time(pace->seconds / pace->work_done * pace->work_left, left));
+    if (row->options.quiet) return;
+    printf("row %d of %d: %s%s", (int)(row - plan->row) + 1, plan->rows, row->name, state);
+    if (pool->work_done > 0 && pool->rows_left) {
+        double seconds = pool->seconds / pool->work_done * pool->work_left;
+        seconds /= fmin(plan->jobs, pool->rows_left);
+        printf(" (about %s left in all)", format_time(seconds, left));
+    }
     printf("\n");
     fflush(stdout);
 }
 
-static void print_result(const RunSummary *summary, const Options *o) {
-    char took[32], loss[32], text[80];
-    if (summary->seconds < 10)
-        snprintf(took, sizeof took, "%.1f s", summary->seconds);
-    else
-        format_time(summary->seconds, took);
-    printf("  %llu steps in %s: training loss %s, validation %s\n",
-           (unsigned long long)summary->steps, took, format_loss(summary->train_loss, loss),
-           eval_format(&summary->valid, data_is_tokens(o->data) == 1, text));
+static bool stops(const TrainingPool *pool) { return pool->broken || interrupt_signal(); }
+
+static void begin_row(TrainingPool *pool, TrainingRow *row) {
+    print_row(pool, row, row->finished ? ": done before" : "");
+    if (row->finished) return;
+    row->started = clock_seconds();
+    pool->broken = trainings_start(pool->plan, row) != 0;
+    pool->running += !pool->broken;
 }
 
-/* Returns true for a training whose loss was not finite, which does not stop the other rows. */
-static bool has_failed(const TrainingRow *row) {
-    RunFile run;
-    bool failed = read_run(&run, row) > 0 && !strcmp(run.status, "failed");
-    runfile_free(&run);
-    return failed;
+static void tell_all(TrainingPool *pool) {
+    for (int r = 0; r < pool->plan->rows; r++)
+        if (pool->plan->row[r].process) interrupt_tell(pool->plan->row[r].process);
+    pool->told = true;
 }
 
-typedef enum { ROW_ERROR = -1, ROW_DONE, ROW_FOUND, ROW_STOPPED, ROW_FAILED } TrainingEnd;
-
-static TrainingEnd run_row(TrainingProgress *pace, int number) {
-    const TrainingRow *row = &pace->plan->row[number];
-    if (!row->options.quiet) print_row(pace, number, row->finished ? ": done before" : "");
-    pace->work_left -= row->work;
-    if (row->finished) return ROW_FOUND;
-    double start = clock_seconds();
-    RunSummary summary;
-    Options options = row->options;
-    /* Not with the threads of a process that --jobs started before. */
-    if (options_set_all(&options, "threads=%d", pace->plan->threads)) return ROW_ERROR;
-    if (train_run(&options, &summary)) {
-        char cause[ERROR_BYTES];
-        snprintf(cause, sizeof cause, "%s", error_message());
-        if (has_failed(row)) {
-            printf("  failed: %s\n", cause);
-            return ROW_FAILED;
-        }
-        error_set("%s", cause);
-        return ROW_ERROR;
+/* Waits until a training has ended, and returns its row. */
+static TrainingRow *wait_for_row(TrainingPool *pool, int *status) {
+    static const struct timespec moment = {0, 20000000};
+    TrainingRow *first = pool->plan->row, *end = first + pool->plan->rows;
+    for (;; nanosleep(&moment, NULL)) {
+        if (stops(pool) && !pool->told) tell_all(pool);
+        *status = 1; /* if there is no such process */
+        for (TrainingRow *row = first; row < end; row++)
+            if (row->process && waitpid(row->process, status, WNOHANG) != 0) return row;
     }
-    pace->seconds += clock_seconds() - start;
-    pace->work_done += row->work;
-    if (!summary.interrupted && !row->options.quiet) print_result(&summary, &row->options);
-    return summary.interrupted ? ROW_STOPPED : ROW_DONE;
+}
+
+/* Waits until a training has ended, and writes the table.  One that fails has said why. */
+static void end_row(TrainingPool *pool) {
+    int status;
+    TrainingRow *row = wait_for_row(pool, &status);
+    row->process = 0;
+    pool->running--;
+    pool->rows_left--;
+    pool->work_left -= row->work;
+    if (status == 0) {
+        pool->work_done += row->work;
+        pool->seconds += clock_seconds() - row->started;
+    }
+    if (!stops(pool)) {
+        pool->failed += status != 0;
+        if (WIFSIGNALED(status))
+            print_row(pool, row, ": killed");
+        else if (status || pool->plan->jobs > 1) /* a single one has printed its result */
+            print_row(pool, row, status ? ": failed" : ": trained");
+    }
+    if (write_table(pool->plan)) pool->broken = true;
+}
+
+/* Trains the rows that find_finished has not found finished. */
+static int run_plan(TrainingPlan *plan) {
+    TrainingPool pool = {.plan = plan};
+    interrupt_catch();
+    for (int r = 0; r < plan->rows; r++) {
+        if (plan->row[r].finished) continue;
+        pool.rows_left++;
+        pool.work_left += plan->row[r].work;
+    }
+    for (int r = 0; r < plan->rows; r++) {
+        if (!plan->row[r].finished && pool.running == plan->jobs) end_row(&pool);
+        if (stops(&pool)) break;
+        begin_row(&pool, &plan->row[r]);
+    }
+    while (pool.running) end_row(&pool);
+    if (pool.broken || write_table(plan)) return -1;
+    if (interrupt_signal()) {
+        printf("stopped; the same command continues\n");
+        return interrupt_status();
+    }
+    if (!pool.failed) return 0;
+    return error_set("%d of %d rows failed and are not in the table", pool.failed, plan->rows);
 }
 
 /* Prints the tables of the trainings, as bcd report does. */
@@ -219,37 +255,6 @@ static int print_tables(const TrainingPlan *plan) {
     return failed ? -1 : 0;
 }
 
-static int stopped(const TrainingPlan *plan) {
-    if (write_table(plan)) return -1;
-    printf("stopped; the same command continues\n");
-    return interrupt_status();
-}
-
-/* Trains the rows that find_finished has not found finished. */
-static int run_plan(TrainingPlan *plan, bool quiet) {
-    TrainingProgress pace = {.plan = plan};
-    if (*plan->missing && !quiet)
-        printf("%s (data/fetch downloads the data sets)\n", plan->missing);
-    int failed = 0;
-    if (plan->jobs > 1) {
-        interrupt_catch();
-        if (trainings_run_parallel(plan) || find_finished(plan)) return -1;
-    }
-    if (interrupt_signal()) return stopped(plan);
-    for (int r = 0; r < plan->rows; r++) pace.work_left += plan->row[r].work;
-    for (int r = 0; r < plan->rows; r++) {
-        TrainingEnd end = run_row(&pace, r);
-        if (end == ROW_ERROR) return -1;
-        if (end == ROW_STOPPED) return stopped(plan);
-        failed += end == ROW_FAILED;
-        /* The table is rewritten as a whole, hence not after each row that was there before. */
-        if ((end != ROW_FOUND || r + 1 == plan->rows) && write_table(plan)) return -1;
-    }
-    if (failed)
-        return error_set("%d of %d rows failed and are not in the table", failed, plan->rows);
-    return 0;
-}
-
 /* Returns true when a long experiment has begun already, so that its estimate has been printed. */
 static bool goes_on(const TrainingPlan *plan, const CommandLine *asked) {
     char path[RUNDIR_PATH];
@@ -266,7 +271,9 @@ int trainings_run(const TrainingKind *kind, const CommandLine *asked) {
     if (!status && plan.long_run && !goes_on(&plan, asked))
         status = trainings_estimate(&plan, asked);
     if (!status && (!plan.long_run || asked->experiment.yes)) {
-        status = rundir_make(plan.dir) ? -1 : run_plan(&plan, asked->options.quiet);
+        if (*plan.missing && !asked->options.quiet)
+            printf("%s (data/fetch downloads the data sets)\n", plan.missing);
+        status = rundir_make(plan.dir) ? -1 : run_plan(&plan);
         if (!status && !asked->options.quiet) {
             status = print_tables(&plan);
             char path[RUNDIR_PATH], name[QUOTED];

@@ -57,7 +57,8 @@ typedef struct {
     double work;         /* in any unit, for the time left */
     double step_seconds; /* of a full update of its network; 0: not measured */
     bool finished;       /* trained to the length asked for */
-    int process;         /* that trains it now, with --jobs; 0: none */
+    int process;         /* that trains it now; 0: none */
+    double started;      /* clock when that began */
 } TrainingRow;
 
 typedef struct {
@@ -85,10 +86,10 @@ int trainings_run(const TrainingKind *kind, const CommandLine *asked);
 int trainings_add(TrainingPlan *plan, const CommandLine *asked, const TrainingEntry *entry,
                   const char *optimizer, int seed);
 
-/* trainings_parallel.c: trains the rows that are not finished in plan->jobs processes at a time,
- * with plan->threads threads each (0: its share).  A row that fails prints its own error.  Returns
- * -1 with an error set when a process cannot be started. */
-int trainings_run_parallel(TrainingPlan *plan);
+/* trainings_process.c: starts `bcd train` for a row as row->process.  It ends with this process at
+ * the latest, and prints its own error.  With a single job it prints its progress too.  Its threads
+ * are plan->threads (0: all, or its share of them).  Returns -1 with an error set. */
+int trainings_start(const TrainingPlan *plan, TrainingRow *row);
 
 /* estimate.c: measures a few steps of each network, and prints how long the rows that are not
  * finished would take here, each and together, with the simulated hours and cost on rented GPUs,

@@ -31,10 +31,12 @@ static int read_way(TrainingWay *way, char *text) {
     return 0;
 }
 
-/* Applies the flags given on the command line, except those that the rows differ in. */
+/* Applies the flags given on the command line, except those that the rows differ in, or that make
+ * no sense for a full update.  A file of --config has been read already. */
 static int set_given(Options *options, const Options *asked, bool full) {
-    const char *const apart[] = {
-        "model", "data", "optimizer", "submodels", "out", "quiet", full ? "partition" : NULL, NULL};
+    const char *const apart[] = {"model", "data",         "optimizer", "submodels",
+                                 "out",   "quiet",        "config",    full ? "partition" : NULL,
+                                 "cache", "device-cache", NULL};
     return options_take(options, asked, apart, false);
 }
 
@@ -112,7 +114,6 @@ static int add_row(TrainingPlan *plan, const CommandLine *asked, const TrainingE
     name_row(row, m, way->settings);
     snprintf(o->out, sizeof o->out, "%.300s/rows/%s", plan->dir, row->name);
     o->quiet = asked->options.quiet;
-    o->go_on = o->brief = true;
     row->work = relative_work(o, m);
     plan->rows++;
     return 0;

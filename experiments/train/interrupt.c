@@ -9,18 +9,37 @@ static volatile sig_atomic_t caught;
 
 static void remember(int number) { caught = number; }
 
-void interrupt_catch(void) {
+static void catch_signal(int number, int flags) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = remember;
-    action.sa_flags = (int)(SA_RESETHAND | SA_RESTART);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    action.sa_flags = flags | (int)SA_RESTART;
+    sigaction(number, &action, NULL);
+}
+
+/* Holds SIGALRM back, or lets it come. */
+static void mask_alarm(int how) {
+    sigset_t alarm;
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    sigprocmask(how, &alarm, NULL);
+}
+
+void interrupt_catch(void) {
+    catch_signal(SIGINT, (int)SA_RESETHAND);
+    catch_signal(SIGTERM, (int)SA_RESETHAND);
     /* Under nohup SIGHUP is ignored, and stays so. */
     struct sigaction before;
     if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-        sigaction(SIGHUP, &action, NULL);
+        catch_signal(SIGHUP, (int)SA_RESETHAND);
+    catch_signal(SIGALRM, 0);
+    mask_alarm(SIG_UNBLOCK);
 }
+
+/* Not by SIGTERM: where all processes of a group have got that one, a second one would kill. */
+void interrupt_tell(pid_t process) { kill(process, SIGALRM); }
+
+void interrupt_hold(void) { mask_alarm(SIG_BLOCK); }
 
 void interrupt_ignore(void) {
     signal(SIGINT, SIG_IGN);
@@ -29,11 +48,7 @@ void interrupt_ignore(void) {
 }
 
 void interrupt_after(double seconds) {
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = remember;
-    action.sa_flags = SA_RESTART;
-    sigaction(SIGALRM, &action, NULL);
+    catch_signal(SIGALRM, 0);
     struct itimerval once = {.it_value = {(time_t)seconds, (suseconds_t)(fmod(seconds, 1) * 1e6)}};
     setitimer(ITIMER_REAL, &once, NULL);
 }

@@ -2,6 +2,8 @@
 #ifndef EXPERIMENTS_INTERRUPT_H
 #define EXPERIMENTS_INTERRUPT_H
 
+#include <sys/types.h>
+
 /* From now on the first such signal is remembered.  The second one kills the process, which is
  * safe, as files are written whole or not at all. */
 void interrupt_catch(void);
@@ -9,10 +11,14 @@ void interrupt_catch(void);
 void interrupt_ignore(void);
 /* Acts as if such a signal came after so many seconds. */
 void interrupt_after(double seconds);
+/* Acts as if such a signal came to a process that has called interrupt_catch, or will: one that is
+ * started after interrupt_hold waits with it until then, and so trains at least a step. */
+void interrupt_tell(pid_t process);
+void interrupt_hold(void);
 /* Returns the signal that has come, or 0. */
 int interrupt_signal(void);
 /* Returns the exit status after a signal: 128 plus its number, or 75 (EX_TEMPFAIL of sysexits.h)
- * after interrupt_after. */
+ * after interrupt_after or interrupt_tell. */
 int interrupt_status(void);
 
 #endif

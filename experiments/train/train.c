@@ -183,7 +183,7 @@ static int train(Training *t, RunSummary *summary) {
     if (result < 0) return note_failure(t);
     sum_up(summary, t);
     summary->interrupted = result == 1;
-    if (!o->quiet && !o->brief) train_print_end(t, summary);
+    if (!o->quiet) train_print_end(t, summary);
     return 0;
 }
 

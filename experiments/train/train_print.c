@@ -179,16 +179,30 @@ static void print_memory(const Training *t) {
            format_bytes(memory_closed_form(s->model, optimizer, precision, parts), planned));
 }
 
+static void print_result(const RunSummary *summary, const char *score) {
+    char time[32], loss[32];
+    if (summary->seconds < 10)
+        snprintf(time, sizeof time, "%.1f s", summary->seconds);
+    else
+        format_time(summary->seconds, time);
+    printf("  %llu steps in %s: training loss %s, validation %s\n",
+           (unsigned long long)summary->steps, time, format_loss(summary->train_loss, loss), score);
+}
+
 void train_print_end(Training *t, const RunSummary *summary) {
     char time[32], dir[QUOTED], file[QUOTED];
+    char text[80], loss[32];
+    eval_format(&summary->valid, t->setup.model->tokens, text);
+    if (t->setup.options.brief) {
+        if (!summary->interrupted) print_result(summary, text);
+        return;
+    }
     quoted(dir, t->dir);
     if (summary->interrupted) {
         printf("stopped after step %llu; continue with: bcd train --resume %s\n",
                (unsigned long long)summary->steps, dir);
         return;
     }
-    char text[80], loss[32];
-    eval_format(&summary->valid, t->setup.model->tokens, text);
     if (!summary->steps)
         printf("\nnothing trained: validation %s\n", text);
     else

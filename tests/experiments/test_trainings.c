@@ -1,6 +1,5 @@
 /* `bcd experiment validity`, through the program as it is used. */
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -118,13 +117,14 @@ static void case_at_the_same_time(void) {
         "--seeds 2";
     run(0, "%s --steps 12 --threads 1 --out by-one", common);
     const Printed *printed = run(0, "%s --steps 12 --jobs 3 --out by-three", common);
-    CHECK(strstr(printed->out, "8 of 8 trained: ") && strstr(printed->out, "row 8 of 8"), "%s",
-          printed->out);
+    CHECK(count_of(printed->out, "seed2: trained") == 4 && !strstr(printed->out, " steps in "),
+          "%s", printed->out);
     check_same_checkpoint(
         "by-one/rows/gpt-layers-3-width-16-heads-2-context-16-text-adam-bcd3-seed2",
         "by-three/rows/gpt-layers-3-width-16-heads-2-context-16-text-adam-bcd3-seed2");
     printed = run(0, "%s --steps 12 --jobs 3 --out by-three", common);
-    CHECK(!strstr(printed->out, "trained: "), "again: %s", printed->out);
+    CHECK(count_of(printed->out, ": done before\n") == 8 && !strstr(printed->out, ": trained"),
+          "again: %s", printed->out);
     remove(scratch_path("by-three/validity.h5"));
     run(0, "%s --steps 12 --jobs 3 --out by-three", common);
     CHECK(file_exists(scratch_path("by-three/validity.h5")), "the table of what was there");
@@ -132,25 +132,24 @@ static void case_at_the_same_time(void) {
     CHECK(strstr(printed->out, "stopped; "), "%s", printed->out);
 }
 
-/* A parent that ignores the end of its children hands that down. */
-static void case_ignored_children(void) {
-    if (TEST_SANITIZED) SKIP("jobs are watched where they are left alone");
-    signal(SIGCHLD, SIG_IGN);
-    pid_t process = program_start(
+/* A terminal shows the row, one line of progress that is erased, and the result. */
+static void case_on_a_terminal(void) {
+    const char *text = program_on_terminal(
         "experiment validity --preset smoke --models resnet:depth=8,width=2 --optimizers sgd "
-        "--steps 2 --jobs 2 --out ignored");
-    signal(SIGCHLD, SIG_DFL);
-    for (int i = 0; i < 600 && program_runs(process); i++) sleep_ms(100);
-    if (!CHECK(!program_runs(process), "it waits in vain")) kill(process, SIGKILL);
-    CHECK(program_wait(process) == 0, "it failed");
-    /* Beyond --jobs a training does not go on with the few threads that it had there. */
-    RunFile file;
-    run(0,
-        "experiment validity --preset smoke --models resnet:depth=8,width=2 --optimizers sgd "
-        "--steps 3 --quiet --out ignored");
-    if (read_run(&file, "ignored/rows/resnet-depth-8-width-2-synthetic-sgd-full"))
-        CHECK(file.settings.threads == 0, "%d threads", file.settings.threads);
-    runfile_free(&file);
+        "--steps 12 --out shown");
+    if (!text) SKIP("no pseudo-terminal here");
+    CHECK(strstr(text,
+                 "row 1 of 2: resnet-depth-8-width-2-synthetic-sgd-full\r\n"
+                 "step 1/12  loss ") &&
+              count_of(text, " left\r\033[K  12 steps in ") == 2,
+          "printed \"%s\"", text);
+}
+
+/* Flags that are for the experiment, or for BCD alone, do not disturb its trainings. */
+static void case_flags_of_others(void) {
+    scratch_text("flags",
+                 "preset smoke\nmodels resnet:depth=8,width=2\noptimizers sgd\nthreads 1\n");
+    run(0, "experiment validity --config flags --cache 1M --steps 2 --out flagged");
 }
 
 /* Long presets say what they take before they start, here and on rented GPUs. */
@@ -198,158 +197,15 @@ static void case_told_what_is_left(void) {
           "%s", printed->out);
 }
 
-static void case_in_pieces(void) {
-    static const char common[] =
-        "experiment validity --preset smoke --models gpt:layers=3,width=16,heads=2,context=16 "
-        "--optimizers adam --threads 1 " ENDLESS "--out pieces";
-    const Printed *printed = run(75, "%s --minutes 0.01", common);
-    CHECK(strstr(printed->out, "stopped; the same command continues"), "%s", printed->out);
-    CHECK(file_exists(scratch_path("pieces/rows/gpt-layers-3-width-16-heads-2-context-16-text-"
-                                   "adam-full/checkpoint.h5")),
-          "no checkpoint");
-}
-
-/* One model, one optimizer, data of its own: two rows. */
-#define TWO_ROWS_OF(steps)                                                                  \
-    "experiment validity --preset smoke --models gpt:layers=2,width=16,heads=2,context=16 " \
-    "--data words.tokens --optimizers adam --threads 1 --save-every 20 --steps " steps " --out "
-#define TWO_ROWS TWO_ROWS_OF("120")
-#define ROW "gpt-layers-2-width-16-heads-2-context-16-words.tokens-adam-"
-
-/* Starts the program and kills it as soon as a file is there.  False: it ended before. */
-static bool kill_when_there(const char *line, const char *name) {
-    pid_t process = program_start(line);
-    while (program_runs(process) && !file_exists(scratch_path(name))) sleep_ms(1);
-    kill(process, SIGKILL);
-    return program_wait(process) == -SIGKILL;
-}
-
-/* However an experiment ends, its trainings save and end as well. */
-static void case_none_left_behind(void) {
-    static const char row[] = "behind/rows/gpt-layers-3-width-16-heads-2-context-16-text-adam-full";
-    char checkpoint[128];
-    bool free_again = false;
-    snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint.h5", row);
-    bool killed = kill_when_there(
-        "experiment validity --preset smoke --models "
-        "gpt:layers=3,width=16,heads=2,context=16 --optimizers adam " ENDLESS
-        "--eval-every 1000000000 --jobs 2 --out behind",
-        checkpoint);
-    CHECK(killed, "it ended before it was killed");
-    /* Whoever trains holds the directory's lock; a refusal for another reason says it is free,
-     * at whatever step the training was ended. */
-    for (int i = 0; i < 12000 && !free_again; i++, sleep_ms(50))
-        free_again = strstr(run(1, "train --resume %s --lr 0.5", row)->error, "--lr 0.5");
-    CHECK(free_again, "a training goes on without the experiment");
-}
-
-static void check_same_row(const StudyRow *x, const StudyRow *y) {
-    CHECK(x->curve_rows == 120 && y->curve_rows == 120, "%s: %zu and %zu steps", x->name,
-          x->curve_rows, y->curve_rows);
-    for (size_t s = 0; s < x->curve_rows && s < y->curve_rows; s++)
-        if (!CHECK(x->curve[s].loss == y->curve[s].loss &&
-                       x->curve[s].submodel == y->curve[s].submodel,
-                   "%s: step %zu", x->name, s + 1))
-            break;
-    CHECK(x->valid_loss == y->valid_loss && x->multiplier == y->multiplier, "%s: %g, %g", x->name,
-          y->valid_loss, y->multiplier);
-}
-
-/* Killed within the second row, and begun again: the same numbers as if nothing had happened.  The
- * row may end first, where this process gets no time; then it is tried again. */
-static void case_killed_and_resumed(void) {
-    Study a = {0}, b = {0};
-    char dir[32], line[400], checkpoint[128];
-    bool killed = false;
-    make_words();
-    run(0, TWO_ROWS "plain");
-    for (int again = 0; again < 100 && !killed; again++) {
-        snprintf(dir, sizeof dir, "killed%d", again);
-        snprintf(line, sizeof line, TWO_ROWS "%s", dir);
-        snprintf(checkpoint, sizeof checkpoint, "%s/rows/" ROW "bcd3/checkpoint.h5", dir);
-        killed = kill_when_there(line, checkpoint);
-    }
-    CHECK(killed, "it always ended before it was killed");
-    CHECK(read_table(&b, dir) == 0 && b.rows == 1, "the finished row is in the table: %s",
-          error_message());
-    study_free(&b);
-    const Printed *printed = run(0, "%s", line);
-    CHECK(strstr(printed->out, "row 1 of 2") && strstr(printed->out, "done before"), "%s",
-          printed->out);
-    CHECK(read_table(&a, "plain") == 0 && read_table(&b, dir) == 0, "%s", error_message());
-    CHECK(a.rows == 2 && b.rows == 2, "%d and %d rows", a.rows, b.rows);
-    for (int r = 0; r < a.rows && r < b.rows; r++) check_same_row(&a.row[r], &b.row[r]);
-    study_free(&a);
-    study_free(&b);
-}
-
-/* A row that is there with other settings is not passed off as this one; another M is a new row. */
-static void case_rows_already_there(void) {
-    Study study = {0};
-    check_error(run(1, TWO_ROWS "plain --lr 0.5"), "--lr 0.5");
-    check_error(run(1, TWO_ROWS "plain --device plain"),
-                "trained with --device cpu; for plain choose another --out");
-    run(0, TWO_ROWS "plain --submodels 2");
-    CHECK(read_table(&study, "plain") == 0 && study.rows == 3, "%d rows", study.rows);
-    study_free(&study);
-}
-
-/* A table that came without its trainings' directories: its rows count as trained, and stay.  Only
- * what is asked to be longer is trained anew. */
-static void case_table_alone(void) {
-    Study before = {0}, after = {0};
-    run(0, TWO_ROWS "alone");
-    CHECK(read_table(&before, "alone") == 0 && before.rows == 2, "%s", error_message());
-    for (int r = 0; r < 2; r++) {
-        char name[160];
-        snprintf(name, sizeof name, "alone/rows/" ROW "%s/run.h5", r ? "bcd3" : "full");
-        remove(scratch_path(name));
-        snprintf(name, sizeof name, "alone/rows/" ROW "%s/checkpoint.h5", r ? "bcd3" : "full");
-        remove(scratch_path(name));
-    }
-    const Printed *printed = run(0, TWO_ROWS "alone --jobs 2");
-    CHECK(strstr(printed->out, "full: done before") && strstr(printed->out, "bcd3: done before"),
-          "%s", printed->out);
-    CHECK(!file_exists(scratch_path("alone/rows/" ROW "full/run.h5")) &&
-              !file_exists(scratch_path("alone/rows/" ROW "bcd3/run.h5")),
-          "trained again");
-    check_error(run(1, TWO_ROWS "alone --lr 0.5"), "--lr 0.5");
-    run(0, TWO_ROWS "alone --submodels 2");
-    CHECK(read_table(&after, "alone") == 0 && after.rows == 3, "%d rows", after.rows);
-    if (before.rows == 2 && after.rows == 3) check_same_row(&before.row[0], &after.row[0]);
-    if (before.rows == 2 && after.rows == 3) check_same_row(&before.row[1], &after.row[2]);
-    study_free(&after);
-    run(0, TWO_ROWS_OF("130") "alone");
-    CHECK(read_table(&after, "alone") == 0 && after.rows == 3 && after.row[0].steps == 130,
-          "%d rows", after.rows);
-    study_free(&before);
-    study_free(&after);
-}
-
-static void case_diverged(void) {
-    Study study = {0};
-    const Printed *printed = run(1, TWO_ROWS "wild --lr 1000 --optimizer sgd");
-    CHECK(strstr(printed->out, "failed: "), "%s", printed->out);
-    check_error(printed, "failed");
-    CHECK(read_table(&study, "wild") == 0, "the table is there: %s", error_message());
-    study_free(&study);
-    printed = run(1, TWO_ROWS "wilder --lr 1000 --optimizer sgd --jobs 2");
-    CHECK(strstr(printed->out, "1 of 2 failed: "), "%s", printed->out);
-}
-
 void test_trainings(void) {
+    make_words();
     RUN(case_whole_experiment);
     RUN(case_epochs_and_thin_curves);
     RUN(case_shared_rows);
-    RUN(case_in_pieces);
     RUN(case_at_the_same_time);
-    RUN(case_ignored_children);
-    RUN(case_none_left_behind);
+    RUN(case_on_a_terminal);
+    RUN(case_flags_of_others);
     RUN(case_seeds_have_means);
-    RUN(case_killed_and_resumed);
     RUN(case_told_before);
     RUN(case_told_what_is_left);
-    RUN(case_rows_already_there);
-    RUN(case_table_alone);
-    RUN(case_diverged);
 }

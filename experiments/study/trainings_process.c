@@ -1,0 +1,103 @@
+/* A row is trained in a process of its own: `bcd train` with the row's flags. */
+#include <errno.h>
+#include <omp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "../../ref/error.h"
+#include "../store/rundir.h"
+#include "../train/interrupt.h"
+#include "../train/modules.h"
+#include "trainings.h"
+
+enum { ARGUMENTS = 2 * OPTIONS_MAX + 8 };
+
+typedef struct {
+    int count;
+    char *text[ARGUMENTS];
+} Arguments;
+
+static void add(Arguments *a, const char *prefix, const char *text) {
+    char whole[OPTION_TEXT + 64];
+    snprintf(whole, sizeof whole, "%s%s", prefix, text);
+    a->text[a->count] = strdup(whole);
+    a->count += a->text[a->count] != NULL;
+}
+
+/* Returns the threads of each training; 0: as OpenMP decides. */
+static int row_threads(const TrainingPlan *plan) {
+    if (plan->threads || plan->jobs == 1) return plan->threads;
+    int share = omp_get_max_threads() / plan->jobs;
+    return share > 0 ? share : 1;
+}
+
+/* Makes the command line of a row; a run that exists already is resumed. */
+static void row_arguments(Arguments *a, const TrainingPlan *plan, const TrainingRow *row) {
+    static const char *const excluded[] = {"out", "quiet", "threads"};
+    char value[OPTION_TEXT], threads[16];
+    const Options *o = &row->options;
+    bool old = rundir_holds_run(o->out);
+    add(a, "", "bcd");
+    add(a, "", "train");
+    for (int i = 0; option_table[i].name; i++) {
+        const Option *option = &option_table[i];
+        bool skip = !o->given[i] || !(option->commands & COMMAND_TRAIN);
+        for (size_t k = 0; k < sizeof excluded / sizeof *excluded; k++)
+            skip = skip || strcmp(option->name, excluded[k]) == 0;
+        if (skip) continue;
+        add(a, "--", option->name);
+        if (option->kind == OPTION_IS_FLAG) continue;
+        options_format(o, i, value);
+        add(a, "", *value ? value : "none"); /* --always-active */
+    }
+    /* The progress lines of several trainings would mix. */
+    add(a, "--", o->quiet || plan->jobs > 1 ? "quiet" : "brief");
+    /* Always given: a row that goes on would keep those that it had. */
+    snprintf(threads, sizeof threads, "%d", row_threads(plan));
+    add(a, "--", "threads");
+    add(a, "", threads);
+    add(a, "--", old ? "resume" : "out");
+    add(a, "", o->out);
+    a->text[a->count] = NULL;
+}
+
+/* Lets waiting threads spin for about 0.1 ms before they sleep.  By default they spin for
+ * milliseconds, which takes the processor from other trainings.  For the OpenMP libraries of GNU
+ * and LLVM, which read this when they are loaded. */
+static void limit_spinning(void) {
+    if (getenv("OMP_WAIT_POLICY")) return;
+    setenv("GOMP_SPINCOUNT", "10000", 0);
+    setenv("KMP_BLOCKTIME", "5", 0);
+}
+
+/* In the new process: becomes bcd train.  A child of a process that has used OpenMP cannot go on
+ * itself, because its threads are missing. */
+static _Noreturn void become(const char *program, char **arguments, pid_t parent) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* even after kill -9 no training is left behind */
+    interrupt_hold();
+    limit_spinning();
+    if (getppid() == parent) { /* it may have ended already */
+        execv(program, arguments);
+        execv("/proc/self/exe", arguments); /* where the file has been replaced or removed */
+    }
+    _exit(127);
+}
+
+int trainings_start(const TrainingPlan *plan, TrainingRow *row) {
+    char program[OPTION_TEXT];
+    Arguments arguments = {0};
+    if (program_path(program, sizeof program, "experiment")) return -1;
+    row_arguments(&arguments, plan, row);
+    fflush(NULL);
+    pid_t parent = getpid(), child = fork();
+    if (child == 0) become(program, arguments.text, parent);
+    int cause = errno;
+    for (int i = 0; i < arguments.count; i++) free(arguments.text[i]);
+    if (child < 0) return error_set("%s: cannot be started: %s", row->name, strerror(cause));
+    row->process = child;
+    return 0;
+}
