@@ -46,28 +46,48 @@ const PaperRow paper_table2[] = {
 
 /* ---- trained here ---------------------------------------------------------------------------- */
 
+/* clang-format off */
 const TrainingKind training_validity = {
     .name = "validity",
     .tables = {2},
     .ways = "full; bcd",
-    .preset = {[PRESET_SMOKE] = {SMOKE_RESNET("sgd,adam"), SMOKE_GPT("2")},
-               [PRESET_LAPTOP] = {{LAPTOP_CIFAR("resnet8", "sgd,adam")},
-                                  LAPTOP_IMAGES("sgd"),
-                                  {LAPTOP_WIKITEXT(LAPTOP_GPT, "sgd,adam")},
-                                  LAPTOP_TEXT("sgd,adam"),
-                                  {LAPTOP_CIFAR(LAPTOP_LESS_RESNET, "sgd,adam"), .ways = "full"},
-                                  {LAPTOP_WIKITEXT(LAPTOP_LESS_GPT, "sgd,adam"), .ways = "full"}},
-               [PRESET_GPU] = {GPU_RESNET("resnet8", "cifar10", "sgd,adam", "60"),
-                               GPU_RESNET("resnet14", "cifar10", "sgd,adam", "60"),
-                               GPU_RESNET("resnet20", "cifar10", "sgd,adam", "60"),
-                               GPU_RESNET("resnet50", "cifar10", "sgd", "30"),
-                               GPU_RESNET("resnet101", "cifar100", "sgd", "30"),
-                               GPU_GPT,
-                               {.model = "gpt2-0.15B",
-                                .data = "webtext2",
-                                .optimizers = "sgd,adam",
-                                .settings = "steps=20000 batch=1"}}},
+    .preset = {
+    [PRESET_SMOKE] = {
+        {.model = "resnet:depth=8,width=4", .data = "synthetic", .optimizers = "sgd,adam",
+         .settings = SMOKE_IMAGES, .sgd = "lr=0.05", .adam = "lr=1e-2"},
+        {.model = SMOKE_GPT, .data = "text", .optimizers = "sgd,adam", .settings = SMOKE_WORDS,
+         .sgd = "lr=0.1", .adam = "lr=3e-3"},
+    },
+    [PRESET_LAPTOP] = {
+        {.model = "resnet8", .data = "cifar10", .optimizers = "sgd,adam", .settings = LAPTOP_IMAGES,
+         .adam = "lr=3e-3"},
+        {.model = "resnet8", .data = "synthetic", .instead_of = "cifar10", .optimizers = "sgd",
+         .settings = LAPTOP_GENERATED, .adam = "lr=3e-3"},
+        {.model = LAPTOP_GPT, .data = "wikitext2:2048", .optimizers = "sgd,adam",
+         .settings = LAPTOP_WORDS, .sgd = "clip=1", .adam = "lr=1e-3"},
+        {.model = LAPTOP_GPT, .data = "text", .instead_of = "wikitext2:2048",
+         .optimizers = "sgd,adam", .settings = LAPTOP_WORDS, .sgd = "clip=1", .adam = "lr=1e-3"},
+        /* Smaller networks, whose full updates take as much memory as BCD-1/3 of those above. */
+        {.model = "resnet:depth=8,width=13", .data = "cifar10", .optimizers = "sgd,adam",
+         .settings = LAPTOP_IMAGES, .adam = "lr=3e-3", .ways = "full"},
+        {.model = "gpt:layers=4,width=96,heads=4,context=64", .data = "wikitext2:2048",
+         .optimizers = "sgd,adam", .settings = LAPTOP_WORDS, .sgd = "clip=1", .adam = "lr=1e-3",
+         .ways = "full"},
+    },
+    [PRESET_GPU] = {
+        {.model = "resnet8", .data = "cifar10", .optimizers = "sgd,adam", .settings = "epochs=60"},
+        {.model = "resnet14", .data = "cifar10", .optimizers = "sgd,adam", .settings = "epochs=60"},
+        {.model = "resnet20", .data = "cifar10", .optimizers = "sgd,adam", .settings = "epochs=60"},
+        {.model = "resnet50", .data = "cifar10", .optimizers = "sgd", .settings = "epochs=30"},
+        {.model = "resnet101", .data = "cifar100", .optimizers = "sgd", .settings = "epochs=30"},
+        {.model = "gpt2-0.15B", .data = "wikitext2", .optimizers = "sgd,adam",
+         .settings = "epochs=6 batch=1"},
+        {.model = "gpt2-0.15B", .data = "webtext2", .optimizers = "sgd,adam",
+         .settings = "steps=20000 batch=1"},
+    },
+    },
 };
+/* clang-format on */
 
 /* ---- B-F multipliers ------------------------------------------------------------------------- */
 

@@ -10,39 +10,53 @@
 #include "../convert/convert.h"
 #include "trainings.h"
 
-#define SMALL_GPT "gpt:layers=2,width=32,heads=2,context=32"
-#define MEDIUM_GPT "gpt:layers=4,width=128,heads=4,context=64"
-#define LARGE_GPT "gpt:layers=12,width=768,heads=12,context=256"
-
-#define ENTRY(network, set, flags) \
-    { .model = network, .data = set, .optimizers = "adamw", .settings = flags }
+/* clang-format off */
 
 /* The model that is fine-tuned without --init. */
 static const TrainingKind training_pretraining = {
     .name = "pretraining",
     .needs_weights = true,
     .ways = "full",
-    .preset = {[PRESET_SMOKE] = {ENTRY(SMALL_GPT, "text1", "limit=400 batch=8 steps=60 lr=3e-3")},
-               [PRESET_LAPTOP] = {ENTRY(MEDIUM_GPT, "wikitext2:2048",
-                                        "batch=16 steps=1500 eval-every=300 eval-samples=1000 "
-                                        "warmup=50 lr=1e-3 schedule=cosine")},
-               [PRESET_GPU] = {ENTRY(LARGE_GPT, "wikitext2:8192",
-                                     "batch=32 epochs=8 warmup=200 lr=3e-4 schedule=cosine")}},
+    .preset = {
+    [PRESET_SMOKE] = {
+        {.model = "gpt:layers=2,width=32,heads=2,context=32", .data = "text1",
+         .optimizers = "adamw", .settings = "limit=400 batch=8 steps=60 lr=3e-3"},
+    },
+    [PRESET_LAPTOP] = {
+        {.model = "gpt:layers=4,width=128,heads=4,context=64", .data = "wikitext2:2048",
+         .optimizers = "adamw",
+         .settings = "batch=16 steps=1500 eval-every=300 eval-samples=1000 warmup=50 lr=1e-3 "
+                     "schedule=cosine"},
+    },
+    [PRESET_GPU] = {
+        {.model = "gpt:layers=12,width=768,heads=12,context=256", .data = "wikitext2:8192",
+         .optimizers = "adamw", .settings = "batch=32 epochs=8 warmup=200 lr=3e-4 schedule=cosine"},
+    },
+    },
 };
 
 /* The laptop's rate is the best of 3e-4, 1e-3 and 3e-3, for the full update and for BCD. */
 static const TrainingKind training_finetune = {
     .name = "finetune",
     .ways = "full; bcd",
-    .preset = {[PRESET_SMOKE] = {ENTRY(SMALL_GPT, "text2",
-                                       "limit=96 batch=8 steps=24 switch-every=4 eval-every=8 "
-                                       "lr=1e-3")},
-               [PRESET_LAPTOP] = {ENTRY(MEDIUM_GPT, "shakespeare:2048",
-                                        "batch=16 steps=360 switch-every=20 eval-every=60 "
-                                        "warmup=20 lr=1e-3")},
-               [PRESET_GPU] = {ENTRY(LARGE_GPT, "shakespeare:8192",
-                                     "batch=32 epochs=4 switch-every=20 warmup=20 lr=5e-5")}},
+    .preset = {
+    [PRESET_SMOKE] = {
+        {.model = "gpt:layers=2,width=32,heads=2,context=32", .data = "text2",
+         .optimizers = "adamw",
+         .settings = "limit=96 batch=8 steps=24 switch-every=4 eval-every=8 lr=1e-3"},
+    },
+    [PRESET_LAPTOP] = {
+        {.model = "gpt:layers=4,width=128,heads=4,context=64", .data = "shakespeare:2048",
+         .optimizers = "adamw",
+         .settings = "batch=16 steps=360 switch-every=20 eval-every=60 warmup=20 lr=1e-3"},
+    },
+    [PRESET_GPU] = {
+        {.model = "gpt:layers=12,width=768,heads=12,context=256", .data = "shakespeare:8192",
+         .optimizers = "adamw", .settings = "batch=32 epochs=4 switch-every=20 warmup=20 lr=5e-5"},
+    },
+    },
 };
+/* clang-format on */
 
 /* Takes over the flags that hold for the pretraining too. */
 static int set_shared(CommandLine *before, const CommandLine *asked) {

@@ -48,7 +48,7 @@ extern const TrainingKind training_validity;    /* paper/table02.c */
 extern const TrainingKind training_compression; /* paper/tables09_11.c */
 extern const TrainingKind training_ufp;         /* paper/tables09_11.c */
 extern const TrainingKind training_converged, training_converged_pilot, training_remedies,
-    training_switching; /* converged.c */
+    training_switching; /* beyond.c */
 
 /* One training of the plan. */
 typedef struct {
