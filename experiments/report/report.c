@@ -60,7 +60,8 @@ static int read_files(Report *report, const CommandLine *line) {
 static int prepare(Report *report) {
     Tables *tables = &report->file[0];
     if (!report->study.rows) return 0;
-    if (study_prepare(&report->study) || cases_make(&report->cases, &report->study)) return -1;
+    study_prepare(&report->study);
+    cases_make(&report->cases, &report->study);
     return study_tables(tables, &report->cases, !report->only_runs);
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ref/error.h"
+#include "../alloc.h"
 
 /* ---- what is alike --------------------------------------------------------------------------- */
 
@@ -100,10 +100,10 @@ static int compare_keys(const void *x, const void *y) {
 
 /* ---- the order ------------------------------------------------------------------------------- */
 
-/* Returns the keys sorted by the first row of the case, method, seed; NULL when memory runs out. */
+/* Returns the keys sorted by the first row of the case, method, seed. */
 static CaseKey *sorted_keys(const Study *study) {
-    CaseKey *key = calloc((size_t)study->rows + 1, sizeof *key);
-    for (int r = 0; key && r < study->rows; r++) {
+    CaseKey *key = xcalloc((size_t)study->rows + 1, sizeof *key);
+    for (int r = 0; r < study->rows; r++) {
         const StudyRow *row = &study->row[r];
         int first = 0, method = 0;
         while (first < r && !(key[first].first == first && same_case(key[first].row, row))) first++;
@@ -112,7 +112,7 @@ static CaseKey *sorted_keys(const Study *study) {
             method++;
         key[r] = (CaseKey){row, r, first, method};
     }
-    if (key) qsort(key, (size_t)study->rows, sizeof *key, compare_keys);
+    qsort(key, (size_t)study->rows, sizeof *key, compare_keys);
     return key;
 }
 
@@ -147,19 +147,15 @@ static void fill(Cases *cases, const CaseKey *key, int rows) {
     }
 }
 
-int cases_make(Cases *cases, const Study *study) {
+void cases_make(Cases *cases, const Study *study) {
     size_t rows = (size_t)study->rows + 1;
     CaseKey *key = sorted_keys(study);
     *cases = (Cases){.study = study,
-                     .item = calloc(rows, sizeof *cases->item),
-                     .method = calloc(rows, sizeof *cases->method),
-                     .row = calloc(rows, sizeof *cases->row)};
-    bool failed = !key || !cases->item || !cases->method || !cases->row;
-    if (!failed) fill(cases, key, study->rows);
+                     .item = xcalloc(rows, sizeof *cases->item),
+                     .method = xcalloc(rows, sizeof *cases->method),
+                     .row = xcalloc(rows, sizeof *cases->row)};
+    fill(cases, key, study->rows);
     free(key);
-    if (!failed) return 0;
-    cases_free(cases);
-    return error_set("study: out of memory for %d trainings", study->rows);
 }
 
 void cases_free(Cases *cases) {

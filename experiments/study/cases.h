@@ -33,9 +33,8 @@ typedef struct {
 
 /* Groups the rows of a study, which must outlive the cases.  Of rows with the same settings and
  * seed, which are one training read from two files, only the first counts.  Generated images count
- * as the same data, although each seed generates others.  Returns -1 with an error set when memory
- * runs out; cases_free is safe either way. */
-int cases_make(Cases *cases, const Study *study);
+ * as the same data, although each seed generates others. */
+void cases_make(Cases *cases, const Study *study);
 void cases_free(Cases *cases);
 
 /* Returns true when two trainings have the same data and settings of a case, on whatever network.

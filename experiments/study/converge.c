@@ -195,14 +195,13 @@ static void converge_method(Study *study, const CaseMethod *method) {
     }
 }
 
-int study_converge(Study *study) {
+void study_converge(Study *study) {
     Cases cases;
     for (int r = 0; r < study->rows; r++) {
         reset(&study->row[r]);
         plateau_fill(&study->row[r]);
     }
-    if (cases_make(&cases, study)) return -1;
+    cases_make(&cases, study);
     for (int m = 0; m < cases.methods; m++) converge_method(study, &cases.method[m]);
     cases_free(&cases);
-    return 0;
 }

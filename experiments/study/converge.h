@@ -23,9 +23,8 @@ extern const char study_convergence_rule[];
 /* Fills train_loss and plateau_steps ... end_spread of all rows; and level, steps_to_converge,
  * epochs_to_converge, multiplier, and the same by validation loss, of every BCD row that has a full
  * update to compare it with (cases.h).  A full update has multiplier 1 and no level; it reached the
- * level of a BCD row after that row's steps_to_converge / multiplier updates.  Returns -1 with an
- * error set when memory runs out. */
-int study_converge(Study *study);
+ * level of a BCD row after that row's steps_to_converge / multiplier updates. */
+void study_converge(Study *study);
 
 /* ---- a training's own convergence, without comparing it with another ---------------------------
  */
@@ -83,7 +82,7 @@ int study_operations(StudyRow *row);
 
 /* Computes what the tables and figures of a study need: study_converge, and the operations of each
  * row.  Rows of a model that this program does not know have none, and tables leave those cells
- * empty.  Returns -1 with an error set when memory runs out. */
-int study_prepare(Study *study);
+ * empty. */
+void study_prepare(Study *study);
 
 #endif

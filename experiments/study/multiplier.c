@@ -31,7 +31,7 @@ Multipliers multipliers_of(const Cases *cases, const char *optimizer, int images
 static int mean_multiplier(double *multiplier, const Study *study, const char *files) {
     Mean mean = {0};
     Cases cases;
-    if (cases_make(&cases, study)) return -1;
+    cases_make(&cases, study);
     for (int kind = 0; kind < 4 && !mean.count; kind++)
         mean = multipliers_of(&cases, kind % 2 ? "sgd" : "adam", kind / 2).training;
     cases_free(&cases);
@@ -48,7 +48,8 @@ static int measured_multiplier(double *multiplier, const char *files) {
     snprintf(list, sizeof list, "%s", files);
     for (char *path = strtok(list, ","); path && !failed; path = strtok(NULL, ","))
         failed = study_read(&study, path);
-    failed = failed || study_converge(&study) || mean_multiplier(multiplier, &study, files);
+    if (!failed) study_converge(&study);
+    failed = failed || mean_multiplier(multiplier, &study, files);
     study_free(&study);
     return failed ? -1 : 0;
 }

@@ -82,7 +82,7 @@ int study_operations(StudyRow *row) {
     return failed ? -1 : 0;
 }
 
-int study_prepare(Study *study) {
+void study_prepare(Study *study) {
     for (int r = 0; r < study->rows; r++) study_operations(&study->row[r]);
-    return study_converge(study);
+    study_converge(study);
 }

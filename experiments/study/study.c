@@ -103,13 +103,12 @@ StudyRow *study_add(Study *study) {
     return row;
 }
 
-int study_move(Study *study, StudyRow *row) {
+void study_move(Study *study, StudyRow *row) {
     *study_add(study) = *row;
     row->curve = NULL;
     row->evaluation = NULL;
     row->switches = NULL;
     row->operations = NULL;
-    return 0;
 }
 
 void study_free(Study *study) {

@@ -42,8 +42,8 @@ extern const int study_column_count;
 /* Appends an empty row, with NAN for all reals; invalidates pointers to other rows. */
 StudyRow *study_add(Study *study);
 
-/* Moves a row of another study, with its curves.  Returns 0. */
-int study_move(Study *study, StudyRow *row);
+/* Moves a row of another study, with its curves. */
+void study_move(Study *study, StudyRow *row);
 
 /* Appends the contents of a run's file as a row; takes ownership of its curves.  Returns -1 with an
  * error set. */

@@ -124,13 +124,15 @@ static int write_table(const TrainingPlan *plan) {
         const TrainingRow *row = &plan->row[r];
         StudyRow *had = find_row(&table, row->name);
         int added = collect(&study, row, plan->kind->takes_hours);
-        failed = added < 0 || (!added && had && study_move(&study, had));
+        failed = added < 0;
+        if (!added && had) study_move(&study, had);
         if (had) *had->name = 0;
     }
     for (int r = 0; r < table.rows && !failed; r++)
-        if (*table.row[r].name) failed = study_move(&study, &table.row[r]);
+        if (*table.row[r].name) study_move(&study, &table.row[r]);
     table_path(path, plan);
-    failed = failed || study_converge(&study) || study_write(&study, path);
+    if (!failed) study_converge(&study);
+    failed = failed || study_write(&study, path);
     study_free(&study);
     study_free(&table);
     return failed ? -1 : 0;
@@ -244,8 +246,12 @@ static int print_tables(const TrainingPlan *plan) {
     Tables tables = {0};
     Cases cases = {0};
     table_path(path, plan);
-    int failed = study_read(&study, path) || study_prepare(&study) || cases_make(&cases, &study) ||
-                 study_tables(&tables, &cases, true);
+    int failed = study_read(&study, path);
+    if (!failed) {
+        study_prepare(&study);
+        cases_make(&cases, &study);
+        failed = study_tables(&tables, &cases, true);
+    }
     if (!failed) printf("\n");
     for (int t = 0; t < tables.tables && !failed; t++)
         failed = table_print(stdout, tables.table[t]);

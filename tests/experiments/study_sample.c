@@ -77,6 +77,6 @@ Study sample_study(void) {
     sample_training(&study, "resnet8", true, 3, 0.01);
     sample_training(&study, "gpt:layers=2,width=64,heads=2,context=32", false, 1, 0.005);
     sample_training(&study, "gpt:layers=2,width=64,heads=2,context=32", false, 3, 0.008);
-    if (study_converge(&study)) abort();
+    study_converge(&study);
     return study;
 }
