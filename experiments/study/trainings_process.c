@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../../ref/error.h"
+#include "../alloc.h"
 #include "../store/rundir.h"
 #include "../train/interrupt.h"
 #include "../train/modules.h"
@@ -24,8 +25,7 @@ typedef struct {
 static void add(Arguments *a, const char *prefix, const char *text) {
     char whole[OPTION_TEXT + 64];
     snprintf(whole, sizeof whole, "%s%s", prefix, text);
-    a->text[a->count] = strdup(whole);
-    a->count += a->text[a->count] != NULL;
+    a->text[a->count++] = xstrdup(whole);
 }
 
 /* Returns the threads of each training; 0: as OpenMP decides. */

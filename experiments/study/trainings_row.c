@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../ref/error.h"
+#include "../alloc.h"
 #include "../train/setup.h"
 #include "trainings.h"
 
@@ -99,10 +100,8 @@ static int set_row(Options *o, const TrainingEntry *entry, const char *optimizer
 
 static int add_row(TrainingPlan *plan, const CommandLine *asked, const TrainingEntry *entry,
                    const char *optimizer, const TrainingWay *way, int seed) {
-    TrainingRow *grown = realloc(plan->row, (size_t)(plan->rows + 1) * sizeof *grown);
-    if (!grown) return error_set("%s: out of memory", plan->kind->name);
-    plan->row = grown;
-    TrainingRow *row = &grown[plan->rows];
+    plan->row = xrealloc(plan->row, (size_t)(plan->rows + 1) * sizeof *plan->row);
+    TrainingRow *row = &plan->row[plan->rows];
     *row = (TrainingRow){0};
     Options *o = &row->options;
     int m = count_submodels(&asked->options, way);
@@ -121,8 +120,7 @@ static int add_row(TrainingPlan *plan, const CommandLine *asked, const TrainingE
 
 int trainings_add(TrainingPlan *plan, const CommandLine *asked, const TrainingEntry *entry,
                   const char *optimizer, int seed) {
-    char *ways = strdup(entry->ways ? entry->ways : plan->kind->ways), *rest = NULL;
-    if (!ways) return error_set("%s: out of memory", plan->kind->name);
+    char *ways = xstrdup(entry->ways ? entry->ways : plan->kind->ways), *rest = NULL;
     int failed = 0;
     for (char *text = strtok_r(ways, ";", &rest); text && !failed;
          text = strtok_r(NULL, ";", &rest)) {

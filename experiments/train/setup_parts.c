@@ -79,7 +79,8 @@ static int check_partition(const Partition *partition, const Options *o) {
 }
 
 /* The first and the last block of a ResNet are small, and training them in each phase was the best
- * of what was tried on one (paper_repro.md); a GPT gained nothing.  It leaves no frozen prefix. */
+ * of what was tried on one (paper_repro.md).  A GPT gained little, and its embedding is large.  It
+ * leaves no frozen prefix. */
 int setup_default_ends(Options *o) {
     const bool own_way = options_given(o, "always-active") || *o->partition || o->cache ||
                          o->device_cache || o->placement == PLACEMENT_FIGURE2;
