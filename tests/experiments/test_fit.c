@@ -100,6 +100,19 @@ static void refuses_with_advice(const void *row) {
     model_free(model);
 }
 
+/* One submodel has no frozen prefix, so a cache takes nothing. */
+static void counts_no_cache_for_one_submodel(void) {
+    Model *model = model_create("gpt:layers=6,width=8,heads=1,context=8,vocabulary=8");
+    Partition partition;
+    if (!CHECK(model && partition_balanced(&partition, model, 1, NULL) == 0, "%s", error_message()))
+        return;
+    FitMemory memory = {.plan = plan, .name = "FAKE", .bytes = 248 * UNIT, .cache = 12 * UNIT};
+    FitTraining training = training_of(&(Case){.name = "one submodel"}, model, &partition);
+    CHECK(fit_check(&memory, &training) == 0, "refused: %s", error_message());
+    partition_free(&partition);
+    model_free(model);
+}
+
 /* The prefix cache takes its part of the memory. */
 static void counts_the_cache(void) {
     Model *model = model_create("gpt:layers=6,width=8,heads=1,context=8,vocabulary=8");
@@ -142,6 +155,7 @@ static void counts_kept_state(void) {
 void test_fit(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         RUN_ROW(cases[i].name, refuses_with_advice, &cases[i]);
+    RUN(counts_no_cache_for_one_submodel);
     RUN(counts_the_cache);
     RUN(counts_kept_state);
 }

@@ -1,5 +1,6 @@
 /* What `bcd train` prints. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../../experiments/train/progress.h"
@@ -41,6 +42,8 @@ static void images_train_their_ends(void) {
                 {"--submodels 4", false},
                 {"--partition 0-1/2/3-4", false},
                 {"--submodels 3 --cache 1M", false},
+                {"--submodels 3 --device simt --device-cache 1M", false},
+                {"--submodels 2 --pipeline local:2 --placement figure2", false},
                 {"", false}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const Printed *printed = run(0,
@@ -77,6 +80,15 @@ static void one_line_on_a_terminal(void) {
     if (!text) SKIP("no pseudo-terminal here");
     CHECK(strstr(text, "\r\033[K") && strstr(text, "step 30/30  loss "), "printed \"%s\"", text);
     CHECK(strstr(text, "images/s") && strstr(text, " left"), "printed \"%s\"", text);
+    /* The loss shown is a mean of the losses so far, of which the last one counts a twentieth. */
+    RunFile file;
+    char expected[64], number[32];
+    if (!read_run(&file, "shown")) return;
+    double mean = file.curve[0].loss;
+    for (size_t i = 1; i < file.curve_rows; i++) mean = 0.95 * mean + 0.05 * file.curve[i].loss;
+    snprintf(expected, sizeof expected, "step 30/30  loss %s ", format_loss(mean, number));
+    CHECK(strstr(text, expected), "no \"%s\" in \"%s\"", expected, text);
+    runfile_free(&file);
 }
 
 void test_train_print(void) {
