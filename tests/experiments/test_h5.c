@@ -2,6 +2,7 @@
  * error. */
 #include <hdf5.h>
 #include <hdf5_hl.h>
+#include <malloc.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "../../experiments/store/h5.h"
+#include "../../experiments/store/runfile.h"
 #include "../data/scratch.h"
 
 typedef struct {
@@ -297,6 +299,20 @@ static void remembers_the_first_failure(void) {
     CHECK(!file_exists(path), "a file is there");
 }
 
+/* The rows of a run grow in time: each that is added is within the memory allocated for them. */
+static void rows_find_room(void) {
+    RunFile run = {0};
+    uint64_t count = 0;
+    for (bool room = true; room && count < 1030; count++) {
+        runfile_add(&run, RUN_CURVE, &(CurveRow){.step = count});
+        room = run.curve_rows * sizeof *run.curve <= malloc_usable_size(run.curve);
+        CHECK(room, "%zu rows in %zu bytes", run.curve_rows, malloc_usable_size(run.curve));
+    }
+    for (uint64_t i = 0; i < count; i++)
+        CHECK(run.curve[i].step == i, "row %d is %d", (int)i, (int)run.curve[i].step);
+    runfile_free(&run);
+}
+
 void test_h5(void) {
     RUN(round_trip);
     RUN(optional_fields);
@@ -308,4 +324,5 @@ void test_h5(void) {
     RUN(has_one_writer);
     RUN(refuses_a_missing_directory);
     RUN(remembers_the_first_failure);
+    RUN(rows_find_room);
 }

@@ -168,6 +168,17 @@ static void damaged_files(void) {
     check_error(run(1, "train --resume damaged --steps 6"), "damaged/run.h5: not an HDF5 file");
 }
 
+/* A checkpoint that lacks running statistics is refused: the network would be another. */
+static void missing_statistics(void) {
+    static const char tensor[] = "/buffers/stem.norm.running_mean";
+    run(0, "train " RESNET "--steps 3 --out bare --quiet");
+    hid_t file = H5Fopen(scratch_path("bare/checkpoint.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
+    CHECK(H5Ldelete(file, tensor, H5P_DEFAULT) >= 0, "no %s", tensor);
+    H5Fclose(file);
+    check_error(run(1, "train --resume bare --steps 6"), tensor);
+    check_error(run(1, "eval bare"), tensor);
+}
+
 /* Changes one setting in a file and nothing else. */
 static void change_batch(const char *name, uint64_t batch) {
     hid_t file = H5Fopen(scratch_path(name), H5F_ACC_RDWR, H5P_DEFAULT);
@@ -227,6 +238,7 @@ void test_interrupted(void) {
     RUN(disk_full);
     RUN(cache_without_space);
     RUN(damaged_files);
+    RUN(missing_statistics);
     RUN(changed_settings);
     RUN(writes_to_files_alone);
 }
