@@ -74,6 +74,11 @@ static const char *const specs[] = {
     "L-23B",
     "llama:layers=2,width=16,heads=4,context=8,groups=2,head_size=6,tied=1,rope_base=500000",
     "llama3.2-3B",
+    /* The smallest of each family. */
+    "gpt:layers=1,width=1,heads=1,context=1,vocabulary=2",
+    "llama:layers=1,width=2,heads=1,ffn=1,context=1,vocabulary=2,groups=1,head_size=2",
+    "resnet:depth=8,width=1,classes=2,size=4",
+    "bottleneck:depth=14,width=1,classes=2,size=8",
 };
 
 static void sizes_are_set(void) {

@@ -108,6 +108,7 @@ static const Row rows[] = {
     {"0-4", {0}, "partition: block stem is always active, so in no submodel", "ends"},
     {"0-4", {0}, "partition: no block \"end\" in resnet8; blocks are stem to head, or 0 to 4", "end"},
     {"0-2/2-4", {0}, "partition: block block2 is in two submodels", NULL},
+    {"0-4", {0}, "partition: block stem is always active, so in no submodel", "0-4"},
     {"0-4/0", {0}, "partition: block stem is in two submodels", NULL},
     {"3-1/0,2,4", {0}, "partition: 3-1 runs backwards", NULL},
     {"0-4/", {0}, "partition: no block \"\" in resnet8; blocks are stem to head, or 0 to 4", NULL},
