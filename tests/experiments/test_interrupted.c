@@ -59,6 +59,23 @@ static void curves_lost(void) {
     check_same_checkpoint("uncut", "ahead");
 }
 
+/* Without --save-every, a training of less than a minute saves at its start and its end only. */
+static void saves_seldom(void) {
+    if (TEST_SANITIZED) SKIP("it may take more than a minute");
+    enum { STEPS = 1500 };
+    int count = 0;
+    run(0,
+        "train --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --threads 2 "
+        "--steps %d --eval-every %d --keep-last 99 --out seldom --quiet",
+        STEPS, STEPS);
+    for (int step = 0; step <= STEPS; step++) {
+        char name[64];
+        snprintf(name, sizeof name, "seldom/checkpoint-%d.h5", step);
+        count += file_exists(scratch_path(name));
+    }
+    CHECK(count == 2, "%d checkpoints", count);
+}
+
 static void stops_on_ctrl_c(void) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (int i = 0; i < 3; i++) {
@@ -231,6 +248,7 @@ void test_interrupted(void) {
     RUN_ROW("killed_and_resumed gpt", killed_and_resumed, GPT);
     RUN(curves_ahead_of_the_checkpoint);
     RUN(curves_lost);
+    RUN(saves_seldom);
     RUN(stops_on_ctrl_c);
     RUN(extends);
     RUN(loss_not_finite);
