@@ -18,17 +18,19 @@
 
 /* clang-format off */
 
+/* Of all long experiments. */
+#define LONG_SMOKE \
+        {.model = "resnet:depth=8,width=2", .data = "synthetic", .optimizers = "sgd", \
+         .settings = "limit=96 batch=16 epochs=6 eval-every=2", \
+         .ways = "full lr=0.1; bcd lr=0.05 switch-every=4"}
+
 /* ---- the pilot ------------------------------------------------------------------------------- */
 
 const TrainingKind training_converged_pilot = {
     .name = "converged-pilot",
     .takes_hours = true,
     .preset = {
-    [PRESET_SMOKE] = {
-        {.model = "resnet:depth=8,width=2", .data = "synthetic", .optimizers = "sgd",
-         .settings = "limit=96 batch=16 epochs=6 eval-every=2",
-         .ways = "full lr=0.1; bcd lr=0.05 switch-every=4"},
-    },
+    [PRESET_SMOKE] = {LONG_SMOKE},
     [PRESET_LAPTOP] = {
         /* Varies one setting at a time around rate 0.1, phases of an epoch, running statistics.
          * The best of three rates of the full update was always at the edge, hence its fourth, at
@@ -68,11 +70,7 @@ const TrainingKind training_converged = {
     .name = "converged",
     .takes_hours = true,
     .preset = {
-    [PRESET_SMOKE] = {
-        {.model = "resnet:depth=8,width=2", .data = "synthetic", .optimizers = "sgd",
-         .settings = "limit=96 batch=16 epochs=6 eval-every=2",
-         .ways = "full lr=0.1; bcd lr=0.05 switch-every=4"},
-    },
+    [PRESET_SMOKE] = {LONG_SMOKE},
     [PRESET_LAPTOP] = {
         /* Few images: full update and BCD. */
         {.model = "resnet:depth=8,width=8", .data = "cifar10", .optimizers = "sgd",
@@ -174,11 +172,7 @@ const TrainingKind training_remedies = {
     .name = "remedies",
     .takes_hours = true,
     .preset = {
-    [PRESET_SMOKE] = {
-        {.model = "resnet:depth=8,width=2", .data = "synthetic", .optimizers = "sgd",
-         .settings = "limit=96 batch=16 epochs=6 eval-every=2",
-         .ways = "full lr=0.1; bcd lr=0.05 switch-every=4"},
-    },
+    [PRESET_SMOKE] = {LONG_SMOKE},
     [PRESET_LAPTOP] = {
         /* Plain BCD is that of `converged` (bcd report converged.h5 remedies.h5).  With the
          * cosine the scores of neighbouring evaluations differ least, so that a small effect
