@@ -127,8 +127,8 @@ static void note_paper(Table *table, const Comparison *c) {
          "perplexity."},
         {c->table != 2,
          "The published \"Mem\" of Tables 9 to 11 is the closed form W (1 + (1 + k)/M), W = 4 "
-         "bytes "
-         "per parameter, k = 1 for SGD with momentum and 2 for Adam; activations are not in it."},
+         "bytes per parameter, k = 1 for SGD with momentum and 2 for Adam; activations are not in "
+         "it."},
         {!c->images,
          "No usual configuration of GPT-2 has the memory printed for 0.15B; 16 layers of width 768 "
          "stand in for it."},
@@ -162,8 +162,8 @@ static void add_comparison(Tables *tables, const Cases *cases, const Comparison 
         table,
         "Below a published training, \"here\": ours of that kind, with the network, data and "
         "settings that its row names; means and spreads over seeds.  Losses and scores are at the "
-        "end of the training; a "
-        "score is the mean of the last five evaluations where there are ten or more.");
+        "end of the training; a score is the mean of the last five evaluations where there are "
+        "ten or more.");
     table_note(table,
                "Trained: the published ones until they were called converged.  To level: until the "
                "smoothed training loss of BCD was at the lowest value that both it and the full "

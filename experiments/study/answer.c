@@ -109,14 +109,13 @@ static const MeasureTable answer = {
         },
     .note =
         {"Memory: the peak of all roles.  Updates: to the same smoothed training loss.  Equal "
-         "memory: "
-         "at equal updates, next to the full update of another network: the largest here whose "
-         "peak is not above BCD's.",
+         "memory: at equal updates, next to the full update of another network: the largest here "
+         "whose peak is not above BCD's.",
          "Score: accuracy in %, or perplexity, on the validation split after as many updates as "
-         "the "
-         "shorter of the two had; differences also after as many operations or seconds as the one "
-         "that took less.  Interpolated between evaluations; not the best until then.  Operations "
-         "are counted from shapes.  A training with a cosine is compared only as a whole.",
+         "the shorter of the two had; differences also after as many operations or seconds as the "
+         "one that took less.  Interpolated between evaluations; not the best until then.  "
+         "Operations are counted from shapes.  A training with a cosine is compared only as a "
+         "whole.",
          "Verdict: one is ahead when the mean difference of paired seeds exceeds its standard "
          "error (the spread over the root of the seeds) times Student's t (two-sided, 95 %); with "
          "one seed there is no verdict.  Each is tested by itself: of twenty without any "
