@@ -11,9 +11,10 @@ void interrupt_catch(void);
 void interrupt_ignore(void);
 /* Acts as if such a signal came after so many seconds. */
 void interrupt_after(double seconds);
-/* Acts as if such a signal came to a process that has called interrupt_catch, or will: one that is
- * started after interrupt_hold waits with it until then, and so trains at least a step. */
+/* Tells another process of this program to stop after its step, as interrupt_after does. */
 void interrupt_tell(pid_t process);
+/* Is called before exec: what interrupt_tell sends then waits until the new program has called
+ * interrupt_catch, so that it is not killed, and trains at least a step. */
 void interrupt_hold(void);
 /* Returns the signal that has come, or 0. */
 int interrupt_signal(void);
