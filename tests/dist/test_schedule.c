@@ -356,15 +356,18 @@ static void refuses_the_impossible(void) {
     Setting s;
     Schedule schedule;
     setting_make(&s, (SchedulePlan){.ranks = 2, .chunks = 2, .micro_batches = 1}, 2);
-    SchedulePlan wrong[5] = {s.plan, s.plan, s.plan, s.plan, s.plan};
+    SchedulePlan wrong[6] = {s.plan, s.plan, s.plan, s.plan, s.plan, s.plan};
     int nowhere[2] = {0, 2};
     wrong[0].chunks = 1;
     wrong[1].micro_batches = 0;
     wrong[2].first = 2;
     wrong[3].first = 1;
-    wrong[4].rank_of = nowhere;
-    for (int i = 0; i < 5; i++)
-        CHECK(schedule_make(&schedule, &wrong[i]) == -1, "plan %d was accepted", i);
+    wrong[4].slack = -1;
+    wrong[5].rank_of = nowhere;
+    for (int i = 0; i < 6; i++)
+        CHECK(schedule_make(&schedule, &wrong[i]) == -1 &&
+                  strstr(error_message(), i < 5 ? "from chunk" : "rank 2"),
+              "plan %d: %s", i, error_message());
 }
 
 void test_schedule(void) {

@@ -1,6 +1,7 @@
 /* Simulated steps whose times are known in closed form. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../../dist/simulate.h"
 #include "../../ref/error.h"
@@ -289,6 +290,20 @@ static void scores_through_memory(void) {
     check_scores("llama:layers=10,width=64,heads=4,groups=2,context=32,vocabulary=96", 2);
 }
 
+/* No ranks, no replicas, or more of both than GPUs. */
+static void refuses_the_impossible(void) {
+    static const int ranks[][2] = {{0, 1}, {1, 0}, {1, 1000000}};
+    Model *model = model_create(gpt);
+    Prediction p;
+    for (int i = 0; i < 3; i++) {
+        Configuration c = configuration(model, 1, 1);
+        c.pipeline = ranks[i][0], c.replicas = ranks[i][1];
+        CHECK(simulate(&p, NULL, &c, NULL) == -1 && strstr(error_message(), "GPUs"), "%d: %s", i,
+              error_message());
+    }
+    model_free(model);
+}
+
 static void refuses_another_placement(void) {
     Model *model = model_create(gpt);
     double cost[32];
@@ -301,7 +316,11 @@ static void refuses_another_placement(void) {
     c.placed = &placement;
     CHECK(simulate(&p, NULL, &c, NULL) == 0, "%s", error_message());
     c.pipeline = 3;
-    CHECK(simulate(&p, NULL, &c, NULL) == -1, "2 ranks for 3");
+    CHECK(simulate(&p, NULL, &c, NULL) == -1 && strstr(error_message(), "on 2 ranks, for 1 on 3"),
+          "2 ranks for 3: %s", error_message());
+    c.pipeline = 2, c.submodels = 3;
+    CHECK(simulate(&p, NULL, &c, NULL) == -1 && strstr(error_message(), "1 submodels on 2 ranks"),
+          "1 submodel for 3: %s", error_message());
     placement_free(&placement);
     model_free(model);
 }
@@ -355,6 +374,7 @@ void test_simulate(void) {
     RUN(bounds_are_below);
     RUN(calibration_finds_the_number);
     RUN(scores_through_memory);
+    RUN(refuses_the_impossible);
     RUN(refuses_another_placement);
     RUN(published_memory);
     RUN(large_models_need_many);
