@@ -55,10 +55,9 @@ void experiment_print_list(void) {
 static int run_one(int e, const CommandLine *line, bool all) {
     CommandLine own = *line;
     char *multiplier = own.cost.multiplier;
-    char dir[OPTION_TEXT];
-    rundir_results(dir, line);
     if (all && !*multiplier) {
-        snprintf(multiplier, sizeof own.cost.multiplier, "%.480s/validity.h5", dir);
+        snprintf(multiplier, sizeof own.cost.multiplier, "%.480s/validity.h5",
+                 rundir_results(line).text);
         double value;
         if (multiplier_read(&value, multiplier)) *multiplier = 0; /* none measured */
     }
@@ -67,24 +66,23 @@ static int run_one(int e, const CommandLine *line, bool all) {
 }
 
 static void print_end(const CommandLine *line) {
-    char dir[OPTION_TEXT], name[QUOTED];
-    rundir_results(dir, line);
-    printf("all tables are in %s; see them on one page with: bcd report %s/*.h5\n", dir,
-           quoted(name, dir));
+    const Text dir = rundir_results(line);
+    printf("all tables are in %s; see them on one page with: bcd report %s/*.h5\n", dir.text,
+           quoted(dir.text).text);
 }
 
 int command_experiment(const CommandLine *line) {
     const Options *options = &line->options;
     const char *name = line->positional[0];
     bool all = strcmp(name, "all") == 0;
-    char known[160] = "";
+    Text known = {""};
     int status = 0, found = 0;
     double multiplier;
     /* Checked before anything is trained, though it is needed last. */
     if (multiplier_read(&multiplier, line->cost.multiplier)) return -1;
     if (options_given(options, "minutes")) interrupt_after(60 * line->experiment.minutes);
     for (int e = 0; e < EXPERIMENTS && !status; e++) {
-        strcat(strcat(known, experiments[e].name), ", ");
+        text_add(&known, "%s, ", experiments[e].name);
         if (all ? experiments[e].beyond : strcmp(name, experiments[e].name) != 0) continue;
         if (all && !options->quiet) printf("== %s\n", experiments[e].name);
         /* The first experiment runs even if time is up already, so that every call makes
@@ -93,6 +91,6 @@ int command_experiment(const CommandLine *line) {
     }
     if (found && all && !status && !options->quiet) print_end(line);
     if (found) return status;
-    error_set("experiment %.40s: no such experiment; there are %sand all", name, known);
+    error_set("experiment %.40s: no such experiment; there are %sand all", name, known.text);
     return -WRONG_USE;
 }

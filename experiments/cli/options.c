@@ -103,14 +103,13 @@ int options_set_all(Options *options, const char *format, ...) {
 }
 
 int options_take(Options *to, const Options *from, const char *const *names, bool only_named) {
-    char value[OPTION_TEXT];
     for (int row = 0; option_table[row].name; row++) {
         const char *name = option_table[row].name;
         const char *const *named = names;
         while (*named && strcmp(*named, name)) named++;
         if (from->given[row] && only_named == (*named != NULL) &&
             options_find(name, to->command) >= 0 &&
-            options_set(to, name, options_format(from, row, value)))
+            options_set(to, name, options_format(from, row).text))
             return -1;
     }
     return 0;
@@ -135,12 +134,10 @@ static int set_once(Options *options, int row, const char *value) {
 /* Parses the flag at argv[*at], with its value there or in the next argument; moves *at behind
  * it. */
 static int parse_flag(Options *options, int argc, char **argv, int *at) {
-    char name[64];
     const char *flag = argv[*at] + 2, *equals = strchr(flag, '=');
-    size_t length = equals ? (size_t)(equals - flag) : strlen(flag);
-    snprintf(name, sizeof name, "%.*s", (int)length, flag);
-    int row = options_find(name, options->command);
-    if (row < 0) return refuse_name(name, options->command);
+    const Text name = text_of("%.*s", (int)strcspn(flag, "="), flag);
+    int row = options_find(name.text, options->command);
+    if (row < 0) return refuse_name(name.text, options->command);
     ++*at;
     const char *value = equals ? equals + 1 : NULL;
     if (!equals && *at < argc && option_table[row].kind != OPTION_IS_FLAG) value = argv[(*at)++];

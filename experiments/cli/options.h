@@ -9,7 +9,7 @@
 #include "../../dist/cluster.h"
 #include "../../dist/placement.h"
 #include "../../ref/bcd.h"
-#include "../../ref/error.h" /* BCD_PRINTF */
+#include "../text.h"
 
 /* One bit each, so that the row of a flag can name all commands that take it. */
 typedef enum {
@@ -175,18 +175,20 @@ int options_take(Options *to, const Options *from, const char *const *names, boo
 int options_find(const char *name, Command command);
 bool options_given(const Options *options, const char *name);
 
-/* Overwrites `text` with a value as options_set reads it back, bit for bit.  Returns `text`. */
-const char *options_format(const Options *options, int row, char text[OPTION_TEXT]);
+/* A value as options_set reads it back, bit for bit. */
+Text options_format(const Options *options, int row);
 
 /* Overwrites *dollars with the price of a GPU per hour: that in the list of --price, such as
  * "rtx4090=0.31,a100=1.12", or else that in gpu_table, 0 if unknown.  -1 and an error if the list
  * is malformed or names an unknown GPU. */
 int price_find(double *dollars, const Gpu *gpu, const char *list);
 
-/* Overwrites `text` with a file's name as it can be typed in a suggested command: in single quotes
- * if it holds characters that mean something to a shell.  Returns `text`. */
-enum { QUOTED = 4 * (OPTION_TEXT + 64) + 3 };
-const char *quoted(char text[QUOTED], const char *name);
+/* A file's name as it can be typed in a suggested command: in single quotes if it holds characters
+ * that mean something to a shell. */
+typedef struct {
+    char text[4 * TEXT_BYTES + 3];
+} Quoted;
+Quoted quoted(const char *name);
 
 /* ---- shared by the files of the options ------------------------------------------------------ */
 

@@ -10,18 +10,10 @@
 #include "options.h"
 
 /* "from 1 up" or "from 0 to 1" */
-static const char *range(const Option *option, char text[64]) {
-    if (option->max >= 2147483647)
-        snprintf(text, 64, "from %.9g up", option->min);
-    else
-        snprintf(text, 64, "from %.9g to %.9g", option->min, option->max);
-    return text;
-}
-
 static int refuse(const Option *option, const char *value, const char *wants) {
-    char limits[64];
-    return error_set("--%s \"%.60s\": it takes %s %s", option->name, value, wants,
-                     range(option, limits));
+    Text to = text_of(option->max >= 2147483647 ? "up" : "to %.9g", option->max);
+    return error_set("--%s \"%.60s\": it takes %s from %.9g %s", option->name, value, wants,
+                     option->min, to.text);
 }
 
 static int parse_real(const Option *option, const char *text, double *value) {
@@ -67,12 +59,14 @@ static int parse_choice(const Option *option, const char *text, int *value) {
             *value = i;
             return 0;
         }
-    char known[256] = "";
-    for (int i = 0; i < option->choice_count; i++) {
-        if (i) strcat(known, i + 1 < option->choice_count ? ", " : " or ");
-        strcat(known, option->choices[i]);
-    }
-    return error_set("--%s \"%.60s\": it takes %s", option->name, text, known);
+    Text known = {""};
+    for (int i = 0; i < option->choice_count; i++)
+        text_add(&known, "%s%s",
+                 !i                             ? ""
+                 : i + 1 < option->choice_count ? ", "
+                                                : " or ",
+                 option->choices[i]);
+    return error_set("--%s \"%.60s\": it takes %s", option->name, text, known.text);
 }
 
 static int parse_switch(Options *options, const char *text) {
@@ -133,52 +127,39 @@ int option_assign(Options *options, int row, const char *text) {
 }
 
 /* Writes the fewest digits that read back as the same number: 0.1, not 0.10000000000000001. */
-static void format_real(double number, char text[OPTION_TEXT]) {
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, OPTION_TEXT, "%.*g", digits, number);
-        if (strtod(text, NULL) == number) return;
-    }
+static Text format_real(double number) {
+    int digits = 15;
+    while (digits < 17 && strtod(text_of("%.*g", digits, number).text, NULL) != number) digits++;
+    return text_of("%.*g", digits, number);
 }
 
-static void format_switch(const SwitchRule *rule, char text[OPTION_TEXT]) {
-    if (rule->kind == SWITCH_AUTO) {
-        strcpy(text, "auto");
-    } else {
-        format_real(rule->every, text);
-        if (rule->kind == SWITCH_EPOCHS) strcat(text, "e");
-    }
+static Text format_switch(const SwitchRule *rule) {
+    if (rule->kind == SWITCH_AUTO) return text_of("auto");
+    return text_of("%s%s", format_real(rule->every).text, rule->kind == SWITCH_EPOCHS ? "e" : "");
 }
 
-const char *options_format(const Options *options, int row, char text[OPTION_TEXT]) {
+Text options_format(const Options *options, int row) {
     const Option *option = &option_table[row];
     const void *field = (const char *)options + option->offset;
     switch (option->kind) {
         case OPTION_IS_TEXT:
-            snprintf(text, OPTION_TEXT, "%s", (const char *)field);
-            break;
+            return text_of("%s", (const char *)field);
         case OPTION_IS_INT:
-            snprintf(text, OPTION_TEXT, "%d", *(const int *)field);
-            break;
+            return text_of("%d", *(const int *)field);
         case OPTION_IS_COUNT:
-            snprintf(text, OPTION_TEXT, "%llu", (unsigned long long)*(const uint64_t *)field);
-            break;
+            return text_of("%llu", (unsigned long long)*(const uint64_t *)field);
         case OPTION_IS_REAL:
-            format_real(*(const double *)field, text);
-            break;
+            return format_real(*(const double *)field);
         case OPTION_IS_BYTES:
-            snprintf(text, OPTION_TEXT, "%zu", *(const size_t *)field);
-            break;
+            return text_of("%zu", *(const size_t *)field);
         case OPTION_IS_CHOICE:
-            snprintf(text, OPTION_TEXT, "%s", option->choices[*(const int *)field]);
-            break;
+            return text_of("%s", option->choices[*(const int *)field]);
         case OPTION_IS_FLAG:
-            snprintf(text, OPTION_TEXT, "%d", *(const bool *)field);
-            break;
+            return text_of("%d", *(const bool *)field);
         case OPTION_IS_SWITCH:
-            format_switch(&options->switch_rule, text);
-            break;
+            return format_switch(&options->switch_rule);
     }
-    return text;
+    return (Text){""};
 }
 
 /* ---- prices and names of files --------------------------------------------------------------- */
@@ -205,11 +186,12 @@ static bool is_plain(const char *name) {
     return true;
 }
 
-const char *quoted(char text[QUOTED], const char *name) {
+Quoted quoted(const char *name) {
     const bool plain = *name && is_plain(name);
-    char *to = text;
+    Quoted quoted;
+    char *to = quoted.text;
     if (!plain) *to++ = '\'';
-    for (; *name && to < text + QUOTED - 6; name++) {
+    for (; *name && to < quoted.text + sizeof quoted.text - 6; name++) {
         *to++ = *name;
         if (*name != '\'') continue;
         memcpy(to, "\\''", 3); /* '\'' ends the quotes, adds one, and begins them again */
@@ -217,5 +199,5 @@ const char *quoted(char text[QUOTED], const char *name) {
     }
     if (!plain) *to++ = '\'';
     *to = 0;
-    return text;
+    return quoted;
 }

@@ -55,12 +55,11 @@ static int read_number(const Config *config, const char *key, double left_out, d
 
 /* Reads the epsilon of the norms into a setting of our specification; empty if it is our
  * default. */
-static int read_eps(const Config *config, const char *key, double left_out, char setting[40]) {
+static int read_eps(const Config *config, const char *key, double left_out, Text *setting) {
     double eps;
     if (read_number(config, key, left_out, &eps) || !(eps >= 1e-12 && eps <= 1))
         return error_set("%s: %s must be a number from 1e-12 to 1", config->path, key);
-    *setting = 0;
-    if (fabs(eps - 1e-5) > 1e-11) snprintf(setting, 40, ",eps=%.15g", eps);
+    *setting = text_of(fabs(eps - 1e-5) > 1e-11 ? ",eps=%.15g" : "", eps);
     return 0;
 }
 
@@ -78,13 +77,13 @@ static int check_context(const Config *c, int context, int positions) {
 
 static int gpt_spec(char spec[OPTION_TEXT], const Config *c, int context) {
     TransformerSizes s = {0};
-    char eps[40];
+    Text eps;
     int ffn = 0, positions = 0;
     if (read_size(c, "n_layer", &s.layers) || read_size(c, "n_embd", &s.width) ||
         read_size(c, "n_head", &s.attention.heads) || read_size(c, "n_positions", &positions) ||
         read_size(c, "vocab_size", &s.vocabulary) ||
         must_be_text(c, "activation_function", "gelu_new", "gelu_pytorch_tanh") ||
-        read_eps(c, "layer_norm_epsilon", 1e-5, eps) ||
+        read_eps(c, "layer_norm_epsilon", 1e-5, &eps) ||
         must_be(c, "scale_attn_weights", true, true) ||
         must_be(c, "scale_attn_by_inverse_layer_idx", false, false) ||
         must_be(c, "add_cross_attention", false, false) ||
@@ -93,9 +92,10 @@ static int gpt_spec(char spec[OPTION_TEXT], const Config *c, int context) {
     if (find(c, "n_inner") && (read_size(c, "n_inner", &ffn) || ffn != 4 * s.width))
         return refuse(c, "n_inner", "4 n_embd");
     if (check_context(c, context, positions)) return -1;
-    snprintf(spec, OPTION_TEXT, "gpt:layers=%d,width=%d,heads=%d,context=%d,vocabulary=%d%s",
-             s.layers, s.width, s.attention.heads, context ? context : positions, s.vocabulary,
-             eps);
+    Text text =
+        text_of("gpt:layers=%d,width=%d,heads=%d,context=%d,vocabulary=%d%s", s.layers, s.width,
+                s.attention.heads, context ? context : positions, s.vocabulary, eps.text);
+    strcpy(spec, text.text);
     return 0;
 }
 
@@ -144,7 +144,7 @@ static int check_window(const Config *c, int context) {
 
 static int llama_spec(char spec[OPTION_TEXT], const Config *c, int context) {
     TransformerSizes s = {0};
-    char eps[40];
+    Text eps;
     int positions = 0, tied = cJSON_IsTrue(find(c, "tie_word_embeddings"));
     Attention *a = &s.attention;
     Rope *r = &a->rope;
@@ -154,7 +154,7 @@ static int llama_spec(char spec[OPTION_TEXT], const Config *c, int context) {
         read_size(c, "intermediate_size", &s.ffn) ||
         read_size(c, "max_position_embeddings", &positions) ||
         read_size(c, "vocab_size", &s.vocabulary) ||
-        must_be_text(c, "hidden_act", "silu", "swish") || read_eps(c, "rms_norm_eps", 1e-6, eps) ||
+        must_be_text(c, "hidden_act", "silu", "swish") || read_eps(c, "rms_norm_eps", 1e-6, &eps) ||
         check_context(c, context, positions) || read_rope(c, positions, r) ||
         must_be(c, "attention_bias", false, false) || must_be(c, "mlp_bias", false, false))
         return -1;
@@ -165,15 +165,15 @@ static int llama_spec(char spec[OPTION_TEXT], const Config *c, int context) {
     if (find(c, "head_dim") && read_size(c, "head_dim", &a->d)) return -1;
     s.context = context ? context : positions;
     if (mistral && check_window(c, s.context)) return -1;
-    int used = snprintf(spec, OPTION_TEXT,
-                        "llama:layers=%d,width=%d,heads=%d,ffn=%d,context=%d,vocabulary=%d%s,"
-                        "groups=%d,head_size=%d,tied=%d,rope_base=%.15g,rope_factor=%.15g",
-                        s.layers, s.width, a->heads, s.ffn, s.context, s.vocabulary, eps, a->groups,
-                        a->d, tied, r->base, r->factor);
+    Text text = text_of(
+        "llama:layers=%d,width=%d,heads=%d,ffn=%d,context=%d,vocabulary=%d%s,"
+        "groups=%d,head_size=%d,tied=%d,rope_base=%.15g,rope_factor=%.15g",
+        s.layers, s.width, a->heads, s.ffn, s.context, s.vocabulary, eps.text, a->groups, a->d,
+        tied, r->base, r->factor);
     if (r->original > 0)
-        snprintf(spec + used, OPTION_TEXT - (size_t)used,
-                 ",rope_low=%.15g,rope_high=%.15g,rope_original=%.15g", r->low, r->high,
+        text_add(&text, ",rope_low=%.15g,rope_high=%.15g,rope_original=%.15g", r->low, r->high,
                  r->original);
+    strcpy(spec, text.text); /* at most 400 characters */
     return 0;
 }
 

@@ -101,18 +101,13 @@ static OurTensor our_tensor(const Model *model, TensorRole role, int number) {
     return ours;
 }
 
-/* Appends "2 x 3" to text[64]. */
-static void append_size(char text[64], size_t size) {
-    size_t used = strlen(text);
-    snprintf(text + used, 64 - used, "%s%zu", used ? " x " : "", size);
-}
-
 static int refuse_shape(const Safetensors *file, const SafeTensor *t, const OurTensor *ours) {
-    char have[64] = "", want[64] = "";
-    for (int i = 0; i < t->rank; i++) append_size(have, t->dim[i]);
-    for (int i = 0; i < ours->rank; i++) append_size(want, ours->dims[i].size);
+    Text have = {""}, want = {""}; /* "2 x 3" */
+    for (int i = 0; i < t->rank; i++) text_add(&have, "%s%zu", i ? " x " : "", t->dim[i]);
+    for (int i = 0; i < ours->rank; i++)
+        text_add(&want, "%s%zu", i ? " x " : "", ours->dims[i].size);
     return error_set("%s: %.80s has the shape %s, which does not fit %s of %s", file->path, t->name,
-                     have, ours->name, want);
+                     have.text, ours->name, want.text);
 }
 
 /* Returns true if `rows` rows of ours can come from this tensor.  Hugging Face's table of positions

@@ -91,17 +91,17 @@ static void divide_rows(TheirName *theirs, const Model *model, int param) {
 void convert_name(TheirName *theirs, const Model *model, int param) {
     const Naming *naming = naming_of(model);
     const char *name = model->param[param].name;
-    char prefix[32] = "";
+    Text prefix = {""};
     int layer, skip = 0;
     const NamePair *pair = naming->rest;
     if (sscanf(name, "block%d.%n", &layer, &skip) == 1 && skip) {
         pair = naming->layer;
-        snprintf(prefix, sizeof prefix, "%s.%d.", naming->layers, layer - 1);
+        prefix = text_of("%s.%d.", naming->layers, layer - 1);
     }
     *theirs = (TheirName){.parts = 0};
     while (pair->ours && strcmp(pair->ours, name + skip)) pair++;
     theirs->transposed = pair->transposed;
     for (int i = 0; i < CONVERT_PARTS && pair->theirs[i]; i++)
-        snprintf(theirs->name[theirs->parts++], CONVERT_NAME, "%s%s", prefix, pair->theirs[i]);
+        snprintf(theirs->name[theirs->parts++], CONVERT_NAME, "%s%s", prefix.text, pair->theirs[i]);
     divide_rows(theirs, model, param);
 }

@@ -38,12 +38,13 @@ static int open_directory(Setup *setup, const Options *asked) {
 }
 
 int convert_open_run(Setup *setup, const char *place, const Options *asked) {
-    char path[RUNDIR_PATH], spec[OPTION_TEXT];
+    char spec[OPTION_TEXT];
+    Text path;
     H5File file;
     memset(setup, 0, sizeof *setup);
     options_defaults(&setup->options);
-    if (rundir_settings(place, &setup->options) || rundir_checkpoint(path, place) ||
-        checkpoint_open(&file, path))
+    if (rundir_settings(place, &setup->options) || rundir_checkpoint(&path, place) ||
+        checkpoint_open(&file, path.text))
         return -1;
     int failed = settings_read(&file, "/settings", &setup->options) ||
                  h5_get_text(&file, "/model", "spec", spec, sizeof spec);

@@ -150,7 +150,7 @@ static int copy_file(const char *to, const char *from) {
 }
 
 /* Copies the tokenizer's files of a model's directory, and appends their names to `list`. */
-static int copy_tokenizer(const char *dir, const char *init, char *list, size_t size) {
+static int copy_tokenizer(const char *dir, const char *init, Text *list) {
     static const char *const names[] = {
         "tokenizer.json", "tokenizer.model",         "tokenizer_config.json",
         "vocab.json",     "special_tokens_map.json", "added_tokens.json",
@@ -160,21 +160,20 @@ static int copy_tokenizer(const char *dir, const char *init, char *list, size_t 
         if (path_join(from, init, names[i]) || path_join(to, dir, names[i])) return -1;
         if (access(from, F_OK)) continue;
         if (copy_file(to, from)) return -1;
-        size_t used = strlen(list);
-        snprintf(list + used, size - used, ", %s", names[i]);
+        text_add(list, ", %s", names[i]);
     }
     return 0;
 }
 
 int convert_export(const char *place, const char *dir, const Options *asked) {
     Setup setup;
-    char copied[256] = "";
+    Text copied = {""};
     int failed = convert_open_run(&setup, place, asked) ||
                  save(dir, setup.engine, setup.options.init) ||
-                 copy_tokenizer(dir, setup.options.init, copied, sizeof copied);
+                 copy_tokenizer(dir, setup.options.init, &copied);
     setup_free(&setup);
     if (!failed && asked->command == COMMAND_EXPORT && !asked->quiet)
-        printf("%s: config.json, model.safetensors%s\n", dir, copied);
+        printf("%s: config.json, model.safetensors%s\n", dir, copied.text);
     return failed ? -1 : 0;
 }
 

@@ -113,11 +113,10 @@ static void write_activation(H5File *file, const char *name, const Model *model,
 static void forward(H5File *file, Stage *stage, int n, real *buffer) {
     const Model *model = stage->model;
     for (int b = 0; b < model->blocks; b++) {
-        char name[H5_NAME];
         stage->is->forward(stage, b);
         stage->is->read(stage, TENSOR_VALUE, b, buffer);
-        snprintf(name, sizeof name, "/activations/%s", model->block[b].name);
-        write_activation(file, name, model, b, n, buffer);
+        const Text name = text_of("/activations/%s", model->block[b].name);
+        write_activation(file, name.text, model, b, n, buffer);
         if (b == model->blocks - 1) write_activation(file, "/logits", model, b, n, buffer);
     }
 }

@@ -8,14 +8,12 @@
 #include "../../ref/memory.h"
 #include "../commands.h"
 #include "../store/provenance.h"
-#include "../train/progress.h"
 #include "../train/setup.h"
 
 enum { MAX_SUBMODELS = 5 };
 
 static void print_device(const DeviceInfo *info) {
-    char memory[32];
-    printf("%s, %s", info->name, format_bytes((double)info->memory_bytes, memory));
+    printf("%s, %s", info->name, format_bytes((double)info->memory_bytes).text);
     if (*info->runtime) printf(", %s", info->runtime);
     if (*info->driver) printf(", %s", info->driver);
     if (*info->libraries) printf(", %s", info->libraries);
@@ -69,8 +67,7 @@ static int print_presets(OptimizerKind kind, Precision precision) {
     for (const Preset *preset = model_presets; preset->name; preset++) {
         Model *model = model_create(preset->name);
         if (!model) return -1;
-        char count[32];
-        printf("%-12s %8s ", preset->name, format_count((double)model->param_count, count));
+        printf("%-12s %8s ", preset->name, format_count((double)model->param_count).text);
         print_costs(model, kind, precision);
         model_free(model);
     }
@@ -93,11 +90,10 @@ static double block_flops(const Model *model, const Block *block) {
 static void print_block(const Model *model, int number) {
     const Block *block = &model->block[number];
     Shape out = model->value[block->out].shape;
-    char params[32], flops[32], shape[48];
-    snprintf(shape, sizeof shape, "%d x %d x %d", out.h, out.w, out.c);
     printf("%3d  %-12s %10s  %-16s %9s  ", number, block->name,
-           format_count((double)block_params(model, block), params), shape,
-           format_count(block_flops(model, block), flops));
+           format_count((double)block_params(model, block)).text,
+           text_of("%d x %d x %d", out.h, out.w, out.c).text,
+           format_count(block_flops(model, block)).text);
     for (int n = block->first_node; n < block->end_node; n++)
         printf("%s%s", n > block->first_node ? " " : "", op_name(model->node[n].kind));
     printf("\n");
@@ -112,9 +108,7 @@ static int print_model(const char *spec, Precision precision) {
     printf("  #  block        parameters  output           forward FLOP a sample, ops\n");
     for (int b = 0; b < model->blocks; b++) print_block(model, b);
     printf("\n");
-    char title[48];
-    snprintf(title, sizeof title, "bytes in %s", precision_names[precision]);
-    print_cost_header(title);
+    print_cost_header(text_of("bytes in %s", precision_names[precision]).text);
     for (int kind = OPTIMIZER_SGD; kind <= OPTIMIZER_ADAM; kind++) {
         printf("%-22s", optimizer_names[kind]);
         print_costs(model, (OptimizerKind)kind, precision);

@@ -86,16 +86,15 @@ static int draw(const real *logits, int vocabulary, const SampleFlags *flags, do
 static unsigned char *encode_py(const char *mode, const char *dir, const char *argument,
                                 size_t *bytes) {
     const char *arguments[] = {mode, dir, argument};
-    char name[32];
     unsigned char *printed = NULL;
     FILE *out = tmpfile();
     if (!out) {
         error_set("sample: no temporary file");
         return NULL;
     }
-    snprintf(name, sizeof name, "/dev/fd/%d", fileno(out));
     if (python_run("data/encode.py", arguments, 3, out) == PYTHON_DONE)
-        printed = file_read("sample", name, "what Python printed", bytes);
+        printed = file_read("sample", text_of("/dev/fd/%d", fileno(out)).text,
+                            "what Python printed", bytes);
     fclose(out);
     return printed;
 }
@@ -123,7 +122,6 @@ static int encode_prompt(Sampling *s, const SampleFlags *flags) {
 
 /* Decodes the text as a whole, as the text of a token may depend on those before it. */
 static int print_decoded(const Sampling *s) {
-    char name[32];
     size_t bytes;
     FILE *file = tmpfile();
     if (!file) return error_set("sample: no temporary file");
@@ -132,9 +130,9 @@ static int print_decoded(const Sampling *s) {
         little_endian_put(raw, 4, (unsigned)s->text[i]);
         fwrite(raw, 1, 4, file);
     }
-    snprintf(name, sizeof name, "/dev/fd/%d", fileno(file));
+    const Text name = text_of("/dev/fd/%d", fileno(file));
     unsigned char *text =
-        fflush(file) == 0 ? encode_py("--decode", s->setup.options.init, name, &bytes) : NULL;
+        fflush(file) == 0 ? encode_py("--decode", s->setup.options.init, name.text, &bytes) : NULL;
     fclose(file);
     if (!text) return -1;
     fwrite(text, 1, bytes, stdout);

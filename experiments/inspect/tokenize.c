@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "../../data/data.h"
+#include "../../ref/clock.h"
 #include "../../ref/error.h"
 #include "../commands.h"
 #include "../train/interrupt.h"
-#include "../train/progress.h"
 #include "../train/python.h"
 
 static int show(void *context, const TokenizeStats *stats) {
@@ -18,11 +18,10 @@ static int show(void *context, const TokenizeStats *stats) {
     if (interrupt_signal()) return 1;
     if (!isatty(STDOUT_FILENO) || now - *shown < 0.2) return 0;
     *shown = now;
-    char tokens[32];
     printf(
         "\r\033[K%.0f %%  %s tokens",
         stats->total_bytes ? 100.0 * (double)stats->bytes_read / (double)stats->total_bytes : 0.0,
-        format_count((double)stats->tokens, tokens));
+        format_count((double)stats->tokens).text);
     fflush(stdout);
     return 0;
 }
@@ -58,14 +57,13 @@ static int tokenize_by_model(const char *out, const CommandLine *line, TokenizeS
     failed = failed || tokenize_encoded(out, encoded, stats);
     fclose(encoded);
     if (failed) return -1;
-    char init[QUOTED], data[QUOTED];
     printf("%s: %llu tokens\ntrain on it with: bcd train --init %s --data %s\n", out,
-           (unsigned long long)stats->tokens, quoted(init, line->tokenizer), quoted(data, out));
+           (unsigned long long)stats->tokens, quoted(line->tokenizer).text, quoted(out).text);
     return 0;
 }
 
 int command_tokenize(const CommandLine *line) {
-    char out[OPTION_TEXT], data[QUOTED];
+    char out[OPTION_TEXT];
     const bool bytes = strcmp(line->tokenizer, "bytes") == 0;
     strcpy(out, line->options.out);
     if (!out[0] && name_output(out, line->positional[0])) return -1;
@@ -92,7 +90,7 @@ int command_tokenize(const CommandLine *line) {
             "context=256\n",
             out, (unsigned long long)stats.tokens, tokenizer->name,
             (unsigned long long)stats.text_bytes, (unsigned long long)stats.documents,
-            quoted(data, out));
+            quoted(out).text);
     tokenizer_free(tokenizer);
     if (result == 1) return interrupt_status();
     return result;

@@ -68,13 +68,12 @@ static void add_blocks(Tables *tables, StepCost *step, const Bench *bench, const
                        int number) {
     const Setup *setup = &bench->setup;
     const Model *model = setup->model;
-    char name[TABLE_NAME], title[160];
     int lowest_active = 0;
     while (lowest_active < model->blocks && !bench->active[lowest_active]) lowest_active++;
-    snprintf(name, sizeof name, number ? "submodel_%d" : "full", number);
-    snprintf(title, sizeof title, "%.60s, batch %d, %s%.0d: the time and memory of each block",
-             model->name, setup->options.batch, number ? "submodel " : "full update", number);
-    Table *table = tables_add(tables, name, title, "block", block_columns, COLUMNS);
+    Text name = text_of(number ? "submodel_%d" : "full", number);
+    Text title = text_of("%.60s, batch %d, %s%.0d: the time and memory of each block", model->name,
+                         setup->options.batch, number ? "submodel " : "full update", number);
+    Table *table = tables_add(tables, name.text, title.text, "block", block_columns, COLUMNS);
     for (int b = 0; b < model->blocks; b++) {
         const double *ms = bench->min_times[b].ms;
         const double cost[COLUMNS] = {[FORWARD] = ms[PASS_FORWARD],

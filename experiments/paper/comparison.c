@@ -141,7 +141,6 @@ static void note_paper(Table *table, const Comparison *c) {
 static void add_comparison(Tables *tables, const Cases *cases, const Comparison *c) {
     MeasureColumn column[COLUMNS];
     int columns = make_columns(column, c);
-    char label[CASE_LABEL];
     bool found = false;
     for (int i = 0; i < cases->cases; i++) found |= has_subject(c, &cases->item[i]);
     if (!found) return;
@@ -154,7 +153,7 @@ static void add_comparison(Tables *tables, const Cases *cases, const Comparison 
             if (find_row(c, method->row[0]) != p || !case_is_plain(method) ||
                 !has_subject(c, method->of))
                 continue;
-            table_row(table, "  here: %s", case_label(method, label));
+            table_row(table, "  here: %s", case_label(method).text);
             measure_put(table, cases, column, columns, method, false);
         }
     }

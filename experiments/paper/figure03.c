@@ -23,15 +23,13 @@ static const LongPhase laptop[] = {
 enum { PARTS = 3, COLUMNS = 4 };
 
 static int train(RunSummary *summary, const CommandLine *asked, const LongPhase *what, bool kept) {
-    char dir[OPTION_TEXT];
     Options o;
     if (measured_options(&o, &asked->options, &what->network, PARTS) ||
         options_set_all(&o, "limit=%d epochs=%d switch-every=%de threads=1%s", what->samples,
                         PARTS * what->phase_epochs, what->phase_epochs, kept ? " cache=1G" : ""))
         return -1;
-    rundir_results(dir, asked);
-    snprintf(o.out, sizeof o.out, "%.300s/rows/%.80s-%s", dir, what->network.model,
-             kept ? "cached" : "computed");
+    snprintf(o.out, sizeof o.out, "%.300s/rows/%.80s-%s", rundir_results(asked).text,
+             what->network.model, kept ? "cached" : "computed");
     o.go_on = o.quiet = true;
     return train_run(&o, summary);
 }

@@ -84,12 +84,12 @@ static int add_row(Table *table, const CommandLine *asked, const MeasuredNetwork
 
 static int add_network(Tables *tables, const CommandLine *asked, const MeasuredNetwork *network,
                        int number) {
-    char name[48], title[160], form[48];
+    char form[48];
     (void)number;
-    snprintf(name, sizeof name, "measured%d", tables->tables);
-    snprintf(title, sizeof title, "Measured, MiB: %.80s, %s, batch %s, a step with each submodel",
-             network->model, network->optimizer, network->batch);
-    Table *table = tables_add(tables, name, title, "update", columns, COLUMNS);
+    Text name = text_of("measured%d", tables->tables);
+    Text title = text_of("Measured, MiB: %.80s, %s, batch %s, a step with each submodel",
+                         network->model, network->optimizer, network->batch);
+    Table *table = tables_add(tables, name.text, title.text, "update", columns, COLUMNS);
     strcpy(table->unit, "MiB");
     for (int m = 1; m <= presets[asked->experiment.preset].max_submodels; m++)
         if (add_row(table, asked, network, m)) return -1;

@@ -8,17 +8,14 @@
 #include "../train/setup.h"
 
 int paper_write(Tables *tables, const CommandLine *line, const char *name, bool failed) {
-    char dir[OPTION_TEXT], path[RUNDIR_PATH], file[64], typed[QUOTED];
-    rundir_results(dir, line);
-    snprintf(file, sizeof file, "%.50s.h5", name);
-    rundir_path(path, dir, file);
+    const Text dir = rundir_results(line), path = text_of("%s/%s.h5", dir.text, name);
     failed = failed || tables_failed(tables) ||
-             setup_provenance(&tables->provenance, &line->options) || rundir_make(dir) ||
-             tables_write(tables, line, path);
+             setup_provenance(&tables->provenance, &line->options) || rundir_make(dir.text) ||
+             tables_write(tables, line, path.text);
     for (int t = 0; t < tables->tables && !failed && !line->options.quiet; t++)
         failed = table_print(stdout, tables->table[t]) != 0;
     if (!failed && !line->options.quiet)
-        printf("tables: %s; as a page: bcd report %s\n", path, quoted(typed, path));
+        printf("tables: %s; as a page: bcd report %s\n", path.text, quoted(path.text).text);
     tables_free(tables);
     return failed ? -1 : 0;
 }

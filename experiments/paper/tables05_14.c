@@ -106,14 +106,12 @@ static void add_reduction(Tables *tables, const CostSettings *settings, PaperSav
         [BCD] = {"bcd", "BCD", "N/G", COLUMN_TEXT, 0, SOURCE_PUBLISHED},
         [IMPLIED] = {"implied", "implied", "B-F", COLUMN_NUMBER, 3, SOURCE_RECOMPUTED},
     };
-    char name[48], title[160];
     bool cost = what == PAPER_COST;
     int number = (cost ? 5 : 12) + g, count = SAVED + cost_saved_columns(columns + SAVED, settings);
-    snprintf(name, sizeof name, "table%d", number);
-    snprintf(title, sizeof title,
-             "Table %d: %s saved by BCD-1/3 on RTX 4090 against a full update on %s", number,
-             cost ? "cost" : "GPU hours", gpu_find(cost_gpus[g])->name);
-    Table *table = tables_add(tables, name, title, "model", columns, count);
+    Text title = text_of("Table %d: %s saved by BCD-1/3 on RTX 4090 against a full update on %s",
+                         number, cost ? "cost" : "GPU hours", gpu_find(cost_gpus[g])->name);
+    Table *table =
+        tables_add(tables, text_of("table%d", number).text, title.text, "model", columns, count);
     for (int r = 0; r < PAPER_REDUCTIONS; r++)
         for (int worst = 1; worst >= 0 && !strcmp(paper_reductions[r].gpu, cost_gpus[g]); worst--)
             add_cell(table, settings, &paper_reductions[r], what, worst);

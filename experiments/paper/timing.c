@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../ref/clock.h"
 #include "../commands.h"
 #include "../study/cases.h"
-#include "../train/progress.h"
 #include "paper.h"
 
 enum { SMOKE_REPEATS = 2, REPEATS = 5 };
@@ -32,9 +32,8 @@ static int measure(Tables *tables, const CommandLine *asked, const MeasuredNetwo
 }
 
 static void print_repeat(const MeasuredNetwork *network, int done, int repeats, double seconds) {
-    char left[32];
     printf("%s: %d of %d repeats, about %s left\n", network->model, done, repeats,
-           format_time(seconds / done * (repeats - done), left));
+           format_time(seconds / done * (repeats - done)).text);
     fflush(stdout);
 }
 

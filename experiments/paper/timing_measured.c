@@ -104,12 +104,11 @@ int paper_add_shares(Tables *tables, const CommandLine *asked, const MeasuredNet
         {"cached_share", "of full", "", COLUMN_NUMBER, 3, SOURCE_MEASURED},
         {"cached_theory", "theory", "", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
     };
-    char name[48], title[160];
     Times full, thirds, cached;
-    snprintf(name, sizeof name, "measured%d", number);
-    snprintf(title, sizeof title, "A step here, of each submodel: %.80s, batch %s", network->model,
-             network->batch);
-    Table *table = tables_add(tables, name, title, "update", columns, 6);
+    Text name = text_of("measured%d", number);
+    Text title =
+        text_of("A step here, of each submodel: %.80s, batch %s", network->model, network->batch);
+    Table *table = tables_add(tables, name.text, title.text, "update", columns, 6);
     if (time_stage(&full, asked, network, (NetworkMethod){.submodels = 1}) ||
         time_stage(&thirds, asked, network, (NetworkMethod){.submodels = THIRDS}) ||
         time_stage(&cached, asked, network, (NetworkMethod){.submodels = THIRDS, .cached = true}))
@@ -222,12 +221,11 @@ int paper_add_pipelines(Tables *tables, const CommandLine *asked, const Measured
         {"simulated", "simulated", "ms", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
         {"deviation", "off", "", COLUMN_DEVIATION, 1, SOURCE_NONE},
     };
-    char name[48], title[160];
     Pipelines all = {.asked = asked, .network = network};
-    snprintf(name, sizeof name, "pipeline%d", number);
-    snprintf(title, sizeof title, "Pipelines of threads, measured and simulated: %.70s, batch %s",
-             network->model, network->batch);
-    all.table = tables_add(tables, name, title, "step", columns, 5);
+    Text name = text_of("pipeline%d", number);
+    Text title = text_of("Pipelines of threads, measured and simulated: %.70s, batch %s",
+                         network->model, network->batch);
+    all.table = tables_add(tables, name.text, title.text, "step", columns, 5);
     static const int some[] = {1, 4, 0}, more[] = {1, 2, 4, 8, 0};
     const int *micro_batches = asked->experiment.preset == PRESET_SMOKE ? some : more;
     for (int submodels = 1; submodels <= THIRDS; submodels += THIRDS - 1)

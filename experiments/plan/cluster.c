@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "../tables/timeline.h"
-#include "../train/progress.h"
 #include "plan.h"
 
 /* The methods with the sizes asked for, and the cheapest of any sizes. */
@@ -12,13 +11,12 @@ enum { ROWS = PLAN_METHODS + 1 };
 typedef struct {
     Plan plan;
     bool fits;
-    char label[48];
+    Text label;
 } PlanAnswer;
 
 static int answer(PlanAnswer *a, const PlanQuestion *q, PlanMethod method, bool wide) {
     PlanSpace space;
     Plan plan;
-    char name[32];
     if (question_space(&space, q, method, q->gpu, wide)) return -1;
     for (int m = 2; m <= 5 && wide && method == PLAN_BCD; m++) choices_add(&space.submodels, m);
     choices_add(&space.gpus, q->line->plan.per_node * q->line->plan.nodes);
@@ -26,10 +24,10 @@ static int answer(PlanAnswer *a, const PlanQuestion *q, PlanMethod method, bool 
     if (found < 0) return -1;
     bool better =
         !a->fits || plan_score(&plan, PLAN_CHEAPEST) < plan_score(&a->plan, PLAN_CHEAPEST);
-    if (*a->label && !(found && better)) return 0;
+    if (*a->label.text && !(found && better)) return 0;
     a->plan = plan;
     a->fits = found;
-    snprintf(a->label, sizeof a->label, "%s%s", wide ? "cheapest: " : "", plan_method(name, &plan));
+    a->label = text_of("%s%s", wide ? "cheapest: " : "", plan_method(&plan).text);
     return 0;
 }
 
@@ -52,10 +50,11 @@ static void note_choices(Table *table, const PlanQuestion *q) {
     const char *trace = q->line->plan.trace;
     static const char *const names[] = {"pipeline",  "replicas",          "micro-batches",
                                         "placement", "pipeline-schedule", "recompute"};
-    char list[160] = "";
+    Text list = {""};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!options_given(o, names[i])) strcat(strcat(list, *list ? ", --" : "--"), names[i]);
-    if (*list) table_note(table, "Chosen, the cheapest that fits: %s.", list);
+        if (!options_given(o, names[i]))
+            text_add(&list, "%s--%s", *list.text ? ", " : "", names[i]);
+    if (*list.text) table_note(table, "Chosen, the cheapest that fits: %s.", list.text);
     table_note(table,
                "The last row may have other submodels, and another precision if none is given.");
     if (q->line->plan.cache) note_cache(table, q->model, (Precision)o->precision);
@@ -67,14 +66,13 @@ static void note_choices(Table *table, const PlanQuestion *q) {
 
 static void add_plan(Tables *tables, const PlanQuestion *q, const PlanAnswer *a) {
     const PlanFlags *flags = &q->line->plan;
-    char title[160], count[32], price[32] = "";
-    if (a->plan.price > 0) snprintf(price, sizeof price, ", %.2f $/h each", a->plan.price);
-    snprintf(title, sizeof title, "%.60s (%s parameters), %d samples per update, on %d x %d %s%s",
-             q->model->name, format_count((double)q->model->param_count, count),
-             q->line->options.batch, flags->nodes, flags->per_node, q->gpu->name, price);
-    Table *table = plan_table(tables, q, "plan", title, "method");
+    Text title = text_of("%.60s (%s parameters), %d samples per update, on %d x %d %s",
+                         q->model->name, format_count((double)q->model->param_count).text,
+                         q->line->options.batch, flags->nodes, flags->per_node, q->gpu->name);
+    if (a->plan.price > 0) text_add(&title, ", %.2f $/h each", a->plan.price);
+    Table *table = plan_table(tables, q, "plan", title.text, "method");
     for (int row = 0; row < ROWS; row++)
-        plan_row(table, q, a[row].label, &a[row].plan, a[row].fits);
+        plan_row(table, q, a[row].label.text, &a[row].plan, a[row].fits);
     note_choices(table, q);
 }
 
@@ -93,7 +91,7 @@ static void add_memory(Tables *tables, const PlanQuestion *q, const PlanAnswer *
     for (int row = 0; row < ROWS; row++) {
         const Prediction *p = &a[row].plan.prediction;
         const double *bytes = p->bytes;
-        table_row(table, "%s", a[row].label);
+        table_row(table, "%s", a[row].label.text);
         table_put(table, 0, bytes[MEM_PARAMETERS] / GIB, bytes[MEM_GRADIENTS] / GIB,
                   bytes[MEM_STATE] / GIB, bytes[MEM_ACTIVATIONS] / GIB, bytes[MEM_WORKSPACE] / GIB,
                   p->total_bytes / GIB, gpu_usable_bytes(q->gpu) / GIB,
@@ -106,11 +104,10 @@ static void add_timeline(Tables *tables, const Plan *plan) {
     enum { RANKS_SHOWN = 16 };
     const Configuration *c = &plan->configuration;
     if (c->pipeline == 1 || c->pipeline > RANKS_SHOWN) return;
-    char title[160];
     int submodel = c->submodels / 2;
-    snprintf(title, sizeof title, "Passes of %s, submodel %d", plan_method_names[plan->method],
-             submodel + 1);
-    timeline_add(tables, "timeline", title, c, submodel);
+    Text title =
+        text_of("Passes of %s, submodel %d", plan_method_names[plan->method], submodel + 1);
+    timeline_add(tables, "timeline", title.text, c, submodel);
 }
 
 int plan_cluster(Tables *tables, const PlanQuestion *q) {

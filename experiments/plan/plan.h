@@ -101,15 +101,12 @@ int plan_calibrate(Efficiency *efficiency, const Gpu *gpu, const char *path);
 
 /* ---- rows.c: plans as text, and tables with a row for each plan ------------------------------ */
 
-enum { PLAN_TEXT = 160 };
-
-/* "4 x 2 GPUs, 32 x 1, virtual, zero-bubble, bf16, recompute".  Returns `text`. */
-const char *plan_setting(char text[PLAN_TEXT], const Plan *plan);
+/* "4 x 2 GPUs, 32 x 1, virtual, zero-bubble, bf16, recompute". */
+Text plan_setting(const Plan *plan);
 /* "full", "BCD-1/3". */
-const char *plan_method(char text[32], const Plan *plan);
-/* Says what limits a plan: "bubble 41 %", or "memory: lacks 3.1 GiB, activations take the most".
- * Returns `text`. */
-const char *plan_limit(char text[PLAN_TEXT], const Plan *plan);
+Text plan_method(const Plan *plan);
+/* Says what limits a plan: "bubble 41 %", or "memory: lacks 3.1 GiB, activations take the most". */
+Text plan_limit(const Plan *plan);
 /* Return the GPU hours and the dollars of a training on so many tokens (images). */
 double plan_gpu_hours(const Plan *plan, double tokens);
 double plan_dollars(const Plan *plan, double tokens);

@@ -9,37 +9,30 @@
 
 const char *const plan_method_names[PLAN_METHODS] = {"full", "offload", "BCD"};
 
-const char *plan_method(char text[32], const Plan *plan) {
-    if (plan->method == PLAN_BCD)
-        snprintf(text, 32, "BCD-1/%d", plan->configuration.submodels);
-    else
-        snprintf(text, 32, "%s", plan_method_names[plan->method]);
-    return text;
+Text plan_method(const Plan *plan) {
+    return text_of(plan->method == PLAN_BCD ? "%s-1/%d" : "%s", plan_method_names[plan->method],
+                   plan->configuration.submodels);
 }
 
-const char *plan_setting(char text[PLAN_TEXT], const Plan *plan) {
+Text plan_setting(const Plan *plan) {
     const Configuration *c = &plan->configuration;
-    char idle[24] = "";
-    if (c->replicas * c->pipeline < plan->gpus) snprintf(idle, sizeof idle, " of %d", plan->gpus);
-    int used = snprintf(text, PLAN_TEXT, "%dx%d%s GPUs, %dx%d", c->replicas, c->pipeline, idle,
-                        c->micro_batches, c->stage.batch);
+    Text text = text_of("%dx%d", c->replicas, c->pipeline);
+    if (c->replicas * c->pipeline < plan->gpus) text_add(&text, " of %d", plan->gpus);
+    text_add(&text, " GPUs, %dx%d", c->micro_batches, c->stage.batch);
     if (c->pipeline > 1)
-        used += snprintf(text + used, PLAN_TEXT - (size_t)used, ", %s, %s",
-                         placement_names[c->placement], schedule_names[c->schedule]);
-    snprintf(text + used, PLAN_TEXT - (size_t)used, ", %s%s", precision_names[c->stage.precision],
+        text_add(&text, ", %s, %s", placement_names[c->placement], schedule_names[c->schedule]);
+    text_add(&text, ", %s%s", precision_names[c->stage.precision],
              c->stage.recompute ? ", recompute" : "");
     return text;
 }
 
-static const char *lacks(char text[PLAN_TEXT], const Plan *plan) {
+static Text lacks(const Plan *plan) {
     const Prediction *p = &plan->prediction;
     int largest = 0;
     for (int role = 1; role < MEM_ROLES; role++)
         if (p->bytes[role] > p->bytes[largest]) largest = role;
     double missing = p->total_bytes - gpu_usable_bytes(plan->configuration.cluster.gpu);
-    snprintf(text, PLAN_TEXT, "memory: lacks %.3g GiB, largest: %s", missing / GIB,
-             mem_role_names[largest]);
-    return text;
+    return text_of("memory: lacks %.3g GiB, largest: %s", missing / GIB, mem_role_names[largest]);
 }
 
 /* Returns the fraction of the passes that free communication would save. */
@@ -55,9 +48,9 @@ static double message_share(const Plan *plan) {
     return fmax(0, 1 - free.passes_s / plan->prediction.passes_s);
 }
 
-const char *plan_limit(char text[PLAN_TEXT], const Plan *plan) {
+Text plan_limit(const Plan *plan) {
     const Prediction *p = &plan->prediction;
-    if (!p->fits) return lacks(text, plan);
+    if (!p->fits) return lacks(plan);
     double passes = p->passes_s / p->step_s, messages = passes * message_share(plan);
     const struct {
         const char *what;
@@ -73,10 +66,8 @@ const char *plan_limit(char text[PLAN_TEXT], const Plan *plan) {
     for (int i = 1; i < (int)(sizeof causes / sizeof *causes); i++)
         if (causes[i].share > causes[worst].share) worst = i;
     if (causes[worst].share < 0.1)
-        snprintf(text, PLAN_TEXT, "arithmetic %.0f %%", 100 * passes * (1 - p->bubble));
-    else
-        snprintf(text, PLAN_TEXT, "%s %.0f %%", causes[worst].what, 100 * causes[worst].share);
-    return text;
+        return text_of("arithmetic %.0f %%", 100 * passes * (1 - p->bubble));
+    return text_of("%s %.0f %%", causes[worst].what, 100 * causes[worst].share);
 }
 
 double plan_gpu_hours(const Plan *plan, double tokens) {
@@ -121,12 +112,11 @@ Table *plan_table(Tables *tables, const PlanQuestion *q, const char *name, const
 void plan_row(Table *table, const PlanQuestion *q, const char *label, const Plan *plan,
               bool found) {
     const Prediction *p = &plan->prediction;
-    char text[PLAN_TEXT];
     double dollars = plan_dollars(plan, q->tokens);
     table_row(table, "%s", label);
-    table_text(table, SETTING, SOURCE_NONE, "%s", plan_setting(text, plan));
+    table_text(table, SETTING, SOURCE_NONE, "%s", plan_setting(plan).text);
     table_put(table, BYTES, p->total_bytes / GIB);
-    table_text(table, LIMIT, SOURCE_NONE, "%s", plan_limit(text, plan));
+    table_text(table, LIMIT, SOURCE_NONE, "%s", plan_limit(plan).text);
     if (found)
         table_put(table, STEP, 1e3 * p->step_s, fmax(0, p->bubble), p->tokens_per_s,
                   plan_gpu_hours(plan, q->tokens), dollars,

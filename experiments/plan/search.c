@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../train/progress.h"
 #include "plan.h"
 
 /* Prints the progress of the search on a terminal, over the line before; "" clears it. */
@@ -22,14 +21,12 @@ static void BCD_PRINTF(1, 2) progress(const char *format, ...) {
 /* Appends the best plan of a space, labelled "GPU, method".  Returns as plan_choose. */
 static int add_best(Table *table, const PlanQuestion *q, const PlanSpace *space, const char *first,
                     PlanGoal goal, Plan *plan) {
-    char label[64], name[32];
     int found = plan_choose(plan, space, goal);
-    snprintf(label, sizeof label, "%s, %s", first,
-             found < 0 ? plan_method_names[space->method] : plan_method(name, plan));
     if (found < 0)
-        plan_row_without(table, label, "no setting has these sizes");
+        plan_row_without(table, text_of("%s, %s", first, plan_method_names[space->method]).text,
+                         "no setting has these sizes");
     else
-        plan_row(table, q, label, plan, found);
+        plan_row(table, q, text_of("%s, %s", first, plan_method(plan).text).text, plan, found);
     return found;
 }
 
@@ -62,13 +59,11 @@ static int add_row(Table *table, const PlanQuestion *q, const Gpu *gpu, PlanMeth
                    PlanGoal goal, Plan *best, int *row) {
     PlanSpace space;
     Plan plan;
-    char label[64];
     progress("%s: %s, %s", goal_names[goal], gpu->key, plan_method_names[method]);
     if (question_space(&space, q, method, gpu, true)) return -1;
     add_counts(&space, q);
     if (!space.gpus.count) {
-        snprintf(label, sizeof label, "%s, %s", gpu->key, plan_method_names[method]);
-        plan_row_without(table, label,
+        plan_row_without(table, text_of("%s, %s", gpu->key, plan_method_names[method]).text,
                          isnan(space.price) ? "no price: give --price" : "over the budget");
         return 0;
     }
@@ -81,19 +76,18 @@ static int add_row(Table *table, const PlanQuestion *q, const Gpu *gpu, PlanMeth
 }
 
 static int add_goal(Tables *tables, const PlanQuestion *q, PlanGoal goal) {
-    char title[160], text[PLAN_TEXT];
     Plan best;
     int row = -1;
-    snprintf(title, sizeof title,
-             "%.60s: the %s setting of each GPU and method, up to %d x %d GPUs", q->model->name,
-             goal_names[goal], q->line->plan.nodes, q->line->plan.per_node);
-    Table *table = plan_table(tables, q, goal_names[goal], title, "GPU, method");
+    Text title =
+        text_of("%.60s: the %s setting of each GPU and method, up to %d x %d GPUs", q->model->name,
+                goal_names[goal], q->line->plan.nodes, q->line->plan.per_node);
+    Table *table = plan_table(tables, q, goal_names[goal], title.text, "GPU, method");
     for (const Gpu *gpu = gpu_table; gpu->key; gpu++)
         for (PlanMethod m = 0; m < PLAN_METHODS && (!q->gpu || q->gpu == gpu); m++)
             if (add_row(table, q, gpu, m, goal, &best, &row)) return -1;
     if (row >= 0 && row < table->rows)
         table_note(table, "The %s: %s, %s.", goal_names[goal], table->label[row],
-                   plan_setting(text, &best));
+                   plan_setting(&best).text);
     else
         table_note(table, q->gpu || goal == PLAN_FASTEST ? "Nothing fits."
                                                          : "Nothing with a known price fits.");

@@ -29,12 +29,11 @@ static void store_order(H5File *file, const Cases *cases) {
     OrderRow *row = xcalloc((size_t)cases->study->rows + 1, sizeof *row), *next = row;
     for (int m = 0; m < cases->methods; m++) {
         const CaseMethod *method = &cases->method[m];
-        char name[CASE_NAME];
-        case_name(method->row[0], name);
+        const Text name = case_name(method->row[0]), how = case_method(method);
         for (int s = 0; s < method->seeds; s++, next++) {
             next->training = method->row[s] - cases->study->row;
-            case_method(method, next->method);
-            snprintf(next->of, H5_NAME, "%.116s\n%d", name, (int)(method->of - cases->item));
+            snprintf(next->method, H5_NAME, "%.119s", how.text);
+            snprintf(next->of, H5_NAME, "%.116s\n%d", name.text, (int)(method->of - cases->item));
         }
     }
     h5_write_table(file, "/order", NULL, columns, 3, row, sizeof *row, (size_t)(next - row));
@@ -43,22 +42,20 @@ static void store_order(H5File *file, const Cases *cases) {
 
 /* Writes each column C of a table once more, as C_text: its cells as they are printed. */
 static void store_cells(H5File *file, const char *parent, const Table *table) {
-    char(*texts)[TABLE_CELL] = xcalloc((size_t)table->rows + 1, sizeof *texts);
+    char(*texts)[H5_NAME] = xcalloc((size_t)table->rows + 1, sizeof *texts);
+    const Text group = text_of("%s/tables/%s", parent, table->name);
     for (int c = 0; c < table->columns; c++) {
-        char group[96], scale[104], name[64];
-        snprintf(group, sizeof group, "%s/tables/%s", parent, table->name);
-        snprintf(scale, sizeof scale, "%s/row", group);
-        snprintf(name, sizeof name, "%s_text", table->column[c].name);
-        const H5Column column = {.name = name, .kind = H5_TEXT};
-        for (int r = 0; r < table->rows; r++) table_format(table, r, c, texts[r]);
-        h5_write_table(file, group, scale, &column, 1, texts, sizeof *texts, (size_t)table->rows);
+        const Text name = text_of("%s_text", table->column[c].name);
+        const H5Column column = {.name = name.text, .kind = H5_TEXT};
+        for (int r = 0; r < table->rows; r++) strcpy(texts[r], table_format(table, r, c).text);
+        h5_write_table(file, group.text, text_of("%s/row", group.text).text, &column, 1, texts,
+                       sizeof *texts, (size_t)table->rows);
     }
     free(texts);
 }
 
 static int write_scratch(const Report *report, const char *path) {
     H5File file;
-    char group[24], provenance[40];
     if (h5_create(&file, path)) return -1;
     h5_set_text(&file, "/", "format", "bcd page");
     h5_set_text(&file, "/", "unfinished", report->study.unfinished);
@@ -69,12 +66,11 @@ static int write_scratch(const Report *report, const char *path) {
     }
     for (int f = 0; f < report->files; f++) {
         const Tables *tables = &report->file[f];
-        snprintf(group, sizeof group, "/files/%d", f);
-        snprintf(provenance, sizeof provenance, "%s/provenance", group);
-        h5_set_int(&file, group, "number", f);
-        provenance_write(&file, provenance, &tables->provenance);
-        tables_store(&file, group, tables);
-        for (int t = 0; t < tables->tables; t++) store_cells(&file, group, tables->table[t]);
+        const Text group = text_of("/files/%d", f);
+        h5_set_int(&file, group.text, "number", f);
+        provenance_write(&file, text_of("%s/provenance", group.text).text, &tables->provenance);
+        tables_store(&file, group.text, tables);
+        for (int t = 0; t < tables->tables; t++) store_cells(&file, group.text, tables->table[t]);
     }
     return h5_commit(&file);
 }
@@ -82,10 +78,10 @@ static int write_scratch(const Report *report, const char *path) {
 /* ---- running Python -------------------------------------------------------------------------- */
 
 /* Creates an empty file, which draw() removes. */
-static int open_scratch(char path[300]) {
+static int open_scratch(Text *path) {
     const char *parent = getenv("TMPDIR");
-    snprintf(path, 300, "%.200s/bcd-report-XXXXXX", parent && *parent ? parent : "/tmp");
-    int file = mkstemp(path);
+    *path = text_of("%s/bcd-report-XXXXXX", parent && *parent ? parent : "/tmp");
+    int file = mkstemp(path->text);
     if (file < 0) return error_set("report: no file can be made in %s", parent ? parent : "/tmp");
     close(file);
     return 0;
@@ -103,18 +99,18 @@ static PythonResult draw(const char *path, const char *what, const char *scratch
 }
 
 PythonResult page_write(const Report *report, const char *path, const char *figures) {
-    char scratch[300];
-    if (open_scratch(scratch)) return PYTHON_FAILED;
-    if (write_scratch(report, scratch) == 0) return draw(path, figures, scratch);
-    remove(scratch);
+    Text scratch;
+    if (open_scratch(&scratch)) return PYTHON_FAILED;
+    if (write_scratch(report, scratch.text) == 0) return draw(path, figures, scratch.text);
+    remove(scratch.text);
     return PYTHON_FAILED;
 }
 
 PythonResult page_draw_cycle(const Tables *tables, const char *path) {
-    char scratch[300];
+    Text scratch;
     const CommandLine none = {.options.command = COMMAND_TRACE};
-    if (open_scratch(scratch)) return PYTHON_FAILED;
-    if (tables_write(tables, &none, scratch) == 0) return draw(path, "cycle", scratch);
-    remove(scratch);
+    if (open_scratch(&scratch)) return PYTHON_FAILED;
+    if (tables_write(tables, &none, scratch.text) == 0) return draw(path, "cycle", scratch.text);
+    remove(scratch.text);
     return PYTHON_FAILED;
 }

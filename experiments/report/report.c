@@ -14,21 +14,19 @@
 #include "../study/study_file.h"
 
 /* --out, or else report.html in the directory of the first file. */
-static void page_path(char path[RUNDIR_PATH], const char *out, const char *first) {
+static Text page_path(const char *out, const char *first) {
     const char *slash = strrchr(first, '/');
-    if (*out)
-        snprintf(path, RUNDIR_PATH, "%s", out);
-    else
-        snprintf(path, RUNDIR_PATH, "%.*sreport.html", slash ? (int)(slash - first) + 1 : 0, first);
+    if (*out) return text_of("%s", out);
+    return text_of("%.*sreport.html", slash ? (int)(slash - first) + 1 : 0, first);
 }
 
 /* Takes run.h5 of a directory. */
-static void file_path(char path[RUNDIR_PATH], const char *given) {
+static Text file_path(const char *given) {
     struct stat status;
     bool is_dir = stat(given, &status) == 0 && S_ISDIR(status.st_mode);
     size_t length = strlen(given);
     while (is_dir && length > 1 && given[length - 1] == '/') length--;
-    snprintf(path, RUNDIR_PATH, "%.*s%s", (int)length, given, is_dir ? "/run.h5" : "");
+    return text_of("%.*s%s", (int)length, given, is_dir ? "/run.h5" : "");
 }
 
 /* Reads a file of tables, a study or a run. */
@@ -43,14 +41,11 @@ static int read_file(Report *report, const char *path) {
 }
 
 static int read_files(Report *report, const CommandLine *line) {
-    char path[RUNDIR_PATH];
     report->file = xcalloc((size_t)line->positionals + 1, sizeof *report->file);
     report->files = 1;
     report->only_runs = !*line->report.table; /* --table finds all tables */
-    for (int i = 0; i < line->positionals; i++) {
-        file_path(path, line->positional[i]);
-        if (read_file(report, path)) return -1;
-    }
+    for (int i = 0; i < line->positionals; i++)
+        if (read_file(report, file_path(line->positional[i]).text)) return -1;
     if (!report->study.rows && report->files == 1)
         return error_set("report: %s: no training has finished yet", line->positional[0]);
     return 0;
@@ -96,14 +91,12 @@ static int print_tables(const Report *report, const ReportFlags *flags) {
 /* Without Python there is no page, which is an error only if the command asks for one; the text has
  * been printed already. */
 static int make_page(const Report *report, const CommandLine *line) {
-    char path[RUNDIR_PATH], first[RUNDIR_PATH];
-    file_path(first, line->positional[0]);
-    page_path(path, line->options.out, first);
-    PythonResult result = page_write(report, path, line->report.figures);
+    const Text path = page_path(line->options.out, file_path(line->positional[0]).text);
+    PythonResult result = page_write(report, path.text, line->report.figures);
     const bool asked = *line->options.out || *line->report.figures;
     if (result == PYTHON_FAILED || (result == PYTHON_MISSING && asked)) return -1;
     if (result == PYTHON_DONE)
-        printf("page: %s\n", path);
+        printf("page: %s\n", path.text);
     else
         printf("no page: %s\n", error_message());
     return 0;

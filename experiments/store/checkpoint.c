@@ -84,17 +84,16 @@ int checkpoint_open(H5File *file, const char *path) {
 static int read_tensor(const H5File *file, Engine *engine, int group, int number, bool foreign,
                        real *buffer) {
     TensorRole role = groups[group].role;
-    char name[2 * H5_NAME];
     H5Dim dims[4];
     size_t size[4];
-    snprintf(name, sizeof name, "%s/%s", groups[group].group,
-             tensor_name(engine->model, role, number));
+    const Text name =
+        text_of("%s/%s", groups[group].group, tensor_name(engine->model, role, number));
     /* Frozen parameters have no state. */
     bool optional = role == TENSOR_BUFFER ? foreign : role != TENSOR_PARAMETER;
-    if (optional && !h5_exists(file, name)) return 0;
+    if (optional && !h5_exists(file, name.text)) return 0;
     int rank = tensor_shape(dims, engine->model, role, number);
     for (int i = 0; i < rank; i++) size[i] = dims[i].size;
-    if (h5_read(file, name, H5_REAL, buffer, rank, size)) return -1;
+    if (h5_read(file, name.text, H5_REAL, buffer, rank, size)) return -1;
     return engine->is->write(engine, role, number, buffer);
 }
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../ref/error.h"
+#include "../text.h"
 #include "h5_parts.h"
 
 /* Text is stored with a fixed length in the attribute, which has a checksum.  HDF5 keeps text of
@@ -19,9 +19,8 @@ static hid_t text_type(size_t length) {
 
 /* Writes an attribute; closes `type`. */
 static void set(H5File *file, const char *object, const char *name, hid_t type, const void *value) {
-    char below[2 * H5_NAME];
-    snprintf(below, sizeof below, "%s/", object); /* so that the group itself is created */
-    if (!file->failed && (h5_exists(file, object) || h5_make_groups(file, below))) {
+    const Text below = text_of("%s/", object); /* so that the group itself is created */
+    if (!file->failed && (h5_exists(file, object) || h5_make_groups(file, below.text))) {
         errno = 0;
         hid_t space = H5Screate(H5S_SCALAR);
         hid_t attribute = H5Acreate_by_name(file->id, object, name, type, space, H5P_DEFAULT,
@@ -66,11 +65,10 @@ bool h5_has(const H5File *file, const char *object, const char *name) {
 /* Opens a scalar attribute of one of two classes.  -1 and an error. */
 static hid_t open_attribute(const H5File *file, const char *object, const char *name,
                             H5T_class_t wanted, H5T_class_t also) {
-    char where[2 * H5_NAME];
-    snprintf(where, sizeof where, "%s attribute %s", object, name);
-    if (!h5_has(file, object, name)) return h5_refuse(file, where, "is missing");
+    const Text where = text_of("%s attribute %s", object, name);
+    if (!h5_has(file, object, name)) return h5_refuse(file, where.text, "is missing");
     hid_t attribute = H5Aopen_by_name(file->id, object, name, H5P_DEFAULT, H5P_DEFAULT);
-    if (attribute < 0) return h5_refuse(file, where, "cannot be read; the file is damaged");
+    if (attribute < 0) return h5_refuse(file, where.text, "cannot be read; the file is damaged");
     hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
     H5T_class_t class = H5Tget_class(type);
     bool ok = (class == wanted || class == also) && H5Sget_simple_extent_npoints(space) == 1;
@@ -78,7 +76,7 @@ static hid_t open_attribute(const H5File *file, const char *object, const char *
     H5Sclose(space);
     if (ok) return attribute;
     H5Aclose(attribute);
-    return h5_refuse(file, where, "has another type than expected");
+    return h5_refuse(file, where.text, "has another type than expected");
 }
 
 static int read_number(const H5File *file, const char *object, const char *name, H5Kind kind,

@@ -6,6 +6,7 @@
 
 #include "../../ref/error.h"
 #include "../alloc.h"
+#include "../text.h"
 #include "h5_parts.h"
 
 static bool name_dimension(hid_t file, hid_t data, int number, const H5Dim *dim) {
@@ -126,8 +127,8 @@ int h5_name(const H5File *file, const char *group, int index, char name[H5_NAME]
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-static void column_path(char path[2 * H5_NAME], const char *group, const char *name) {
-    snprintf(path, 2 * H5_NAME, "%s/%s", group, name);
+static Text column_path(const char *group, const H5Column *column) {
+    return text_of("%s/%s", group, column->name);
 }
 
 static void write_column(H5File *file, const char *path, const H5Column *column, const H5Dim *dim,
@@ -142,29 +143,27 @@ static void write_column(H5File *file, const char *path, const H5Column *column,
 
 void h5_write_table(H5File *file, const char *group, const char *scale, const H5Column *columns,
                     int count, const void *rows, size_t row_size, size_t row_count) {
-    char first[2 * H5_NAME], path[2 * H5_NAME];
-    column_path(first, group, columns[0].name);
-    for (int c = 0; c < count; c++) {
-        /* The first column becomes a scale when the second is attached to it. */
-        H5Dim dim = {scale ? "row" : columns[0].name, row_count, scale ? scale : c ? first : NULL};
-        column_path(path, group, columns[c].name);
+    const Text first = column_path(group, columns);
+    H5Dim dim = {scale ? "row" : columns->name, row_count, scale};
+    for (const H5Column *c = columns; c < columns + count; c++) {
         /* Without rows `rows` may be NULL, to which no offset may be added. */
-        const char *fields = row_count ? (const char *)rows + columns[c].offset : NULL;
-        write_column(file, path, &columns[c], &dim, fields, row_size);
+        const char *fields = row_count ? (const char *)rows + c->offset : NULL;
+        write_column(file, column_path(group, c).text, c, &dim, fields, row_size);
+        /* The first column becomes a scale when the second is attached to it. */
+        if (!scale) dim.scale = first.text;
     }
 }
 
 static int read_column(const H5File *file, const char *group, const H5Column *column, char *fields,
                        size_t row_size, size_t row_count) {
-    char path[2 * H5_NAME];
-    column_path(path, group, column->name);
+    const Text path = column_path(group, column);
     size_t size = h5_kind_size(column->kind);
-    bool missing = column->optional && !h5_exists(file, path);
+    bool missing = column->optional && !h5_exists(file, path.text);
     bool text = column->kind == H5_TEXT || column->kind == H5_LINE;
     double none = column->kind == H5_DOUBLE ? NAN : 0; /* 0 has only zero bytes, in every kind */
     char *values = calloc(row_count + 1, size);
-    if (!values) return h5_refuse(file, path, "out of memory");
-    int failed = missing ? 0 : h5_read(file, path, column->kind, values, 1, &row_count);
+    if (!values) return h5_refuse(file, path.text, "out of memory");
+    int failed = missing ? 0 : h5_read(file, path.text, column->kind, values, 1, &row_count);
     for (size_t r = 0; r < row_count && !failed; r++) {
         if (missing && !text) memcpy(values + r * size, &none, size);
         memcpy(fields + r * row_size, values + r * size, size);
@@ -194,9 +193,7 @@ static int column_length(const H5File *file, const char *name, size_t *length) {
 
 void *h5_read_table(const H5File *file, const char *group, const H5Column *columns, int count,
                     size_t row_size, size_t *row_count) {
-    char path[2 * H5_NAME];
-    column_path(path, group, columns[0].name);
-    if (column_length(file, path, row_count)) return NULL;
+    if (column_length(file, column_path(group, columns).text, row_count)) return NULL;
     char *rows = calloc(*row_count + 1, row_size);
     if (!rows) h5_refuse(file, group, "out of memory");
     if (rows && h5_read_columns(file, group, columns, count, rows, row_size, *row_count) == 0)

@@ -23,9 +23,8 @@ static struct timespec start; /* of this process; zero: not remembered */
 void provenance_remember(int argc, char **argv) {
     strcpy(command_line, "bcd");
     for (int i = 1; i < argc; i++) {
-        char argument[QUOTED];
         size_t used = strlen(command_line);
-        snprintf(command_line + used, sizeof command_line - used, " %s", quoted(argument, argv[i]));
+        snprintf(command_line + used, sizeof command_line - used, " %.1000s", quoted(argv[i]).text);
     }
     clock_gettime(CLOCK_MONOTONIC, &start);
 }

@@ -13,31 +13,22 @@
 #include "../../ref/error.h"
 #include "settings.h"
 
-void rundir_path(char path[RUNDIR_PATH], const char *dir, const char *file) {
-    snprintf(path, RUNDIR_PATH, "%s/%s", dir, file);
-}
+Text rundir_path(const char *dir, const char *file) { return text_of("%s/%s", dir, file); }
 
 static bool is_directory(const char *path) {
     struct stat status;
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-void rundir_results(char dir[OPTION_TEXT], const CommandLine *line) {
-    const char *preset = preset_names[line->experiment.preset];
-    if (*line->options.out)
-        snprintf(dir, OPTION_TEXT, "%s", line->options.out);
-    else if (line->experiment.preset == PRESET_LAPTOP)
-        snprintf(dir, OPTION_TEXT, "results");
-    else
-        snprintf(dir, OPTION_TEXT, "results-%.20s", preset);
+Text rundir_results(const CommandLine *line) {
+    if (*line->options.out) return text_of("%s", line->options.out);
+    if (line->experiment.preset == PRESET_LAPTOP) return text_of("results");
+    return text_of("results-%s", preset_names[line->experiment.preset]);
 }
 
 bool rundir_holds_run(const char *dir) {
-    char path[RUNDIR_PATH];
-    rundir_path(path, dir, "run.h5");
-    if (access(path, F_OK) == 0) return true;
-    rundir_path(path, dir, "checkpoint.h5");
-    return access(path, F_OK) == 0;
+    return access(rundir_path(dir, "run.h5").text, F_OK) == 0 ||
+           access(rundir_path(dir, "checkpoint.h5").text, F_OK) == 0;
 }
 
 int rundir_make(const char *dir) {
@@ -53,13 +44,12 @@ int rundir_make(const char *dir) {
 }
 
 int rundir_make_fresh(char dir[OPTION_TEXT], const Options *options) {
-    char name[128];
-    snprintf(name, sizeof name, "%.60s-%.60s", options->model, options->data);
-    for (char *c = name; *c; c++)
+    Text name = text_of("%.60s-%.60s", options->model, options->data);
+    for (char *c = name.text; *c; c++)
         if (strchr("/:=, ", *c)) *c = '-';
     if (rundir_make("runs")) return -1;
     for (int n = 1; n < 1000000; n++) {
-        snprintf(dir, OPTION_TEXT, "runs/%s-%d", name, n);
+        strcpy(dir, text_of("runs/%s-%d", name.text, n).text);
         if (mkdir(dir, 0777) == 0) return 0;
         if (errno != EEXIST) break;
     }
@@ -78,22 +68,18 @@ int rundir_lock(const char *dir) {
     return error_set("%s: cannot lock: %s", dir, strerror(cause));
 }
 
-int rundir_checkpoint(char path[RUNDIR_PATH], const char *place) {
-    if (!is_directory(place)) {
-        snprintf(path, RUNDIR_PATH, "%s", place);
-    } else {
-        rundir_path(path, place, "checkpoint.h5");
-        if (access(path, F_OK))
-            return error_set("%s: no checkpoint.h5 in it; nothing has been trained there", place);
-    }
-    return 0;
+int rundir_checkpoint(Text *path, const char *place) {
+    *path = text_of("%s", place);
+    if (!is_directory(place)) return 0;
+    *path = rundir_path(place, "checkpoint.h5");
+    if (access(path->text, F_OK) == 0) return 0;
+    return error_set("%s: no checkpoint.h5 in it; nothing has been trained there", place);
 }
 
 int rundir_settings(const char *place, Options *options) {
-    char path[RUNDIR_PATH];
-    rundir_path(path, place, "run.h5");
-    if (access(path, F_OK)) rundir_path(path, place, "checkpoint.h5");
-    return access(path, F_OK) ? 0 : settings_read_file(path, options);
+    Text path = rundir_path(place, "run.h5");
+    if (access(path.text, F_OK)) path = rundir_path(place, "checkpoint.h5");
+    return access(path.text, F_OK) ? 0 : settings_read_file(path.text, options);
 }
 
 /* ---- kept checkpoints ------------------------------------------------------------------------ */
@@ -119,23 +105,22 @@ static int remove_old(const char *dir, uint64_t step, int keep) {
     int count = scandir(dir, &list, is_kept, latest_first), failed = 0;
     if (count < 0) return error_set("%s: cannot list: %s", dir, strerror(errno));
     for (int i = 0; i < count; i++) {
-        char path[RUNDIR_PATH];
-        rundir_path(path, dir, list[i]->d_name);
+        const Text path = rundir_path(dir, list[i]->d_name);
         const bool old = step_of(list[i]->d_name) <= (long long)step && keep-- <= 0;
         free(list[i]);
-        if (old && unlink(path)) failed = error_set("%s: cannot remove: %s", path, strerror(errno));
+        if (old && unlink(path.text))
+            failed = error_set("%s: cannot remove: %s", path.text, strerror(errno));
     }
     free(list);
     return failed;
 }
 
 int rundir_keep(const char *dir, uint64_t step, int keep) {
-    char from[RUNDIR_PATH], path[RUNDIR_PATH];
-    rundir_path(from, dir, "checkpoint.h5");
-    snprintf(path, sizeof path, "%s/checkpoint-%llu.h5", dir, (unsigned long long)step);
+    const Text from = rundir_path(dir, "checkpoint.h5");
+    const Text path = text_of("%s/checkpoint-%llu.h5", dir, (unsigned long long)step);
     /* checkpoint.h5 is only ever replaced, never written into, so a link is as good as a copy.  One
      * of this name may be of another training. */
-    if ((unlink(path) && errno != ENOENT) || link(from, path))
-        return error_set("%s: cannot keep the checkpoint: %s", path, strerror(errno));
+    if ((unlink(path.text) && errno != ENOENT) || link(from.text, path.text))
+        return error_set("%s: cannot keep the checkpoint: %s", path.text, strerror(errno));
     return remove_old(dir, step, keep);
 }

@@ -3,15 +3,13 @@
 #define EXPERIMENTS_RUNDIR_H
 
 #include "../cli/command_line.h"
+#include "../text.h"
 
-enum { RUNDIR_PATH = OPTION_TEXT + 64 };
-
-/* Overwrites `dir` with the directory of an experiment: --out, or else results or
- * results-PRESET. */
-void rundir_results(char dir[OPTION_TEXT], const CommandLine *line);
+/* The directory of an experiment: --out, or else results or results-PRESET. */
+Text rundir_results(const CommandLine *line);
 
 /* "DIR/FILE" */
-void rundir_path(char path[RUNDIR_PATH], const char *dir, const char *file);
+Text rundir_path(const char *dir, const char *file);
 bool rundir_holds_run(const char *dir);
 
 /* Creates the directory and those above it.  -1 and an error. */
@@ -24,9 +22,9 @@ int rundir_make_fresh(char dir[OPTION_TEXT], const Options *options);
  * an error if another process has locked it. */
 int rundir_lock(const char *dir);
 
-/* Overwrites `path` with the checkpoint in a run's directory, or with `place` if that is a file. -1
+/* Overwrites *path with the checkpoint in a run's directory, or with `place` if that is a file.  -1
  * and an error if there is none. */
-int rundir_checkpoint(char path[RUNDIR_PATH], const char *place);
+int rundir_checkpoint(Text *path, const char *place);
 /* Reads the settings of run.h5, or without it of checkpoint.h5, over `options`, if `place` is a
  * directory that has one.  -1 and an error. */
 int rundir_settings(const char *place, Options *options);

@@ -38,20 +38,16 @@ static void to_stored(Stored *value, H5Kind kind, const char *text) {
 }
 
 /* The value as it would be typed. */
-static void to_typed(char text[OPTION_TEXT], H5Kind kind, const Stored *value) {
-    if (kind == H5_DOUBLE)
-        snprintf(text, OPTION_TEXT, "%.17g", value->number);
-    else if (kind == H5_UINT64)
-        snprintf(text, OPTION_TEXT, "%llu", (unsigned long long)value->whole);
-    else
-        snprintf(text, OPTION_TEXT, "%.*s", OPTION_TEXT - 1, value->text);
+static Text to_typed(H5Kind kind, const Stored *value) {
+    if (kind == H5_DOUBLE) return text_of("%.17g", value->number);
+    if (kind == H5_UINT64) return text_of("%llu", (unsigned long long)value->whole);
+    return text_of("%.*s", OPTION_TEXT - 1, value->text);
 }
 
 static void write_setting(H5File *file, const char *group, const Options *options, int row) {
     const Option *option = &option_table[row];
-    char text[OPTION_TEXT];
     Stored value;
-    to_stored(&value, kind_of(option), options_format(options, row, text));
+    to_stored(&value, kind_of(option), options_format(options, row).text);
     h5_set(file, group, option->name, kind_of(option), &value);
 }
 
@@ -67,23 +63,22 @@ void settings_write_given(H5File *file, const char *group, const CommandLine *li
 }
 
 /* Sets a flag from a file. */
-static int set_from_file(const H5File *file, const char *group, Options *options, const char *name,
-                         const char *text) {
+static int set_from_file(const H5File *file, const char *group, Options *options,
+                         const Option *option, const Stored *value) {
     /* A length that was given in steps is stored with 0 epochs. */
-    if (strcmp(name, "epochs") == 0 && strtod(text, NULL) == 0) return 0;
-    if (options_set(options, name, text) == 0) return 0;
+    if (strcmp(option->name, "epochs") == 0 && value->number == 0) return 0;
+    if (options_set(options, option->name, to_typed(kind_of(option), value).text) == 0) return 0;
     return error_set("%s: %s: %s", file->path, group, error_message());
 }
 
 int settings_read(const H5File *file, const char *group, Options *options) {
-    char text[OPTION_TEXT];
     Stored value;
     for (int row = 0; option_table[row].name; row++) {
         const Option *option = &option_table[row];
         if (!stored_in_a_run(option) || !h5_has(file, group, option->name)) continue;
-        if (h5_get(file, group, option->name, kind_of(option), &value)) return -1;
-        to_typed(text, kind_of(option), &value);
-        if (set_from_file(file, group, options, option->name, text)) return -1;
+        if (h5_get(file, group, option->name, kind_of(option), &value) ||
+            set_from_file(file, group, options, option, &value))
+            return -1;
     }
     return 0;
 }
@@ -97,17 +92,15 @@ int settings_read_file(const char *path, Options *options) {
 }
 
 int settings_compare(const Options *a, const Options *b, const char *where) {
-    char one[OPTION_TEXT], other[OPTION_TEXT];
     for (int row = 0; option_table[row].name; row++) {
         const Option *option = &option_table[row];
         if (!stored_in_a_run(option) || option->role != OPTION_FIXED) continue;
         if (!a->given[row] || !b->given[row]) continue;
-        options_format(a, row, one);
-        options_format(b, row, other);
-        if (strcmp(one, other) != 0)
+        const Text one = options_format(a, row), other = options_format(b, row);
+        if (strcmp(one.text, other.text) != 0)
             return error_set(
                 "%s: run.h5 says --%s %s, checkpoint.h5 %s; they are of different runs", where,
-                option->name, one, other);
+                option->name, one.text, other.text);
     }
     return 0;
 }
@@ -137,14 +130,13 @@ static const Options *of_run(const Options *first, size_t stride, size_t run) {
 
 void settings_write_columns(H5File *file, const char *group, const char *scale,
                             const Options *first, size_t stride, size_t rows) {
-    char text[OPTION_TEXT];
     Stored *values = xcalloc(rows + 1, sizeof *values);
     for (int o = 0; option_table[o].name; o++) {
         const Option *option = &option_table[o];
         H5Column column = {.name = option->name, .kind = kind_of(option)};
         if (!stored_in_a_run(option)) continue;
         for (size_t r = 0; r < rows; r++)
-            to_stored(&values[r], column.kind, options_format(of_run(first, stride, r), o, text));
+            to_stored(&values[r], column.kind, options_format(of_run(first, stride, r), o).text);
         h5_write_table(file, group, scale, &column, 1, values, sizeof *values, rows);
     }
     free(values);
@@ -152,19 +144,17 @@ void settings_write_columns(H5File *file, const char *group, const char *scale,
 
 int settings_read_columns(const H5File *file, const char *group, Options *first, size_t stride,
                           size_t rows) {
-    char text[OPTION_TEXT], path[2 * H5_NAME];
     Stored *values = xcalloc(rows + 1, sizeof *values);
     int failed = 0;
     for (int o = 0; option_table[o].name && !failed; o++) {
         const Option *option = &option_table[o];
         H5Column column = {.name = option->name, .kind = kind_of(option)};
-        snprintf(path, sizeof path, "%s/%s", group, option->name);
-        if (!stored_in_a_run(option) || !h5_exists(file, path)) continue;
+        const Text path = text_of("%s/%s", group, option->name);
+        if (!stored_in_a_run(option) || !h5_exists(file, path.text)) continue;
         failed = h5_read_columns(file, group, &column, 1, values, sizeof *values, rows);
         for (size_t r = 0; r < rows && !failed; r++) {
-            to_typed(text, column.kind, &values[r]);
             Options *options = (Options *)(void *)((char *)first + r * stride);
-            failed = set_from_file(file, group, options, option->name, text);
+            failed = set_from_file(file, group, options, option, &values[r]);
         }
     }
     free(values);
@@ -174,20 +164,18 @@ int settings_read_columns(const H5File *file, const char *group, Options *first,
 /* ---- a resume -------------------------------------------------------------------------------- */
 
 int settings_resume(Options *stored, const Options *asked) {
-    char before[OPTION_TEXT], now[OPTION_TEXT];
     Options resumed = *asked;
     for (int row = 0; option_table[row].name; row++) {
         const Option *option = &option_table[row];
         if (!stored_in_a_run(option)) continue;
-        options_format(stored, row, before);
-        options_format(asked, row, now);
-        if (asked->given[row] && option->role == OPTION_FIXED && strcmp(before, now) != 0)
+        const Text before = options_format(stored, row), now = options_format(asked, row);
+        if (asked->given[row] && option->role == OPTION_FIXED && strcmp(before.text, now.text) != 0)
             return error_set(
                 "--%s %s: this run was started with %s, and a resume must give the same result; "
                 "start a new run with --out for another",
-                option->name, *now ? now : "none", *before ? before : "none");
+                option->name, *now.text ? now.text : "none", *before.text ? before.text : "none");
         if (stored->given[row] && !asked->given[row] && !length_known(asked, option) &&
-            options_set(&resumed, option->name, before))
+            options_set(&resumed, option->name, before.text))
             return -1;
     }
     *stored = resumed;

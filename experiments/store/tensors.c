@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ref/error.h"
 #include "../alloc.h"
+#include "../text.h"
 
 int tensor_count(const Model *model, TensorRole role) {
     return role == TENSOR_BUFFER ? model->buffers : model->params;
@@ -57,19 +57,18 @@ size_t tensor_largest(const Model *model) {
 
 static int write_tensor(H5File *file, const char *group, Engine *engine, TensorRole role,
                         int number, bool finite, real *buffer) {
-    char path[2 * H5_NAME];
     H5Dim dims[4];
     const int rank = tensor_shape(dims, engine->model, role, number);
     const size_t count = engine->is->read(engine, role, number, buffer);
     if (count == READ_FAILED) return -1;
     if (!count) return 0;
-    snprintf(path, sizeof path, "%s/%s", group, tensor_name(engine->model, role, number));
+    const Text path = text_of("%s/%s", group, tensor_name(engine->model, role, number));
     for (size_t n = 0; n < count && finite; n++)
         if (!isfinite(buffer[n])) {
-            error_set("%s has a number that is NaN or infinite", path + 1);
+            error_set("%s has a number that is NaN or infinite", path.text + 1);
             return TENSORS_NOT_FINITE;
         }
-    h5_write(file, path, H5_REAL, buffer, rank, dims, NULL);
+    h5_write(file, path.text, H5_REAL, buffer, rank, dims, NULL);
     return 0;
 }
 

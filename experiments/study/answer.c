@@ -127,14 +127,14 @@ static const MeasureTable answer = {
 static void put_sentence(Table *table) {
     static const char *const words[] = {"memory", "time per update", "updates"};
     const char *before = ": ";
-    size_t used = (size_t)snprintf(table->title, sizeof table->title, "%.90s", table->label[0]);
+    Text title = text_of("%.90s", table->label[0]);
     for (int c = 0; c < 3; c++) {
         double value = table->cell[1 + c].value;
         if (isnan(value)) continue;
-        used += (size_t)snprintf(table->title + used, sizeof table->title - used, "%s%.2f x %s",
-                                 before, value, words[c]);
+        text_add(&title, "%s%.2f x %s", before, value, words[c]);
         before = ", ";
     }
+    strcpy(table->title, text_of("%.159s", title.text).text);
 }
 
 void study_add_answer(Tables *tables, const Cases *cases) {

@@ -44,13 +44,12 @@ static bool is_of_method(const char *flag) {
 
 /* Compares the flags of a method, or those of a case but for the network. */
 static bool same_flags(const StudyRow *a, const StudyRow *b, bool of_method) {
-    char one[OPTION_TEXT], other[OPTION_TEXT];
     for (int o = 0; option_table[o].name; o++) {
         const Option *option = &option_table[o];
         if (option->role == OPTION_FIXED && (option->commands & COMMAND_TRAIN) &&
             strcmp(option->name, "seed") && strcmp(option->name, "model") &&
             is_of_method(option->name) == of_method &&
-            strcmp(options_format(&a->settings, o, one), options_format(&b->settings, o, other)))
+            strcmp(options_format(&a->settings, o).text, options_format(&b->settings, o).text))
             return false;
     }
     return true;
@@ -207,29 +206,26 @@ static int number_of(const char *spec, const char *key) {
     return at ? atoi(at + strlen(key)) : 0;
 }
 
-const char *case_network(const StudyRow *row, char text[CASE_NAME]) {
+Text case_network(const StudyRow *row) {
     int colon = (int)strcspn(row->model, ":");
     int deep = number_of(row->model, "layers=") + number_of(row->model, "depth=");
     int wide = number_of(row->model, "width=");
-    int used = snprintf(text, CASE_NAME, "%.*s", colon < 40 ? colon : 40, row->model);
-    if (row->model[colon] && deep) used += snprintf(text + used, 16, "-%d", deep);
-    if (row->model[colon] && wide) snprintf(text + used, 16, "x%d", wide);
+    Text text = text_of("%.*s", colon < 40 ? colon : 40, row->model);
+    if (row->model[colon] && deep) text_add(&text, "-%d", deep);
+    if (row->model[colon] && wide) text_add(&text, "x%d", wide);
     return text;
 }
 
-const char *case_name(const StudyRow *row, char text[CASE_NAME]) {
-    case_network(row, text);
-    size_t used = strlen(text);
-    char first[24] = ""; /* of the samples */
-    if (row->settings.limit) snprintf(first, sizeof first, "[:%d]", row->settings.limit);
-    used += (size_t)snprintf(text + used, CASE_NAME - used, " %.24s%s %.8s", row->data, first,
-                             row->optimizer);
-    if (row->settings.schedule != LR_CONSTANT)
-        used += (size_t)snprintf(text + used, CASE_NAME - used, " %.8s",
-                                 lr_names[row->settings.schedule]);
+Text case_name(const StudyRow *row) {
+    Text text = case_network(row);
     const Provenance *p = &row->provenance;
+    text_add(&text, " %.24s", row->data);
+    if (row->settings.limit) text_add(&text, "[:%d]", row->settings.limit); /* of the samples */
+    text_add(&text, " %.8s", row->optimizer);
+    if (row->settings.schedule != LR_CONSTANT)
+        text_add(&text, " %.8s", lr_names[row->settings.schedule]);
     if (*p->device && strcmp(p->device, "cpu"))
-        snprintf(text + used, CASE_NAME - used, " %.8s %.8s", p->device, p->precision);
+        text_add(&text, " %.8s %.8s", p->device, p->precision);
     return text;
 }
 
@@ -238,45 +234,38 @@ const char *case_name(const StudyRow *row, char text[CASE_NAME]) {
 static bool varies(const CaseMethod *method, int flag) {
     const StudyCase *item = method->of;
     const StudyRow *row = method->row[0];
-    char base[32], other_base[32], value[OPTION_TEXT], other_value[OPTION_TEXT];
     for (int m = 0; m < item->methods; m++) {
         const StudyRow *other = item->method[m].row[0];
-        if (strcmp(study_method(row, base), study_method(other, other_base))) continue;
+        if (strcmp(study_method(row).text, study_method(other).text)) continue;
         if (flag < 0 ? row->steps != other->steps
-                     : strcmp(options_format(&row->settings, flag, value),
-                              options_format(&other->settings, flag, other_value)))
+                     : strcmp(options_format(&row->settings, flag).text,
+                              options_format(&other->settings, flag).text))
             return true;
     }
     return false;
 }
 
-const char *case_method(const CaseMethod *method, char text[CASE_NAME]) {
+Text case_method(const CaseMethod *method) {
     const StudyRow *row = method->row[0];
-    char value[OPTION_TEXT], part[80];
-    snprintf(text, CASE_NAME, "%s", study_method(row, part));
+    Text text = study_method(row);
     for (int f = 0; f < METHOD_FLAGS; f++) {
         int flag = options_find(method_flags[f].flag, COMMAND_TRAIN);
         const char *words = method_flags[f].words;
         bool rate = !strcmp(method_flags[f].flag, "lr");
         /* A full update never switches: only rate and length matter. */
         if (!words || !varies(method, flag) || (row->submodels == 1 && !rate)) continue;
-        options_format(&row->settings, flag, value);
-        if (method_flags[f].shown != ALWAYS && !strcmp(value, option_table[flag].default_text))
+        Text value = options_format(&row->settings, flag);
+        if (method_flags[f].shown != ALWAYS && !strcmp(value.text, option_table[flag].default_text))
             continue;
-        if (rate) snprintf(value, sizeof value, "%.6g", row->settings.lr);
-        snprintf(part, sizeof part, " %s%.30s", words,
-                 method_flags[f].shown == WORDS_ALONE ? "" : value);
-        strncat(text, part, CASE_NAME - 1 - strlen(text));
+        if (rate) value = text_of("%.6g", row->settings.lr);
+        text_add(&text, " %s%.30s", words, method_flags[f].shown == WORDS_ALONE ? "" : value.text);
     }
-    snprintf(part, sizeof part, ", %" PRId64 " updates", row->steps);
-    if (varies(method, -1)) strncat(text, part, CASE_NAME - 1 - strlen(text));
+    if (varies(method, -1)) text_add(&text, ", %" PRId64 " updates", row->steps);
     return text;
 }
 
-const char *case_label(const CaseMethod *method, char text[CASE_LABEL]) {
-    char name[CASE_NAME], how[CASE_NAME];
-    snprintf(text, CASE_LABEL, "%s %s", case_name(method->row[0], name), case_method(method, how));
-    return text;
+Text case_label(const CaseMethod *method) {
+    return text_of("%s %s", case_name(method->row[0]).text, case_method(method).text);
 }
 
 /* ---- means ----------------------------------------------------------------------------------- */

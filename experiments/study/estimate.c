@@ -9,7 +9,6 @@
 #include "../store/rundir.h"
 #include "../tables/table.h"
 #include "../train/bench.h"
-#include "../train/progress.h"
 #include "trainings.h"
 
 /* One GPU that could be rented. */
@@ -103,13 +102,11 @@ static void put_row(Table *table, const char *label, double steps, const Rent re
 /* Adds the last row and writes the file. */
 static int write_estimate(Tables *tables, const TrainingPlan *plan, const Rent rent[RENTS],
                           const CommandLine *asked) {
-    char file[64], path[RUNDIR_PATH];
-    snprintf(file, sizeof file, "%s-%s-estimate.h5", plan->kind->name,
-             preset_names[asked->experiment.preset]);
-    rundir_path(path, plan->dir, file);
+    const Text path = text_of("%s/%s-%s-estimate.h5", plan->dir.text, plan->kind->name,
+                              preset_names[asked->experiment.preset]);
     put_row(tables->table[0], "together", NAN, rent, true);
-    return setup_provenance(&tables->provenance, &asked->options) || rundir_make(plan->dir) ||
-                   tables_write(tables, asked, path)
+    return setup_provenance(&tables->provenance, &asked->options) || rundir_make(plan->dir.text) ||
+                   tables_write(tables, asked, path.text)
                ? -1
                : 0;
 }
@@ -120,7 +117,6 @@ int trainings_estimate(TrainingPlan *plan, const CommandLine *asked) {
                               "training", columns, 1 + 2 * RENTS);
     double total = 0;
     Rent rent[RENTS] = {{.gpu = "rtx4090"}, {.gpu = "a100"}};
-    char text[32];
     int failed = 0, finished = 0;
     for (int r = 0; r < plan->rows; r++) finished += plan->row[r].finished;
     printf("%d trainings", plan->rows - finished);
@@ -141,13 +137,13 @@ int trainings_estimate(TrainingPlan *plan, const CommandLine *asked) {
         row->work = steps * row->step_seconds * part;
         total += row->work;
         put_row(table, row->name, steps, rent, false);
-        printf("  %-52s %9.0f steps %14s\n", row->name, steps, format_time(row->work, text));
+        printf("  %-52s %9.0f steps %14s\n", row->name, steps, format_time(row->work).text);
     }
     failed = failed || write_estimate(&tables, plan, rent, asked);
     tables_free(&tables);
     if (failed) return -1;
     printf("together about %s on this machine, evaluations not counted%s\n",
-           format_time(total, text), asked->experiment.yes ? "" : "; start it with --yes");
+           format_time(total).text, asked->experiment.yes ? "" : "; start it with --yes");
     for (int g = 0; g < RENTS; g++) print_rent(&rent[g]);
     return 0;
 }

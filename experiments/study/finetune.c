@@ -8,6 +8,7 @@
 #include "../../ref/error.h"
 #include "../commands.h"
 #include "../convert/convert.h"
+#include "../store/rundir.h"
 #include "trainings.h"
 
 /* clang-format off */
@@ -85,14 +86,13 @@ static int choose_data(CommandLine *before, CommandLine *after) {
  * is only estimated, and --init stays empty.  Returns as trainings_run. */
 static int pretrain(CommandLine *after, const CommandLine *before) {
     TrainingPlan plan;
-    char dir[OPTION_TEXT];
     int status = trainings_plan(&plan, &training_pretraining, before);
     if (!status && plan.rows != 1) status = error_set("--models: finetune takes one model");
     if (!status) status = trainings_run(&training_pretraining, before);
     if (!status && (before->experiment.yes || !plan.long_run)) {
-        snprintf(dir, sizeof dir, "%.300s/pretrained", plan.dir);
-        status = convert_export(plan.row[0].options.out, dir, &before->options) ||
-                         options_set(&after->options, "init", dir)
+        const Text dir = rundir_path(plan.dir.text, "pretrained");
+        status = convert_export(plan.row[0].options.out, dir.text, &before->options) ||
+                         options_set(&after->options, "init", dir.text)
                      ? -1
                      : 0;
     }

@@ -57,7 +57,6 @@ void measure_put(Table *table, const Cases *cases, const MeasureColumn *columns,
 }
 
 Table *measure_add(Tables *tables, const Cases *cases, const MeasureTable *measures) {
-    char label[CASE_LABEL];
     Table *table = NULL;
     int columns = 0;
     while (measures->column[columns].name) columns++;
@@ -67,7 +66,7 @@ Table *measure_add(Tables *tables, const Cases *cases, const MeasureTable *measu
         if (!table)
             table =
                 measure_table(tables, measures->name, measures->title, measures->column, columns);
-        table_row(table, "%s", case_label(method, label));
+        table_row(table, "%s", case_label(method).text);
         measure_put(table, cases, measures->column, columns, method, measures->paired);
     }
     for (int n = 0; table && measures->note[n]; n++) table_note(table, "%s", measures->note[n]);

@@ -126,7 +126,6 @@ static void copy(char to[H5_NAME], const char *from) { snprintf(to, H5_NAME, "%.
 
 static void fill_settings(StudyRow *row, const RunFile *run) {
     const Options *o = &run->settings;
-    char text[OPTION_TEXT];
     row->settings = *o;
     copy(row->model, o->model);
     copy(row->data, run->data);
@@ -135,7 +134,7 @@ static void fill_settings(StudyRow *row, const RunFile *run) {
                       : o->method == METHOD_OFFLOAD ? "offload"
                                                     : "full");
     copy(row->order, order_names[o->order]);
-    copy(row->switching, options_format(o, options_find("switch-every", COMMAND_TRAIN), text));
+    copy(row->switching, options_format(o, options_find("switch-every", COMMAND_TRAIN)).text);
     snprintf(row->checksum, sizeof row->checksum, "%016" PRIx64, run->checksum);
     snprintf(row->spec, sizeof row->spec, "%s", run->spec);
     row->provenance = run->provenance;
@@ -216,16 +215,11 @@ bool study_is_bcd3(const StudyRow *row) {
     return row->submodels == 3 && row->settings.fraction >= 1 && !*row->settings.init;
 }
 
-const char *study_method(const StudyRow *row, char text[32]) {
-    char part[16];
-    snprintf(part, sizeof part, "%.3g", row->settings.fraction);
-    if (row->submodels > 1 && row->settings.fraction < 1)
-        snprintf(text, 32, "1/%d x%s", (int)row->submodels, part + 1); /* ".9" */
-    else if (row->submodels > 1)
-        snprintf(text, 32, "BCD-1/%" PRId64, row->submodels);
-    else
-        snprintf(text, 32, "%.31s", row->method);
-    return text;
+Text study_method(const StudyRow *row) {
+    if (row->submodels == 1) return text_of("%s", row->method);
+    if (row->settings.fraction >= 1) return text_of("BCD-1/%" PRId64, row->submodels);
+    return text_of("1/%" PRId64 " x%s", row->submodels,
+                   text_of("%.3g", row->settings.fraction).text + 1); /* ".9" */
 }
 
 double study_axis_value(const StudyRow *row, size_t curve_row, StudyAxis axis) {

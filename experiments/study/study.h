@@ -63,9 +63,8 @@ double study_score(const StudyRow *row, const EvaluationRow *evaluation);
  * Mean multipliers are over these. */
 bool study_is_bcd3(const StudyRow *row);
 
-/* Writes "full", "offload", "BCD-1/3", or "1/3 x.9" when each submodel sees 0.9 of the data.
- * Returns `text`. */
-const char *study_method(const StudyRow *row, char text[32]);
+/* "full", "offload", "BCD-1/3", or "1/3 x.9" when each submodel sees 0.9 of the data. */
+Text study_method(const StudyRow *row);
 
 /* The cost of a training, an x axis of its curve. */
 typedef enum { AXIS_UPDATES, AXIS_SECONDS, AXIS_OPERATIONS } StudyAxis;

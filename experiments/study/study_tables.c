@@ -137,7 +137,6 @@ static bool is_mixed(const CaseMethod *method) {
 }
 
 static void add_trainings(Tables *tables, const Cases *cases) {
-    char label[CASE_LABEL];
     int mixed = 0;
     Table *table = measure_add(tables, cases, &trainings);
     while (mixed < cases->methods && !is_mixed(&cases->method[mixed])) mixed++;
@@ -145,7 +144,7 @@ static void add_trainings(Tables *tables, const Cases *cases) {
         table_note(table,
                    "Means are over trainings of different commits, processors or numbers of "
                    "threads: of %s, for example.",
-                   case_label(&cases->method[mixed], label));
+                   case_label(&cases->method[mixed]).text);
     if (cases->left_out)
         table_note(table,
                    "Left out: %d with the settings and seed of another training here, but other "

@@ -7,11 +7,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../ref/clock.h"
 #include "../../ref/error.h"
 #include "../store/rundir.h"
 #include "../store/settings.h"
 #include "../train/interrupt.h"
-#include "../train/progress.h"
 #include "../train/setup.h"
 #include "converge.h"
 #include "measures.h"
@@ -21,30 +21,28 @@
  * same; 0 when the row asks for a longer training; -1 with an error set that names `place`
  * otherwise. */
 static int same_settings(const Options *had, const TrainingRow *row, const char *place) {
-    char before[OPTION_TEXT], wanted[OPTION_TEXT];
     Options now = *had;
     int same = 1;
     if (settings_resume(&now, &row->options)) return error_set("%s: %s", place, error_message());
     for (int o = 0; option_table[o].name; o++) {
         const Option *option = &option_table[o];
-        if (!row->options.given[o] ||
-            strcmp(options_format(had, o, before), options_format(&row->options, o, wanted)) == 0)
-            continue;
+        if (!row->options.given[o]) continue;
+        const Text before = options_format(had, o), wanted = options_format(&row->options, o);
+        if (strcmp(before.text, wanted.text) == 0) continue;
         if (option->role == OPTION_EXTENDS) same = 0;
         if (option->role == OPTION_ROUNDS)
             return error_set("%s: trained with --%s %s; for %s choose another --out", place,
-                             option->name, before, wanted);
+                             option->name, before.text, wanted.text);
     }
     return same;
 }
 
 /* Reads run.h5 of a row.  Returns 1, 0 when there is none, or -1 with an error set. */
 static int read_run(RunFile *run, const TrainingRow *row) {
-    char path[RUNDIR_PATH];
+    const Text path = rundir_path(row->options.out, "run.h5");
     *run = (RunFile){0};
-    rundir_path(path, row->options.out, "run.h5");
-    if (access(path, F_OK)) return 0;
-    return runfile_read(run, path) ? -1 : 1;
+    if (access(path.text, F_OK)) return 0;
+    return runfile_read(run, path.text) ? -1 : 1;
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -61,18 +59,15 @@ static int collect(Study *study, const TrainingRow *row, bool thin) {
     return added;
 }
 
-static void table_path(char path[RUNDIR_PATH], const TrainingPlan *plan) {
-    char file[64];
-    snprintf(file, sizeof file, "%s.h5", plan->kind->name);
-    rundir_path(path, plan->dir, file);
+static Text table_path(const TrainingPlan *plan) {
+    return text_of("%s/%s.h5", plan->dir.text, plan->kind->name);
 }
 
 /* Reads the table from its file; it has no rows when there is no file. */
 static int read_table(Study *study, const TrainingPlan *plan) {
-    char path[RUNDIR_PATH];
-    table_path(path, plan);
+    const Text path = table_path(plan);
     *study = (Study){0};
-    return access(path, F_OK) ? 0 : study_read(study, path);
+    return access(path.text, F_OK) ? 0 : study_read(study, path.text);
 }
 
 static StudyRow *find_row(const Study *study, const char *name) {
@@ -99,14 +94,12 @@ static int row_finished(const TrainingRow *row, const StudyRow *had, const char 
 /* Finds out which rows are finished.  A row of the table is enough, because the table may come from
  * another machine, unless the experiment needs the weights. */
 static int find_finished(TrainingPlan *plan) {
-    char path[RUNDIR_PATH];
     Study table;
-    table_path(path, plan);
     int failed = read_table(&table, plan);
     for (int r = 0; r < plan->rows && !failed; r++) {
         TrainingRow *row = &plan->row[r];
         const StudyRow *had = plan->kind->needs_weights ? NULL : find_row(&table, row->name);
-        int finished = row_finished(row, had, path);
+        int finished = row_finished(row, had, table_path(plan).text);
         row->finished = finished > 0;
         failed = finished < 0;
     }
@@ -117,7 +110,6 @@ static int find_finished(TrainingPlan *plan) {
 /* Rewrites the table: rows of the plan whose runs have finished from their directories, all others
  * as they are in the table. */
 static int write_table(const TrainingPlan *plan) {
-    char path[RUNDIR_PATH];
     Study study = {0}, table;
     int failed = read_table(&table, plan);
     for (int r = 0; r < plan->rows && !failed; r++) {
@@ -130,9 +122,8 @@ static int write_table(const TrainingPlan *plan) {
     }
     for (int r = 0; r < table.rows && !failed; r++)
         if (*table.row[r].name) study_move(&study, &table.row[r]);
-    table_path(path, plan);
     if (!failed) study_converge(&study);
-    failed = failed || study_write(&study, path);
+    failed = failed || study_write(&study, table_path(plan).text);
     study_free(&study);
     study_free(&table);
     return failed ? -1 : 0;
@@ -153,13 +144,12 @@ typedef struct {
 
 static void print_row(const TrainingPool *pool, const TrainingRow *row, const char *state) {
     const TrainingPlan *plan = pool->plan;
-    char left[32];
     if (row->options.quiet) return;
     printf("row %d of %d: %s%s", (int)(row - plan->row) + 1, plan->rows, row->name, state);
     if (pool->work_done > 0 && pool->rows_left) {
         double seconds = pool->seconds / pool->work_done * pool->work_left;
         seconds /= fmin(plan->jobs, pool->rows_left);
-        printf(" (about %s left in all)", format_time(seconds, left));
+        printf(" (about %s left in all)", format_time(seconds).text);
     }
     printf("\n");
     fflush(stdout);
@@ -241,12 +231,10 @@ static int run_plan(TrainingPlan *plan) {
 
 /* Prints the tables of the trainings, as bcd report does. */
 static int print_tables(const TrainingPlan *plan) {
-    char path[RUNDIR_PATH];
     Study study = {0};
     Tables tables = {0};
     Cases cases = {0};
-    table_path(path, plan);
-    int failed = study_read(&study, path);
+    int failed = study_read(&study, table_path(plan).text);
     if (!failed) {
         study_prepare(&study);
         cases_make(&cases, &study);
@@ -263,9 +251,7 @@ static int print_tables(const TrainingPlan *plan) {
 
 /* Returns true when a long experiment has begun already, so that its estimate has been printed. */
 static bool goes_on(const TrainingPlan *plan, const CommandLine *asked) {
-    char path[RUNDIR_PATH];
-    rundir_path(path, plan->dir, "rows");
-    return asked->experiment.yes && access(path, F_OK) == 0;
+    return asked->experiment.yes && access(rundir_path(plan->dir.text, "rows").text, F_OK) == 0;
 }
 
 int trainings_run(const TrainingKind *kind, const CommandLine *asked) {
@@ -279,12 +265,11 @@ int trainings_run(const TrainingKind *kind, const CommandLine *asked) {
     if (!status && (!plan.long_run || asked->experiment.yes)) {
         if (*plan.missing && !asked->options.quiet)
             printf("%s (data/fetch downloads the data sets)\n", plan.missing);
-        status = rundir_make(plan.dir) ? -1 : run_plan(&plan);
+        status = rundir_make(plan.dir.text) ? -1 : run_plan(&plan);
         if (!status && !asked->options.quiet) {
             status = print_tables(&plan);
-            char path[RUNDIR_PATH], name[QUOTED];
-            table_path(path, &plan);
-            printf("table: %s; as a page: bcd report %s\n", path, quoted(name, path));
+            const Text path = table_path(&plan);
+            printf("table: %s; as a page: bcd report %s\n", path.text, quoted(path.text).text);
         }
     }
     trainings_free(&plan);

@@ -65,7 +65,7 @@ typedef struct {
     const TrainingKind *kind;
     int rows;
     TrainingRow *row;
-    char dir[OPTION_TEXT];
+    Text dir;
     bool long_run;     /* needs --yes */
     int jobs, threads; /* --jobs, --threads */
     char missing[256]; /* a line: data sets that others stand in for; "": none */

@@ -192,8 +192,8 @@ static int add_tables(TrainingPlan *plan, const CommandLine *asked, const Traini
 
 int trainings_plan(TrainingPlan *plan, const TrainingKind *kind, const CommandLine *asked) {
     *plan = (TrainingPlan){.kind = kind};
-    rundir_results(plan->dir, asked);
-    if (strlen(plan->dir) > 300) return error_set("--out: the name is too long");
+    plan->dir = rundir_results(asked);
+    if (strlen(plan->dir.text) > 300) return error_set("--out: the name is too long");
     plan->jobs = asked->experiment.jobs;
     plan->threads = asked->options.threads;
     plan->long_run = asked->experiment.preset == PRESET_GPU ||

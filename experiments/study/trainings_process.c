@@ -23,9 +23,7 @@ typedef struct {
 } Arguments;
 
 static void add(Arguments *a, const char *prefix, const char *text) {
-    char whole[OPTION_TEXT + 64];
-    snprintf(whole, sizeof whole, "%s%s", prefix, text);
-    a->text[a->count++] = xstrdup(whole);
+    a->text[a->count++] = xstrdup(text_of("%s%s", prefix, text).text);
 }
 
 /* Returns the threads of each training; 0: as OpenMP decides. */
@@ -38,7 +36,6 @@ static int row_threads(const TrainingPlan *plan) {
 /* Makes the command line of a row; a run that exists already is resumed. */
 static void row_arguments(Arguments *a, const TrainingPlan *plan, const TrainingRow *row) {
     static const char *const excluded[] = {"out", "quiet", "threads"};
-    char value[OPTION_TEXT], threads[16];
     const Options *o = &row->options;
     bool old = rundir_holds_run(o->out);
     add(a, "", "bcd");
@@ -51,15 +48,14 @@ static void row_arguments(Arguments *a, const TrainingPlan *plan, const Training
         if (skip) continue;
         add(a, "--", option->name);
         if (option->kind == OPTION_IS_FLAG) continue;
-        options_format(o, i, value);
-        add(a, "", *value ? value : "none"); /* --always-active */
+        const Text value = options_format(o, i);
+        add(a, "", *value.text ? value.text : "none"); /* --always-active */
     }
     /* The progress lines of several trainings would mix. */
     add(a, "--", o->quiet || plan->jobs > 1 ? "quiet" : "brief");
     /* Always given: a row that goes on would keep those that it had. */
-    snprintf(threads, sizeof threads, "%d", row_threads(plan));
     add(a, "--", "threads");
-    add(a, "", threads);
+    add(a, "", text_of("%d", row_threads(plan)).text);
     add(a, "--", old ? "resume" : "out");
     add(a, "", o->out);
     a->text[a->count] = NULL;

@@ -46,14 +46,14 @@ static int set_given(Options *options, const Options *asked, bool full) {
 static void name_row(TrainingRow *row, int submodels, const char *settings) {
     const Options *o = &row->options;
     const char *slash = strrchr(o->data, '/');
-    char method[16] = "full", part[16] = "", seed[32] = "", text[256];
-    if (submodels > 1) snprintf(method, sizeof method, "bcd%d", submodels);
-    if (o->fraction < 1) snprintf(part, sizeof part, "-of%.4g", o->fraction);
-    if (o->seed != 1) snprintf(seed, sizeof seed, "-seed%llu", (unsigned long long)o->seed);
-    snprintf(text, sizeof text, "%.60s-%.20s-%s-%s%s%s%.46s", o->model, slash ? slash + 1 : o->data,
-             optimizer_names[o->optimizer], method, part, *settings ? "-" : "", settings);
-    int room = (int)(sizeof row->name - 1 - strlen(seed));
-    snprintf(row->name, sizeof row->name, "%.*s%s", room, text, seed);
+    Text text = text_of("%.60s-%.20s-%s-", o->model, slash ? slash + 1 : o->data,
+                        optimizer_names[o->optimizer]);
+    text_add(&text, submodels > 1 ? "bcd%d" : "full", submodels);
+    if (o->fraction < 1) text_add(&text, "-of%.4g", o->fraction);
+    text_add(&text, "%s%.46s", *settings ? "-" : "", settings);
+    Text seed = text_of(o->seed != 1 ? "-seed%llu" : "", (unsigned long long)o->seed);
+    int room = (int)(sizeof row->name - 1 - strlen(seed.text));
+    strcpy(row->name, text_of("%.*s%s", room, text.text, seed.text).text);
     for (char *c = row->name; *c; c++)
         if (!isalnum((unsigned char)*c) && *c != '.') *c = '-';
 }
@@ -111,7 +111,7 @@ static int add_row(TrainingPlan *plan, const CommandLine *asked, const TrainingE
         return -1;
     if (setup_check(o)) return -1;
     name_row(row, m, way->settings);
-    snprintf(o->out, sizeof o->out, "%.300s/rows/%s", plan->dir, row->name);
+    snprintf(o->out, sizeof o->out, "%.300s/rows/%s", plan->dir.text, row->name);
     o->quiet = asked->options.quiet;
     row->work = relative_work(o, m);
     plan->rows++;

@@ -9,7 +9,6 @@
 
 #include <stdio.h>
 
-#include "../../ref/error.h" /* BCD_PRINTF */
 #include "../cli/command_line.h"
 #include "../store/provenance.h"
 
@@ -118,9 +117,8 @@ void print_wrapped(FILE *out, const char *text);
 
 /* ---- table_print.c --------------------------------------------------------------------------- */
 
-/* Formats a cell without its mark, such as "3.08 ± 0.29"; "" for an empty one.  Returns `text`. */
-enum { TABLE_CELL = H5_NAME };
-const char *table_format(const Table *table, int row, int column, char text[TABLE_CELL]);
+/* A cell without its mark, such as "3.08 ± 0.29"; "" for an empty one. */
+Text table_format(const Table *table, int row, int column);
 
 /* Prints the title, aligned columns with a mark behind each number, the legend of the marks, and
  * the notes.  Columns that do not fit in 100 characters follow in a block below, with the labels

@@ -7,7 +7,7 @@
 #include "../store/settings.h"
 #include "table.h"
 
-enum { VERSION = 1, PATH = 160, NOTES = TABLE_NOTES * (TABLE_NOTE + 1) };
+enum { VERSION = 1, NOTES = TABLE_NOTES * (TABLE_NOTE + 1) };
 
 const char tables_format[] = "bcd tables";
 static const char *const kind_names[] = {"number", "per cent", "deviation", "text"};
@@ -25,14 +25,13 @@ static bool is_unit(const char *text) {
 
 /* Finds the unit of the numbers in a column, "" if there is none.  A column's `unit` may be another
  * qualifier, or begin with the unit ("ms by cost"); that of a ratio contains a slash. */
-static void unit_of(char unit[24], const Table *table, int column) {
+static Text unit_of(const Table *table, int column) {
     const TableColumn *c = &table->column[column];
-    snprintf(unit, 24, "%s", c->unit);
-    if (is_unit(unit)) return;
-    unit[strcspn(unit, " ")] = 0;
-    if (is_unit(unit)) return;
+    if (is_unit(c->unit)) return text_of("%s", c->unit);
+    Text first = text_of("%.*s", (int)strcspn(c->unit, " "), c->unit);
+    if (is_unit(first.text)) return first;
     bool counted = c->kind == COLUMN_NUMBER && *c->unit && !strchr(c->unit, '/');
-    snprintf(unit, 24, "%s", counted ? table->unit : "");
+    return text_of("%s", counted ? table->unit : "");
 }
 
 static bool has_spread(const Table *table, int column) {
@@ -47,43 +46,43 @@ static void write_column(H5File *file, const char *group, const Table *table, in
     const bool is_text = column->kind == COLUMN_TEXT;
     const size_t rows = (size_t)table->rows, each = (size_t)table->columns * sizeof(Cell);
     const Cell *cell = table->cell + number;
-    char path[PATH], scale[PATH], sources[PATH], spreads[PATH], unit[24];
-    snprintf(path, sizeof path, "%s/%s", group, column->name);
-    snprintf(scale, sizeof scale, "%s/row", group);
-    snprintf(sources, sizeof sources, "%s_source", column->name);
-    snprintf(spreads, sizeof spreads, "%s_spread", column->name);
-    unit_of(unit, table, number);
-    const char *counted = *unit ? unit : NULL;
-    const H5Column stored[] = {
-        {.name = column->name,
-         .kind = is_text ? H5_TEXT : H5_DOUBLE,
-         .offset = is_text ? offsetof(Cell, text) : offsetof(Cell, value),
-         .unit = is_text ? NULL : counted},
-        {.name = spreads, .kind = H5_DOUBLE, .offset = offsetof(Cell, spread), .unit = counted}};
-    const H5Column source = {.name = sources, .kind = H5_TEXT};
+    const Text path = text_of("%s/%s", group, column->name), scale = text_of("%s/row", group);
+    const Text sources = text_of("%s_source", column->name);
+    const Text spreads = text_of("%s_spread", column->name), unit = unit_of(table, number);
+    const char *counted = *unit.text ? unit.text : NULL;
+    const H5Column stored[] = {{.name = column->name,
+                                .kind = is_text ? H5_TEXT : H5_DOUBLE,
+                                .offset = is_text ? offsetof(Cell, text) : offsetof(Cell, value),
+                                .unit = is_text ? NULL : counted},
+                               {.name = spreads.text,
+                                .kind = H5_DOUBLE,
+                                .offset = offsetof(Cell, spread),
+                                .unit = counted}};
+    const H5Column source = {.name = sources.text, .kind = H5_TEXT};
     char(*texts)[H5_NAME] = xcalloc(rows + 1, sizeof *texts);
     for (size_t r = 0; r < rows; r++)
         strcpy(texts[r], source_names[cell[r * (size_t)table->columns].source]);
-    h5_write_table(file, group, scale, stored, 1 + has_spread(table, number), cell, each, rows);
-    h5_write_table(file, group, scale, &source, 1, texts, sizeof *texts, rows);
+    h5_write_table(file, group, scale.text, stored, 1 + has_spread(table, number), cell, each,
+                   rows);
+    h5_write_table(file, group, scale.text, &source, 1, texts, sizeof *texts, rows);
     free(texts);
-    h5_set_text(file, path, "head", column->head);
-    if (strcmp(unit, column->unit) != 0) h5_set_text(file, path, "below", column->unit);
-    h5_set_text(file, path, "kind", kind_names[column->kind]);
-    h5_set_int(file, path, "decimals", column->decimals);
-    h5_set_int(file, path, "number", number);
+    h5_set_text(file, path.text, "head", column->head);
+    if (strcmp(unit.text, column->unit) != 0) h5_set_text(file, path.text, "below", column->unit);
+    h5_set_text(file, path.text, "kind", kind_names[column->kind]);
+    h5_set_int(file, path.text, "decimals", column->decimals);
+    h5_set_int(file, path.text, "number", number);
 }
 
 static void write_table(H5File *file, const char *parent, const Table *table, int number) {
-    char group[PATH / 2], path[PATH], notes[NOTES] = "";
+    char notes[NOTES] = "";
     H5Dim rows = {"row", (size_t)table->rows, NULL};
-    snprintf(group, sizeof group, "%.24s/tables/%s", parent, table->name);
-    snprintf(path, sizeof path, "%s/row", group);
+    const Text path = text_of("%s/tables/%s", parent, table->name);
+    const char *group = path.text;
     for (int n = 0; n < table->notes; n++) {
         if (n) strcat(notes, "\n");
         strcat(notes, table->note[n]);
     }
-    h5_write(file, path, H5_TEXT, table->label, 1, &rows, NULL);
+    h5_write(file, text_of("%s/row", group).text, H5_TEXT, table->label, 1, &rows, NULL);
     h5_set_text(file, group, "title", table->title);
     h5_set_text(file, group, "head", table->row_head);
     h5_set_text(file, group, "notes", notes);
@@ -146,14 +145,14 @@ static int read_names(const H5File *file, const char *group, int max, char (*nam
     int links = h5_count(file, group), count = 0;
     for (int i = 0; i < max; i++) *name[i] = 0;
     for (int i = 0; i < links; i++) {
-        char found[H5_NAME], path[PATH + H5_NAME];
+        char found[H5_NAME];
         int number;
         if (h5_name(file, group, i, found)) return -1;
-        snprintf(path, sizeof path, "%s/%s", group, found);
-        if (!h5_has(file, path, "number")) continue;
-        if (h5_get(file, path, "number", H5_INT, &number)) return -1;
+        const Text path = text_of("%s/%s", group, found);
+        if (!h5_has(file, path.text, "number")) continue;
+        if (h5_get(file, path.text, "number", H5_INT, &number)) return -1;
         if (number < 0 || number >= max || *name[number] || strlen(found) >= TABLE_NAME)
-            return damaged(file, path);
+            return damaged(file, path.text);
         strcpy(name[number], found);
         count++;
     }
@@ -164,12 +163,12 @@ static int read_names(const H5File *file, const char *group, int max, char (*nam
 
 /* Reads the heads of the columns: the data sets with a number. */
 static int read_heads(const H5File *file, const char *group, Table *table) {
-    char name[TABLE_COLUMNS][H5_NAME], path[PATH];
+    char name[TABLE_COLUMNS][H5_NAME];
     int columns = read_names(file, group, TABLE_COLUMNS, name);
     for (int c = 0; c < columns; c++) {
         strcpy(table->column[c].name, name[c]);
-        snprintf(path, sizeof path, "%s/%s", group, table->column[c].name);
-        if (read_column_head(file, path, &table->column[c])) return -1;
+        if (read_column_head(file, text_of("%s/%s", group, name[c]).text, &table->column[c]))
+            return -1;
     }
     table->columns = columns < 0 ? 0 : columns;
     return columns < 0 ? -1 : 0;
@@ -178,22 +177,23 @@ static int read_heads(const H5File *file, const char *group, Table *table) {
 static int read_cells(const H5File *file, const char *group, Table *table, int number) {
     const bool is_text = table->column[number].kind == COLUMN_TEXT;
     const size_t rows = (size_t)table->rows, columns = (size_t)table->columns;
-    char sources[PATH], spreads[PATH];
-    snprintf(sources, sizeof sources, "%s_source", table->column[number].name);
-    snprintf(spreads, sizeof spreads, "%s_spread", table->column[number].name);
-    const H5Column stored[] = {
-        {.name = table->column[number].name,
-         .kind = is_text ? H5_TEXT : H5_DOUBLE,
-         .offset = is_text ? offsetof(Cell, text) : offsetof(Cell, value)},
-        {.name = spreads, .kind = H5_DOUBLE, .offset = offsetof(Cell, spread), .optional = true}};
-    const H5Column source = {.name = sources, .kind = H5_TEXT};
+    const char *name = table->column[number].name;
+    const Text sources = text_of("%s_source", name), spreads = text_of("%s_spread", name);
+    const H5Column stored[] = {{.name = name,
+                                .kind = is_text ? H5_TEXT : H5_DOUBLE,
+                                .offset = is_text ? offsetof(Cell, text) : offsetof(Cell, value)},
+                               {.name = spreads.text,
+                                .kind = H5_DOUBLE,
+                                .offset = offsetof(Cell, spread),
+                                .optional = true}};
+    const H5Column source = {.name = sources.text, .kind = H5_TEXT};
     char(*texts)[H5_NAME] = xcalloc(rows + 1, sizeof *texts);
     Cell *cell = table->cell + number;
     int failed = h5_read_columns(file, group, stored, 2, cell, columns * sizeof *cell, rows) ||
                  h5_read_columns(file, group, &source, 1, texts, sizeof *texts, rows);
     for (size_t r = 0; r < rows && !failed; r++) {
         int known = find_name(texts[r], source_names, SOURCES);
-        if (known < 0) failed = damaged(file, sources);
+        if (known < 0) failed = damaged(file, sources.text);
         cell[r * columns].source = (Source)known;
     }
     free(texts);
@@ -224,8 +224,9 @@ static int read_notes(const H5File *file, const char *group, Table *table) {
 }
 
 static int read_table(const H5File *file, Table *table) {
-    char group[PATH / 2], shape[24];
-    snprintf(group, sizeof group, "/tables/%s", table->name);
+    const Text path = text_of("/tables/%s", table->name);
+    const char *group = path.text;
+    char shape[24];
     if (h5_get_text(file, group, "title", table->title, sizeof table->title) ||
         h5_get_text(file, group, "head", table->row_head, sizeof table->row_head) ||
         h5_get_text(file, group, "figure", shape, sizeof shape) ||

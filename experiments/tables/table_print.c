@@ -14,20 +14,10 @@ static double round_12(double value) {
 }
 
 /* Formats a number with `decimals` digits after the point; one that rounds to zero has no sign. */
-static void format_number(char text[TABLE_CELL], double value, int decimals, bool sign,
-                          const char *unit) {
-    if (decimals == DECIMALS_FREE)
-        snprintf(text, TABLE_CELL, "%.7g%s", value, unit);
-    else if (fabs(value) < 0.5 * pow(10, -decimals))
-        snprintf(text, TABLE_CELL, "%.*f%s", decimals, 0.0, unit);
-    else
-        snprintf(text, TABLE_CELL, sign ? "%+.*f%s" : "%.*f%s", decimals, value, unit);
-}
-
-/* Formats a spread with as many digits after the point as its number. */
-static void format_spread(char *text, size_t size, double spread, int decimals) {
-    snprintf(text, size, decimals == DECIMALS_FREE ? " \u00B1 %.*g" : " \u00B1 %.*f",
-             decimals == DECIMALS_FREE ? 2 : decimals, spread);
+static Text format_number(double value, int decimals, bool sign) {
+    if (decimals == DECIMALS_FREE) return text_of("%.7g", value);
+    if (fabs(value) < 0.5 * pow(10, -decimals)) return text_of("%.*f", decimals, 0.0);
+    return text_of(sign ? "%+.*f" : "%.*f", decimals, value);
 }
 
 /* Returns the digits after the point: all that the paper printed for a published number, else those
@@ -42,24 +32,19 @@ static int decimals_of(const Cell *cell, double value, int decimals) {
     return decimals;
 }
 
-const char *table_format(const Table *table, int row, int column, char text[TABLE_CELL]) {
+Text table_format(const Table *table, int row, int column) {
     const TableColumn *c = &table->column[column];
     const Cell *cell = &table->cell[row * table->columns + column];
     double factor = c->kind == COLUMN_NUMBER ? 1 : 100;
     double value = round_12(factor * cell->value), spread = round_12(factor * cell->spread);
-    char unit[40] = "";
-    *text = 0;
-    if (c->kind == COLUMN_TEXT) {
-        snprintf(text, TABLE_CELL, "%s", cell->text);
-        return text;
-    }
-    if (isfinite(spread)) format_spread(unit, sizeof unit - 2, spread, c->decimals);
-    if (c->kind != COLUMN_NUMBER) strcat(unit, " %");
-    if (isinf(value))
-        snprintf(text, TABLE_CELL, "inf");
-    else if (!isnan(value))
-        format_number(text, value, decimals_of(cell, value, c->decimals),
-                      c->kind == COLUMN_DEVIATION, unit);
+    if (c->kind == COLUMN_TEXT) return text_of("%s", cell->text);
+    if (!isfinite(value)) return text_of(isnan(value) ? "" : "inf");
+    Text text =
+        format_number(value, decimals_of(cell, value, c->decimals), c->kind == COLUMN_DEVIATION);
+    if (isfinite(spread)) /* with as many digits after the point as the number */
+        text_add(&text, c->decimals == DECIMALS_FREE ? " \u00B1 %.*g" : " \u00B1 %.*f",
+                 c->decimals == DECIMALS_FREE ? 2 : c->decimals, spread);
+    if (c->kind != COLUMN_NUMBER) text_add(&text, " %%");
     return text;
 }
 
@@ -70,18 +55,15 @@ static bool is_marked(const Table *table, int column) {
     return false;
 }
 
-/* Writes the marks that occur: "m measured, p published"; "" if there are none. */
-enum { LEGEND = 160 };
-static const char *write_legend(const Table *table, char text[LEGEND]) {
+/* Prints the marks that occur: "m measured, p published". */
+static void print_legend(FILE *out, const Table *table) {
     bool used[SOURCES] = {false};
-    int length = 0;
-    *text = 0;
+    Text text = {""};
     for (int i = 0; i < table->rows * table->columns; i++) used[table->cell[i].source] = true;
     for (int s = SOURCE_NONE + 1; s < SOURCES; s++)
         if (used[s])
-            length += snprintf(text + length, (size_t)(LEGEND - length), "%s%s %s",
-                               length ? ", " : "", source_marks[s], source_names[s]);
-    return text;
+            text_add(&text, "%s%s %s", *text.text ? ", " : "", source_marks[s], source_names[s]);
+    if (*text.text) fprintf(out, "\n%s\n", text.text);
 }
 
 /* ---- terminal -------------------------------------------------------------------------------- */
@@ -103,12 +85,11 @@ static int label_width(const Table *table) {
 
 /* The width without the mark. */
 static int column_width(const Table *table, int column) {
-    char text[TABLE_CELL];
     const TableColumn *c = &table->column[column];
     int width = larger(width_of(c->head), width_of(c->unit));
     width -= is_marked(table, column) ? 2 : 0; /* the head may extend over the marks */
     for (int r = 0; r < table->rows; r++)
-        width = larger(width, width_of(table_format(table, r, column, text)));
+        width = larger(width, width_of(table_format(table, r, column).text));
     return width;
 }
 
@@ -171,12 +152,11 @@ static void print_heads(FILE *out, const Table *table, const Widths *width) {
 }
 
 static void print_row(FILE *out, const Table *table, int row, const Widths *width) {
-    char text[TABLE_CELL];
     Line line = {0};
     add(&line, table->label[row], -width->label);
     for (int c = width->begin; c < width->end; c++) {
         add(&line, "", 2);
-        add(&line, table_format(table, row, c, text), width->column[c]);
+        add(&line, table_format(table, row, c).text, width->column[c]);
         add(&line, source_marks[table->cell[row * table->columns + c].source], width->mark[c]);
     }
     print_line(out, &line);
@@ -190,7 +170,6 @@ static int print_notes(FILE *out, const Table *table) {
 
 int table_print(FILE *out, const Table *table) {
     Widths width = {.label = label_width(table)};
-    char legend[LEGEND];
     if (table->failed) return -1;
     print_wrapped(out, table->title);
     if (table->figure == FIGURE_TIMELINE) return print_notes(out, table);
@@ -206,7 +185,7 @@ int table_print(FILE *out, const Table *table) {
         for (int r = 0; r < table->rows; r++) print_row(out, table, r, &width);
         width.begin = width.end;
     } while (width.end < table->columns);
-    if (*write_legend(table, legend)) fprintf(out, "\n%s\n", legend);
+    print_legend(out, table);
     return print_notes(out, table);
 }
 
@@ -217,7 +196,6 @@ static void put_escaped(FILE *out, const char *text) {
 }
 
 int table_print_markdown(FILE *out, const Table *table) {
-    char text[TABLE_CELL], legend[LEGEND];
     if (table->failed) return -1;
     fprintf(out, "### %s\n\n", table->title);
     if (table->figure == FIGURE_TIMELINE) return print_notes(out, table);
@@ -239,12 +217,12 @@ int table_print_markdown(FILE *out, const Table *table) {
         for (int c = 0; c < table->columns; c++) {
             const char *mark = source_marks[table->cell[r * table->columns + c].source];
             fputs(" | ", out);
-            put_escaped(out, table_format(table, r, c, text));
+            put_escaped(out, table_format(table, r, c).text);
             fprintf(out, "%s%s", *mark ? " " : "", mark);
         }
         fputs(" |\n", out);
     }
-    if (*write_legend(table, legend)) fprintf(out, "\n%s\n", legend);
+    print_legend(out, table);
     for (int n = 0; n < table->notes; n++) fprintf(out, "%s- %s\n", n ? "" : "\n", table->note[n]);
     putc('\n', out);
     return 0;

@@ -5,7 +5,6 @@
 #include "../../ref/error.h"
 #include "../commands.h"
 #include "../convert/convert.h"
-#include "progress.h"
 #include "train.h"
 
 int eval_dataset(const Setup *setup, const Dataset *data, Evaluation *evaluation) {
@@ -32,23 +31,17 @@ int eval_dataset(const Setup *setup, const Dataset *data, Evaluation *evaluation
     return 0;
 }
 
-const char *eval_format(const Evaluation *e, bool tokens, char text[80]) {
-    char loss[32];
-    format_loss(e->loss, loss);
-    if (tokens)
-        snprintf(text, 80,
-                 e->perplexity < 1e6 ? "loss %s, perplexity %.2f" : "loss %s, perplexity %.2g",
-                 loss, e->perplexity);
-    else
-        snprintf(text, 80, "loss %s, accuracy %.2f %%", loss, 100 * e->accuracy);
-    return text;
+Text eval_format(const Evaluation *e, bool tokens) {
+    Text loss = format_loss(e->loss);
+    if (!tokens) return text_of("loss %s, accuracy %.2f %%", loss.text, 100 * e->accuracy);
+    return text_of(e->perplexity < 1e6 ? "loss %s, perplexity %.2f" : "loss %s, perplexity %.2g",
+                   loss.text, e->perplexity);
 }
 
 int command_eval(const CommandLine *line) {
     const Options *options = &line->options;
     Setup setup;
     Evaluation evaluation;
-    char text[80];
     int failed = convert_open(&setup, line);
     Dataset *data = NULL;
     if (!failed) {
@@ -61,7 +54,7 @@ int command_eval(const CommandLine *line) {
     if (!failed)
         printf("%s, %s split of %s (%d samples): %s\n",
                *options->init ? options->init : setup.options.model, split_names[line->split],
-               data->name, data->samples, eval_format(&evaluation, setup.model->tokens, text));
+               data->name, data->samples, eval_format(&evaluation, setup.model->tokens).text);
     dataset_free(data);
     setup_free(&setup);
     return failed ? -1 : 0;

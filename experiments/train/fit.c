@@ -7,7 +7,7 @@
 
 #include "../../ref/error.h"
 #include "../alloc.h"
-#include "progress.h" /* format_bytes */
+#include "../text.h"
 
 int fit_plan_cpu(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
                  const StageSettings *settings, const bool *active) {
@@ -80,7 +80,7 @@ static bool fits_host(const FitBytes *need, const FitMemory *memory) {
 
 /* ---- what would fit -------------------------------------------------------------------------- */
 
-enum { MAX_SUBMODELS = 8, TEXT = 256 };
+enum { MAX_SUBMODELS = 8 };
 
 /* Returns true if the training, cut into so many submodels, fits.  Overwrites *bytes with its need
  * of memory to compute in; SIZE_MAX if the model cannot be cut so. */
@@ -99,29 +99,27 @@ static bool fits_with(size_t *bytes, const FitMemory *memory, FitTraining traini
 }
 
 /* "it fits with --submodels 3 --recompute (1.2 GiB)". */
-static void write_changes(char text[TEXT], const FitTraining *now, const FitTraining *changed,
-                          int submodels, size_t bytes) {
+static Text list_changes(const FitTraining *now, const FitTraining *changed, int submodels,
+                         size_t bytes) {
     const StageSettings *from = &now->settings, *to = &changed->settings;
-    char more[32] = "", accumulate[32] = "", size[32];
-    if (submodels > now->partition->submodels)
-        snprintf(more, sizeof more, "--submodels %d ", submodels);
+    Text text = text_of("it fits with ");
+    if (submodels > now->partition->submodels) text_add(&text, "--submodels %d ", submodels);
+    if (to->recompute && !from->recompute) text_add(&text, "--recompute ");
     if (changed->accumulate > now->accumulate)
-        snprintf(accumulate, sizeof accumulate, "--accumulate %d ", changed->accumulate);
-    snprintf(text, TEXT, "it fits with %s%s%s%s(%s)", more,
-             to->recompute && !from->recompute ? "--recompute " : "", accumulate,
-             to->precision != from->precision ? "--precision bf16 " : "",
-             format_bytes((double)bytes, size));
+        text_add(&text, "--accumulate %d ", changed->accumulate);
+    if (to->precision != from->precision) text_add(&text, "--precision bf16 ");
+    text_add(&text, "(%s)", format_bytes((double)bytes).text);
+    return text;
 }
 
-/* Writes the first changes with which the training fits.  More submodels are tried first, then
- * recompute, then smaller parts of a batch, and bf16 last.  If nothing helps, writes the least that
- * was needed. */
-static void advise(char text[TEXT], const FitMemory *memory, const FitTraining *now) {
+/* Returns the first changes with which the training fits.  More submodels are tried first, then
+ * recompute, then smaller parts of a batch, and bf16 last.  If nothing helps, returns the least
+ * that was needed. */
+static Text advise(const FitMemory *memory, const FitTraining *now) {
     FitTraining t = *now;
     int submodels = now->partition->submodels;
     int last = now->settings.offload || submodels > MAX_SUBMODELS ? submodels : MAX_SUBMODELS;
     size_t bytes, min_bytes = SIZE_MAX;
-    char size[32];
     for (int bf16 = 0; bf16 <= memory->bf16; bf16++)
         for (int parts = now->accumulate; parts < 2 * now->batch; parts *= 2)
             for (int recompute = now->settings.recompute; recompute <= 1; recompute++)
@@ -130,27 +128,22 @@ static void advise(char text[TEXT], const FitMemory *memory, const FitTraining *
                     t.settings.batch = (now->batch + t.accumulate - 1) / t.accumulate;
                     t.settings.recompute = recompute;
                     if (bf16) t.settings.precision = PRECISION_BF16;
-                    if (fits_with(&bytes, memory, t, m)) {
-                        write_changes(text, now, &t, m, bytes);
-                        return;
-                    }
+                    if (fits_with(&bytes, memory, t, m)) return list_changes(now, &t, m, bytes);
                     if (bytes < min_bytes) min_bytes = bytes;
                 }
-    snprintf(text, TEXT, "with %srecompute and a sample at a time it still needs %s",
-             now->settings.offload ? "" : "up to 8 submodels, ",
-             format_bytes((double)min_bytes, size));
+    return text_of("with %srecompute and a sample at a time it still needs %s",
+                   now->settings.offload ? "" : "up to 8 submodels, ",
+                   format_bytes((double)min_bytes).text);
 }
 
 /* "parameters 5.8 GiB, gradients 5.8 GiB, ..." */
-static void list_roles(char text[TEXT], const size_t roles[MEM_ROLES + 1]) {
-    char size[32];
-    *text = 0;
-    for (int role = 0; role < MEM_ROLES; role++) {
-        size_t used = strlen(text);
+static Text list_roles(const size_t roles[MEM_ROLES + 1]) {
+    Text text = {""};
+    for (int role = 0; role < MEM_ROLES; role++)
         if (roles[role] * 200 >= roles[MEM_ROLES]) /* half a percent or more */
-            snprintf(text + used, TEXT - used, "%s%s %s", used ? ", " : "", mem_role_names[role],
-                     format_bytes((double)roles[role], size));
-    }
+            text_add(&text, "%s%s %s", *text.text ? ", " : "", mem_role_names[role],
+                     format_bytes((double)roles[role]).text);
+    return text;
 }
 
 static bool fits_without_cache(const FitBytes *need, const FitMemory *memory) {
@@ -159,8 +152,8 @@ static bool fits_without_cache(const FitBytes *need, const FitMemory *memory) {
 }
 
 /* Suggests a cache of what the training itself leaves free, in whole MiB. */
-static void advise_cache(char text[TEXT], double left) {
-    snprintf(text, TEXT, "it fits with --device-cache %.0fM", floor(left / 1048576));
+static Text advise_cache(double left) {
+    return text_of("it fits with --device-cache %.0fM", floor(left / 1048576));
 }
 
 int fit_check(const FitMemory *memory, const FitTraining *training) {
@@ -168,16 +161,14 @@ int fit_check(const FitMemory *memory, const FitTraining *training) {
     if (plan_with_cache(&need, memory, training)) return -1;
     bool on_device = !fits_device(&need, memory);
     if (!on_device && fits_host(&need, memory)) return 0;
-    char advice[TEXT], roles[TEXT], needs[32], has[32];
     const size_t *bytes = on_device ? need.device : need.host;
-    list_roles(roles, bytes);
-    format_bytes((double)bytes[MEM_ROLES], needs);
-    format_bytes(on_device ? memory->bytes : memory->host_bytes, has);
-    if (on_device && bytes[MEM_CACHE] && fits_without_cache(&need, memory))
-        advise_cache(advice, memory->bytes - (double)(bytes[MEM_ROLES] - bytes[MEM_CACHE]));
-    else
-        advise(advice, memory, training);
-    return error_set("memory: %s needs %s%s (%s), %s has %s; %s", training->model->name, needs,
-                     on_device ? "" : " of host memory", roles,
-                     on_device ? memory->name : "this machine", has, advice);
+    bool without_cache = on_device && bytes[MEM_CACHE] && fits_without_cache(&need, memory);
+    Text advice = without_cache
+                      ? advise_cache(memory->bytes - (double)(bytes[MEM_ROLES] - bytes[MEM_CACHE]))
+                      : advise(memory, training);
+    return error_set(
+        "memory: %s needs %s%s (%s), %s has %s; %s", training->model->name,
+        format_bytes((double)bytes[MEM_ROLES]).text, on_device ? "" : " of host memory",
+        list_roles(bytes).text, on_device ? memory->name : "this machine",
+        format_bytes(on_device ? memory->bytes : memory->host_bytes).text, advice.text);
 }

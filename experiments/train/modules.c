@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../ref/error.h"
 #include "../../ref/headers.h"
+#include "../text.h"
 
 int program_path(char *path, size_t size, const char *flag) {
     ssize_t length = readlink("/proc/self/exe", path, size - 1);
@@ -17,15 +17,15 @@ int program_path(char *path, size_t size, const char *flag) {
 
 /* Loads libbcd-NAME.so.  NULL and an error "FLAG: there is no PATH; make builds it WHERE". */
 static void *library_open(const char *name, const char *flag, const char *where) {
-    char program[512], path[600];
+    char program[512];
     if (program_path(program, sizeof program, flag)) return NULL;
     *strrchr(program, '/') = 0;
-    snprintf(path, sizeof path, "%s/libbcd-%s.so", program, name);
-    if (access(path, F_OK)) {
-        error_set("%s: there is no %s; make builds it%s", flag, path, where);
+    const Text path = text_of("%s/libbcd-%s.so", program, name);
+    if (access(path.text, F_OK)) {
+        error_set("%s: there is no %s; make builds it%s", flag, path.text, where);
         return NULL;
     }
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(path.text, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         error_set("%s: %s", flag, dlerror());
         return NULL;
@@ -33,7 +33,7 @@ static void *library_open(const char *name, const char *flag, const char *where)
     const char *headers = dlsym(library, "bcd_headers"); /* the library's own, not the program's */
     if (!headers || strcmp(headers, bcd_headers) != 0) {
         error_set("%s: %s was built with another version of this program; run make again", flag,
-                  path);
+                  path.text);
         return NULL;
     }
     return library;
@@ -51,17 +51,17 @@ static int library_find(void *library, const char *symbol, void *function) {
 /* Leaves *module unchanged unless everything is there.  A library whose device cannot be opened
  * stays loaded, as CUDA's libraries are hard to unload. */
 static int load_device(DeviceModule *module, const char *name) {
-    char flag[64];
     DeviceModule found = {.name = name};
     int (*open_device)(void) = NULL;
-    snprintf(flag, sizeof flag, "--device %s", name);
-    void *library = library_open(name, flag, strcmp(name, "cuda") ? "" : " where it finds nvcc");
+    const Text flag = text_of("--device %s", name);
+    void *library =
+        library_open(name, flag.text, strcmp(name, "cuda") ? "" : " where it finds nvcc");
     if (!library) return -1;
     if (library_find(library, "device_open", &open_device) ||
         library_find(library, "device_info", &found.info) ||
         library_find(library, "stage_cuda_create", &found.stage_create) ||
         library_find(library, "cuda_memory_plan", &found.memory_plan) || open_device())
-        return error_set("%s: %s", flag, error_message());
+        return error_set("%s: %s", flag.text, error_message());
     /* Optional: a symbol that is not found leaves NULL. */
     (void)library_find(library, "message_free", &found.message_free);
     (void)library_find(library, "transport_nccl_create", &found.transport_nccl_create);

@@ -1,48 +1,11 @@
 #include "progress.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-const char *format_time(double seconds, char text[32]) {
-    long s = (long)(seconds + 0.5);
-    if (s >= 3600)
-        snprintf(text, 32, "%ld h %02ld min", s / 3600, s / 60 % 60);
-    else if (s >= 60)
-        snprintf(text, 32, "%ld min %02ld s", s / 60, s % 60);
-    else
-        snprintf(text, 32, "%ld s", s);
-    return text;
-}
-
-static const char *scaled(double value, double base, const char *const units[4], char text[32]) {
-    int unit = 0;
-    while (value >= base && unit < 3) {
-        value /= base;
-        unit++;
-    }
-    snprintf(text, 32, unit == 0 ? "%.0f%s" : "%.1f%s", value, units[unit]);
-    return text;
-}
-
-const char *format_count(double count, char text[32]) {
-    static const char *const units[] = {"", "k", "M", "G"};
-    return scaled(count, 1000, units, text);
-}
-
-const char *format_bytes(double bytes, char text[32]) {
-    static const char *const units[] = {" B", " KiB", " MiB", " GiB"};
-    return scaled(bytes, 1024, units, text);
-}
-
-/* The loss of a training that diverges has up to 300 digits, or is a NaN, which x86 makes with a
- * sign. */
-const char *format_loss(double loss, char text[32]) {
-    snprintf(text, 32, loss < 1e6 ? "%.4f" : "%.2g", isnan(loss) ? NAN : loss);
-    return text;
-}
+#include "../text.h"
 
 void progress_start(Progress *p, bool quiet, uint64_t total, double per_step, const char *unit) {
     memset(p, 0, sizeof *p);
@@ -59,13 +22,12 @@ static void wipe_line(Progress *p) {
 }
 
 static void show(Progress *p, uint64_t step, int submodel, int submodels) {
-    char part[48] = "", loss[32], rate[32], left[32];
-    if (submodels > 1) snprintf(part, sizeof part, "  submodel %d of %d", submodel + 1, submodels);
+    Text part = text_of(submodels > 1 ? "  submodel %d of %d" : "", submodel + 1, submodels);
     wipe_line(p);
     printf("step %llu/%llu  loss %s%s  %s %s/s  %s left%s", (unsigned long long)step,
-           (unsigned long long)p->total, format_loss(p->loss, loss), part,
-           format_count(p->rate * p->per_step, rate), p->unit,
-           format_time((double)(p->total - step) / p->rate, left), p->terminal ? "" : "\n");
+           (unsigned long long)p->total, format_loss(p->loss).text, part.text,
+           format_count(p->rate * p->per_step).text, p->unit,
+           format_time((double)(p->total - step) / p->rate).text, p->terminal ? "" : "\n");
     p->line_open = p->terminal;
     fflush(stdout);
 }

@@ -28,10 +28,4 @@ void progress_step(Progress *p, uint64_t step, double loss, double seconds, int 
 void progress_note(Progress *p, const char *format, ...) BCD_PRINTF(2, 3);
 void progress_end(Progress *p);
 
-/* "2 h 05 min", "3 min 20 s", "12 s"; "1.9k", "35.2M"; "12.3 MiB"; "2.3026", "1.2e+30". */
-const char *format_time(double seconds, char text[32]);
-const char *format_count(double count, char text[32]);
-const char *format_bytes(double bytes, char text[32]);
-const char *format_loss(double loss, char text[32]);
-
 #endif

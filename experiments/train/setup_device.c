@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "../../ref/error.h"
-#include "progress.h" /* format_bytes */
+#include "../text.h"
 #include "setup.h"
 
 static bool on_processor(const Options *o) {
@@ -99,7 +99,6 @@ int setup_memory(FitBytes *bytes, const Setup *s) {
 static int check_ranks(const Setup *s, const FitMemory *memory) {
     FitBytes bytes;
     size_t max = 0, sum = 0;
-    char needs[32], has[32];
     for (int r = 0; r < s->ranks; r++) {
         if (setup_rank_memory(&bytes, s, r)) return -1;
         sum += bytes.device[MEM_ROLES];
@@ -110,9 +109,9 @@ static int check_ranks(const Setup *s, const FitMemory *memory) {
     return error_set(
         "memory: %s needs %s %s, %s has %s; more submodels, --recompute or more ranks "
         "would need less",
-        s->model->name, format_bytes(need, needs),
+        s->model->name, format_bytes(need).text,
         s->options.world ? "on the fullest rank" : "for all ranks together", memory->name,
-        format_bytes(memory->bytes, has));
+        format_bytes(memory->bytes).text);
 }
 
 int setup_check_memory(const Setup *s) {

@@ -6,23 +6,21 @@
 #include "setup.h"
 
 /* Appends ",key=value", or ":key=value" to the bare name of a preset, unless the key is there. */
-static void add_key(char spec[OPTION_TEXT], const char *key, int value) {
-    size_t used = strlen(spec);
-    char *settings = strchr(spec, ':');
+static void add_key(Text *spec, const char *key, int value) {
+    const char *settings = strchr(spec->text, ':');
     if (value <= 0 || (settings && strstr(settings, key))) return;
-    snprintf(spec + used, OPTION_TEXT - used, "%s%s=%d", settings ? "," : ":", key, value);
+    text_add(spec, "%s%s=%d", settings ? "," : ":", key, value);
 }
 
 Model *setup_model(const char *spec, int outputs, int context) {
     Model *model = model_create(spec);
     if (!model) return NULL;
-    char whole[OPTION_TEXT];
-    snprintf(whole, sizeof whole, "%s", spec);
+    Text whole = text_of("%s", spec);
     if (outputs != model->outputs)
-        add_key(whole, model->tokens ? "vocabulary" : "classes", outputs);
-    if (model->tokens && context != model->input.w) add_key(whole, "context", context);
+        add_key(&whole, model->tokens ? "vocabulary" : "classes", outputs);
+    if (model->tokens && context != model->input.w) add_key(&whole, "context", context);
     model_free(model);
-    model = model_create(whole);
+    model = model_create(whole.text);
     if (!model || !context) return model;
     if (!model->tokens || model->input.w != context) {
         if (model->tokens)

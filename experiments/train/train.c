@@ -22,8 +22,8 @@ static int save(Training *t) {
     const Options *o = &t->setup.options;
     t->run.provenance.wall = t->earlier_wall + start - t->started;
     t->save_failed = true;
-    if (train_count_memory(t) || runfile_write(&t->run, t->run_path)) return -1;
-    int written = checkpoint_write(t->checkpoint_path, &t->setup, &t->state);
+    if (train_count_memory(t) || runfile_write(&t->run, t->run_path.text)) return -1;
+    int written = checkpoint_write(t->checkpoint_path.text, &t->setup, &t->state);
     t->diverged = written == TENSORS_NOT_FINITE;
     if (written || (o->keep_last && rundir_keep(t->dir, t->state.step, o->keep_last))) return -1;
     t->save_failed = false;
@@ -41,36 +41,29 @@ static bool save_due(const Training *t) {
 
 static int evaluate(Training *t) {
     Evaluation e;
-    char text[80];
     const Setup *s = &t->setup;
     if (eval_dataset(s, s->valid, &e)) return -1;
     progress_note(&t->progress, "step %llu, epoch %.2f: validation %s",
                   (unsigned long long)t->state.step, (double)t->state.step / s->steps_per_epoch,
-                  eval_format(&e, s->model->tokens, text));
+                  eval_format(&e, s->model->tokens).text);
     EvaluationRow row = {t->state.step, e.loss, e.accuracy, e.perplexity, t->seconds};
     train_log_evaluation(t, &row);
     runfile_add(&t->run, RUN_EVALUATIONS, &row);
     return 0;
 }
 
-/* Describes why the submodel of the update after `step` became active. */
-static void describe_switch(char reason[H5_NAME], const Training *t, uint64_t step) {
+/* Says why the submodel of the update after `step` became active. */
+static Text switch_reason(const Training *t, uint64_t step) {
     const SwitchRule *rule = &t->setup.bcd.rule;
     const RunFile *run = &t->run;
-    if (!run->switch_rows) {
-        snprintf(reason, H5_NAME, "start");
-        return;
-    }
+    if (!run->switch_rows) return text_of("start");
     uint64_t length = step - run->switches[run->switch_rows - 1].step;
-    if (rule->kind == SWITCH_STEPS)
-        snprintf(reason, H5_NAME, "after %g steps", rule->every);
-    else if (rule->kind == SWITCH_EPOCHS)
-        snprintf(reason, H5_NAME, "after %g epoch%s", rule->every, rule->every == 1 ? "" : "s");
-    else if (length >= (uint64_t)rule->max_steps)
-        snprintf(reason, H5_NAME, "after %d steps, the most allowed", rule->max_steps);
-    else
-        snprintf(reason, H5_NAME, "the loss stopped falling after %llu steps",
-                 (unsigned long long)length);
+    if (rule->kind == SWITCH_STEPS) return text_of("after %g steps", rule->every);
+    if (rule->kind == SWITCH_EPOCHS)
+        return text_of("after %g epoch%s", rule->every, rule->every == 1 ? "" : "s");
+    if (length >= (uint64_t)rule->max_steps)
+        return text_of("after %d steps, the most allowed", rule->max_steps);
+    return text_of("the loss stopped falling after %llu steps", (unsigned long long)length);
 }
 
 /* Records the submodel of the step just done, if a new phase began with it. */
@@ -80,7 +73,7 @@ static void note_switch(Training *t, const BcdState *state) {
     uint64_t phase = state->phase - (state->phase_steps == 0);
     if (run->switch_rows && run->switches[run->switch_rows - 1].phase == phase) return;
     SwitchRow row = {.step = state->step - 1, .submodel = state->submodel, .phase = phase};
-    describe_switch(row.reason, t, row.step);
+    strcpy(row.reason, switch_reason(t, row.step).text);
     row.earlier_loss = row.window_loss = NAN;
     if (run->switch_rows && rule->kind == SWITCH_AUTO)
         runfile_windows(run, run->switches[run->switch_rows - 1].step, row.step, rule->window,
@@ -118,13 +111,12 @@ static int finish(Training *t) {
         run->evaluation_rows && run->evaluations[run->evaluation_rows - 1].step == t->state.step;
     if (!evaluated && evaluate(t)) return -1;
     double loss = run->evaluations[run->evaluation_rows - 1].loss;
-    char text[32];
     t->diverged = !isfinite(loss);
-    if (t->diverged) return error_set("the validation loss is %s", format_loss(loss, text));
+    if (t->diverged) return error_set("the validation loss is %s", format_loss(loss).text);
     if (save(t)) return -1;
     /* Written last: a reader of this status may rely on the checkpoint. */
     strcpy(t->run.status, "finished");
-    return runfile_write(&t->run, t->run_path);
+    return runfile_write(&t->run, t->run_path.text);
 }
 
 /* Writes the curves up to the failure and reports it.  The checkpoint holds the last finite state.
@@ -135,15 +127,15 @@ static int note_failure(Training *t) {
     if (t->save_failed && !t->diverged) return -1;
     strcpy(t->run.status, "failed");
     t->run.provenance.wall = t->earlier_wall + clock_seconds() - t->started;
-    if (runfile_write(&t->run, t->run_path)) return -1;
+    if (runfile_write(&t->run, t->run_path.text)) return -1;
     if (t->state.step == 0 && !t->diverged && strstr(cause, "the loss is ") && strstr(cause, "nan"))
         return error_set(
             "step 1: the loss is NaN before any update; the weights or the data hold a NaN; %s "
             "holds the weights",
-            t->checkpoint_path);
+            t->checkpoint_path.text);
     return error_set("step %llu: %s; %s holds the last good state",
                      (unsigned long long)t->state.step + !t->diverged,
-                     strncmp(cause, "bcd: ", 5) ? cause : cause + 5, t->checkpoint_path);
+                     strncmp(cause, "bcd: ", 5) ? cause : cause + 5, t->checkpoint_path.text);
 }
 
 static void sum_up(RunSummary *summary, const Training *t) {

@@ -2,6 +2,7 @@
 #ifndef EXPERIMENTS_TRAIN_H
 #define EXPERIMENTS_TRAIN_H
 
+#include "../text.h"
 #include "setup.h"
 
 typedef struct {
@@ -14,9 +15,8 @@ typedef struct {
  * error. */
 int eval_dataset(const Setup *setup, const Dataset *data, Evaluation *evaluation);
 
-/* Overwrites `text` with "loss 1.234, accuracy 56.7 %", or for language models
- * "loss 3.456, perplexity 31.7", and returns it. */
-const char *eval_format(const Evaluation *evaluation, bool tokens, char text[80]);
+/* "loss 1.234, accuracy 56.7 %", or for language models "loss 3.456, perplexity 31.7". */
+Text eval_format(const Evaluation *evaluation, bool tokens);
 
 typedef struct {
     bool interrupted;  /* stopped by a signal; the checkpoint is written */

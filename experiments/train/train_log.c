@@ -57,11 +57,9 @@ static FILE *open_samples(const char *path, uint64_t step) {
 }
 
 int train_log_open(Training *t) {
-    char path[RUNDIR_PATH];
     const Setup *s = &t->setup;
     const char *samples = s->options.log_samples;
-    rundir_path(path, t->dir, "log.csv");
-    t->log = fopen(path, "w");
+    t->log = fopen(rundir_path(t->dir, "log.csv").text, "w");
     if (t->log) write_past(t);
     if (!*samples) return 0;
     t->samples = open_samples(samples, t->state.step);

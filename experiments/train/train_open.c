@@ -33,7 +33,6 @@ static bool is_replaced(const Options *o, const char *name) {
 }
 
 int train_like(Options *options) {
-    char text[OPTION_TEXT];
     Options like;
     const Options given = *options;
     if (*options->resume)
@@ -45,7 +44,7 @@ int train_like(Options *options) {
     for (int row = 0; option_table[row].name; row++) {
         const char *name = option_table[row].name;
         if (like.given[row] && !given.given[row] && !is_replaced(&given, name) &&
-            options_set(options, name, options_format(&like, row, text)))
+            options_set(options, name, options_format(&like, row).text))
             return -1;
     }
     return 0;
@@ -60,13 +59,12 @@ static int open_setup(Training *t) {
 /* Opens a new training.  The directory must not hold a run yet, and is created only after model and
  * data are open. */
 static int open_new(Training *t, const Options *options) {
-    char out[QUOTED];
     t->setup.options = *options;
     if (options->out[0] && rundir_holds_run(options->out))
         return error_set(
             "%s: has a run already; continue it with bcd train --resume %s, or choose another "
             "--out",
-            options->out, quoted(out, options->out));
+            options->out, quoted(options->out).text);
     if (setup_default_ends(&t->setup.options) || open_setup(t)) return -1;
     strcpy(t->dir, options->out);
     t->made = !t->dir[0] || access(t->dir, F_OK) != 0;
@@ -78,14 +76,14 @@ static int open_new(Training *t, const Options *options) {
  * ahead of it, or exist without one. */
 static int read_past(Training *t) {
     Options stored;
-    const bool saved = access(t->checkpoint_path, F_OK) == 0;
+    const bool saved = access(t->checkpoint_path.text, F_OK) == 0;
     options_defaults(&stored);
-    if (saved && settings_read_file(t->checkpoint_path, &stored)) return -1;
-    if (access(t->run_path, F_OK)) {
+    if (saved && settings_read_file(t->checkpoint_path.text, &stored)) return -1;
+    if (access(t->run_path.text, F_OK)) {
         t->run.settings = stored;
         return 0;
     }
-    if (runfile_read(&t->run, t->run_path))
+    if (runfile_read(&t->run, t->run_path.text))
         return error_set("%s; if you remove that file, the run can continue, with new curves",
                          error_message());
     return saved ? settings_compare(&t->run.settings, &stored, t->dir) : 0;
@@ -95,22 +93,20 @@ static int read_past(Training *t) {
 static int check_device(const Training *t, const Options *asked) {
     const Options *o = &t->setup.options;
     const DeviceModule *device;
-    char dir[QUOTED];
     if (setup_device(&device, o) == 0) return 0;
     if (options_given(asked, "device")) return -1;
     return error_set("%s; to continue here: bcd train --resume %s --device cpu%s", error_message(),
-                     quoted(dir, t->dir),
+                     quoted(t->dir).text,
                      o->precision == PRECISION_FP32 ? "" : " --precision fp32");
 }
 
 static int open_old(Training *t, const Options *options, const char *dir) {
-    char name[QUOTED];
     strcpy(t->dir, dir);
-    rundir_path(t->run_path, dir, "run.h5");
-    rundir_path(t->checkpoint_path, dir, "checkpoint.h5");
+    t->run_path = rundir_path(dir, "run.h5");
+    t->checkpoint_path = rundir_path(dir, "checkpoint.h5");
     if (!rundir_holds_run(dir))
         return error_set("%s: no run in it; start one with bcd train --out %s", dir,
-                         quoted(name, dir));
+                         quoted(dir).text);
     if ((t->lock = rundir_lock(dir)) < 0 || read_past(t)) return -1;
     t->earlier_wall = t->run.provenance.wall;
     t->resumed = true;
@@ -136,8 +132,8 @@ static int check_extension(const Training *t) {
 }
 
 static int restore(Training *t) {
-    if (access(t->checkpoint_path, F_OK) == 0 &&
-        checkpoint_resume(t->checkpoint_path, &t->setup, &t->state))
+    if (access(t->checkpoint_path.text, F_OK) == 0 &&
+        checkpoint_resume(t->checkpoint_path.text, &t->setup, &t->state))
         return -1;
     if (check_extension(t)) return -1;
     runfile_cut(&t->run, t->state.step);
@@ -185,13 +181,13 @@ int train_open(Training *t, const Options *options) {
     if (old ? open_old(t, options, options->resume[0] ? options->resume : options->out)
             : open_new(t, options))
         return -1;
-    rundir_path(t->run_path, t->dir, "run.h5");
-    rundir_path(t->checkpoint_path, t->dir, "checkpoint.h5");
+    t->run_path = rundir_path(t->dir, "run.h5");
+    t->checkpoint_path = rundir_path(t->dir, "checkpoint.h5");
     if (t->setup.options.threads) omp_set_num_threads(t->setup.options.threads);
     t->threads = omp_get_max_threads();
     if (setup_engine(&t->setup, t->dir, NULL, NULL)) return -1;
     const Options *o = &t->setup.options;
-    if (*o->init && access(t->checkpoint_path, F_OK) && convert_load(t->setup.engine, o->init))
+    if (*o->init && access(t->checkpoint_path.text, F_OK) && convert_load(t->setup.engine, o->init))
         return -1;
     if (old && restore(t)) return -1;
     return describe(t);

@@ -11,7 +11,8 @@
 #include "train.h"
 
 typedef struct {
-    char dir[OPTION_TEXT], run_path[RUNDIR_PATH], checkpoint_path[RUNDIR_PATH];
+    char dir[OPTION_TEXT];
+    Text run_path, checkpoint_path;
     int lock;
     bool made;   /* this session created the directory */
     int threads; /* of all ranks in this process */

@@ -8,9 +8,8 @@
 
 static void print_data(const Setup *s) {
     const Options *o = &s->options;
-    char count[32];
     printf("%s, %s parameters in %d blocks\n", s->model->name,
-           format_count((double)s->model->param_count, count), s->model->blocks);
+           format_count((double)s->model->param_count).text, s->model->blocks);
     if (s->model->tokens)
         printf("%s: %d training and %d validation sequences of %d tokens, vocabulary %d\n",
                s->train->name, s->train->samples, s->valid->samples, s->model->input.w,
@@ -29,15 +28,14 @@ static void print_submodels(const Setup *s) {
                s->stage_settings.offload ? "; optimizer state and update in host memory" : "");
         return;
     }
-    char count[32];
     printf("BCD, %d submodels of", partition->submodels);
     for (int m = 0; m < partition->submodels && m < 12; m++)
-        printf("%s %s", m ? "," : "", format_count((double)partition->params[m], count));
+        printf("%s %s", m ? "," : "", format_count((double)partition->params[m]).text);
     printf("%s parameters (the largest %.1f %% over the mean)",
            partition->submodels > 12 ? ", ..." : "", 100 * partition->imbalance);
     if (partition->always_params)
         printf(", and %s that are always active",
-               format_count((double)partition->always_params, count));
+               format_count((double)partition->always_params).text);
     printf(", %s order, the next one ", order_names[s->bcd.order]);
     if (rule->kind == SWITCH_AUTO)
         printf("when the loss stops falling\n");
@@ -49,20 +47,18 @@ static void print_submodels(const Setup *s) {
 /* "4 ranks (threads), virtual placement, 1f1b, 8 parts" */
 static void print_ranks(const Setup *s) {
     const Options *o = &s->options;
-    char replicas[32] = "";
     if (!s->ranks) return;
-    if (o->replicas > 1) snprintf(replicas, sizeof replicas, ", %d replicas", o->replicas);
-    printf("%d rank%s (%s)%s, %s placement, %s, %d part%s\n", s->ranks, s->ranks == 1 ? "" : "s",
-           o->world ? o->pipeline : "threads", replicas, placement_names[o->placement],
+    printf("%d rank%s (%s)", s->ranks, s->ranks == 1 ? "" : "s",
+           o->world ? o->pipeline : "threads");
+    if (o->replicas > 1) printf(", %d replicas", o->replicas);
+    printf(", %s placement, %s, %d part%s\n", placement_names[o->placement],
            schedule_names[o->pipeline_schedule], o->accumulate, o->accumulate == 1 ? "" : "s");
 }
 
 /* "2 threads", or "NVIDIA H200, bf16". */
-static void format_computer(char text[128], const Provenance *p) {
-    if (*p->accelerator)
-        snprintf(text, 128, "%.96s, %.16s", p->accelerator, p->precision);
-    else
-        snprintf(text, 128, "%d thread%s", p->threads, p->threads == 1 ? "" : "s");
+static Text format_computer(const Provenance *p) {
+    return *p->accelerator ? text_of("%s, %s", p->accelerator, p->precision)
+                           : text_of("%d thread%s", p->threads, p->threads == 1 ? "" : "s");
 }
 
 /* Says that the run has moved to another device, which changes roundings from here on. */
@@ -74,26 +70,24 @@ static void print_move(const RunFile *run) {
 }
 
 /* "cosine, warm-up 20 steps, clipped at 1" */
-static void format_schedule(char text[96], const Options *o) {
-    char warmup[40] = "", clip[40] = "";
-    if (o->warmup) snprintf(warmup, sizeof warmup, ", warm-up %d steps", o->warmup);
-    if (o->clip > 0) snprintf(clip, sizeof clip, ", clipped at %g", o->clip);
-    snprintf(text, 96, "%s%s%s", lr_names[o->schedule], warmup, clip);
+static Text format_schedule(const Options *o) {
+    Text text = text_of("%s", lr_names[o->schedule]);
+    if (o->warmup) text_add(&text, ", warm-up %d steps", o->warmup);
+    if (o->clip > 0) text_add(&text, ", clipped at %g", o->clip);
+    return text;
 }
 
 void train_print_start(const Training *t) {
-    char computer[128], schedule[96];
     const Setup *s = &t->setup;
     const Options *o = &s->options;
     print_data(s);
     print_submodels(s);
     print_ranks(s);
-    format_computer(computer, &t->run.provenance);
-    format_schedule(schedule, o);
     printf("%s, rate %g (%s), batch %d, %llu step%s (%.3g epochs), seed %llu, %s\n",
-           optimizer_names[o->optimizer], o->lr, schedule, o->batch,
+           optimizer_names[o->optimizer], o->lr, format_schedule(o).text, o->batch,
            (unsigned long long)s->bcd.steps, s->bcd.steps == 1 ? "" : "s",
-           (double)s->bcd.steps / s->steps_per_epoch, (unsigned long long)o->seed, computer);
+           (double)s->bcd.steps / s->steps_per_epoch, (unsigned long long)o->seed,
+           format_computer(&t->run.provenance).text);
     if (s->model->tokens && o->optimizer == OPTIMIZER_SGD)
         printf("sgd trains language models badly; the default is adamw\n");
     if (t->resumed) {
@@ -129,37 +123,34 @@ int train_count_memory(Training *t) {
  * buffers for transfers. */
 static void print_host_memory(const Setup *s) {
     FitBytes planned;
-    char all[32], parameters[32], state[32];
     if (!s->device || setup_memory(&planned, s)) return;
     printf("planned in host memory: %s (parameters %s, state %s)\n",
-           format_bytes((double)planned.host[MEM_ROLES], all),
-           format_bytes((double)planned.host[MEM_PARAMETERS], parameters),
-           format_bytes((double)planned.host[MEM_STATE], state));
+           format_bytes((double)planned.host[MEM_ROLES]).text,
+           format_bytes((double)planned.host[MEM_PARAMETERS]).text,
+           format_bytes((double)planned.host[MEM_STATE]).text);
 }
 
 /* Prints what the fullest of the ranks needs. */
 static void print_fullest_rank(const Setup *s) {
     FitBytes planned;
-    char peak[32], plan[32];
     const MemCount *each = coordinator_counts(s->engine);
     int fullest = 0;
     for (int r = 1; r < s->ranks; r++)
         if (each[r].total_peak > each[fullest].total_peak) fullest = r;
     if (setup_rank_memory(&planned, s, fullest)) return;
     printf("fullest rank %d: %s, planned %s\n", fullest,
-           format_bytes((double)each[fullest].total_peak, peak),
-           format_bytes((double)planned.device[MEM_ROLES], plan));
+           format_bytes((double)each[fullest].total_peak).text,
+           format_bytes((double)planned.device[MEM_ROLES]).text);
 }
 
 static void print_memory(const Training *t) {
-    char peak[32], planned[32];
     if (t->setup.ranks) printf("\n%d ranks together:", t->setup.ranks);
     printf("\nmemory           peak      planned\n");
     for (int role = 0; role <= MEM_ROLES; role++) {
         const MemoryRow *row = &t->run.memory[role];
         if (row->peak)
-            printf("%-12s %9s %12s\n", row->role, format_bytes((double)row->peak, peak),
-                   format_bytes((double)row->planned, planned));
+            printf("%-12s %9s %12s\n", row->role, format_bytes((double)row->peak).text,
+                   format_bytes((double)row->planned).text);
     }
     if (t->setup.ranks) print_fullest_rank(&t->setup);
     print_host_memory(&t->setup);
@@ -168,50 +159,46 @@ static void print_memory(const Training *t) {
     const OptimizerSettings *optimizer = &s->bcd.optimizer;
     Precision precision = s->stage_settings.precision;
     double held = (double)(m[MEM_PARAMETERS].peak + m[MEM_GRADIENTS].peak + m[MEM_STATE].peak);
-    char submodels[16], form[48];
+    char form[48];
     double parts = 1 / partition_share(&s->bcd.partition, s->model);
-    snprintf(submodels, sizeof submodels, "%.3g", parts);
     /* The closed form counts the active submodel's optimizer state in the memory that computes, and
      * ranks have their peaks at different times. */
     if (s->stage_settings.offload || s->stage_settings.keep_state || s->ranks) return;
     printf("parameters, gradients and state %s; closed form %s %s, for equal submodels\n",
-           format_bytes(held, peak), memory_closed_form_text(form, optimizer, precision, submodels),
-           format_bytes(memory_closed_form(s->model, optimizer, precision, parts), planned));
+           format_bytes(held).text,
+           memory_closed_form_text(form, optimizer, precision, text_of("%.3g", parts).text),
+           format_bytes(memory_closed_form(s->model, optimizer, precision, parts)).text);
 }
 
 static void print_result(const RunSummary *summary, const char *score) {
-    char time[32], loss[32];
-    if (summary->seconds < 10)
-        snprintf(time, sizeof time, "%.1f s", summary->seconds);
-    else
-        format_time(summary->seconds, time);
+    double seconds = summary->seconds;
+    Text time = seconds < 10 ? text_of("%.1f s", seconds) : format_time(seconds);
     printf("  %llu steps in %s: training loss %s, validation %s\n",
-           (unsigned long long)summary->steps, time, format_loss(summary->train_loss, loss), score);
+           (unsigned long long)summary->steps, time.text, format_loss(summary->train_loss).text,
+           score);
 }
 
 void train_print_end(Training *t, const RunSummary *summary) {
-    char time[32], dir[QUOTED], file[QUOTED];
-    char text[80], loss[32];
-    eval_format(&summary->valid, t->setup.model->tokens, text);
+    const Text score = eval_format(&summary->valid, t->setup.model->tokens);
     if (t->setup.options.brief) {
-        if (!summary->interrupted) print_result(summary, text);
+        if (!summary->interrupted) print_result(summary, score.text);
         return;
     }
-    quoted(dir, t->dir);
     if (summary->interrupted) {
         printf("stopped after step %llu; continue with: bcd train --resume %s\n",
-               (unsigned long long)summary->steps, dir);
+               (unsigned long long)summary->steps, quoted(t->dir).text);
         return;
     }
     if (!summary->steps)
-        printf("\nnothing trained: validation %s\n", text);
+        printf("\nnothing trained: validation %s\n", score.text);
     else
         printf("\n%llu step%s, %.3g epochs, %s of training: training loss %s, validation %s\n",
                (unsigned long long)summary->steps, summary->steps == 1 ? "" : "s",
                (double)summary->steps / t->setup.steps_per_epoch,
-               format_time(summary->seconds, time), format_loss(summary->train_loss, loss), text);
+               format_time(summary->seconds).text, format_loss(summary->train_loss).text,
+               score.text);
     print_memory(t);
     printf("\nresults are in %s; see them with: bcd report %s\n", t->dir,
-           quoted(file, t->run_path));
-    if (t->setup.model->tokens) printf("sample from it with: bcd sample %s\n", dir);
+           quoted(t->run_path.text).text);
+    if (t->setup.model->tokens) printf("sample from it with: bcd sample %s\n", quoted(t->dir).text);
 }

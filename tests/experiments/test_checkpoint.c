@@ -134,7 +134,6 @@ static void settings_come_back(void) {
     Setup a;
     BcdState state = {0};
     Options options;
-    char text[OPTION_TEXT], again[OPTION_TEXT];
     if (!CHECK(open_flags(&a, flags) == 0, "%s", error_message())) return;
     CHECK(checkpoint_write(path, &a, &state) == 0, "%s", error_message());
     options_defaults(&options);
@@ -142,9 +141,9 @@ static void settings_come_back(void) {
     for (int row = 0; option_table[row].name; row++) {
         const Option *option = &option_table[row];
         if (!(option->commands & COMMAND_TRAIN) || option->role < OPTION_EXTENDS) continue;
-        CHECK(strcmp(options_format(&a.options, row, text), options_format(&options, row, again)) ==
-                  0,
-              "--%s: %s, then %s", option->name, text, again);
+        const Text text = options_format(&a.options, row), again = options_format(&options, row);
+        CHECK(strcmp(text.text, again.text) == 0, "--%s: %s, then %s", option->name, text.text,
+              again.text);
     }
     setup_free(&a);
 }
@@ -362,7 +361,7 @@ static void one_process_a_directory(void) {
 static void keeps_the_last(void) {
     static const char *const contents[] = {"first", "another"};
     static const int expected[2][4] = {{0, 0, 1, 1}, {0, 1, 1, 1}};
-    char path[RUNDIR_PATH], dir[OPTION_TEXT];
+    char dir[OPTION_TEXT];
     size_t count;
     snprintf(dir, sizeof dir, "%s", scratch_path("keeping"));
     CHECK(rundir_make(dir) == 0, "%s", error_message());
@@ -373,8 +372,8 @@ static void keeps_the_last(void) {
             CHECK(rundir_keep(dir, (uint64_t)step, 2) == 0, "%s", error_message());
         }
         for (int i = 0; i < 4; i++) {
-            snprintf(path, sizeof path, "%s/checkpoint-%d.h5", dir, 5 * (i + 1));
-            CHECK(file_exists(path) == expected[training][i], "%d: %s", training, path);
+            const Text path = text_of("%s/checkpoint-%d.h5", dir, 5 * (i + 1));
+            CHECK(file_exists(path.text) == expected[training][i], "%d: %s", training, path.text);
         }
     }
     free(read_bytes(scratch_path("keeping/checkpoint-15.h5"), &count));

@@ -174,18 +174,19 @@ static void formats_what_it_reads(void) {
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         Options a, b;
-        char text[OPTION_TEXT], again[OPTION_TEXT];
         if (!CHECK(parse_train(&a, lines[i]) == 0, "%s", error_message())) continue;
         options_defaults(&b);
         for (int row = 0; option_table[row].name; row++) {
             if (!a.given[row]) continue;
-            CHECK(options_set(&b, option_table[row].name, options_format(&a, row, text)) == 0, "%s",
+            CHECK(options_set(&b, option_table[row].name, options_format(&a, row).text) == 0, "%s",
                   error_message());
         }
-        for (int row = 0; option_table[row].name; row++)
-            if (option_table[row].commands & COMMAND_TRAIN)
-                CHECK(strcmp(options_format(&a, row, text), options_format(&b, row, again)) == 0,
-                      "--%s: %s, then %s", option_table[row].name, text, again);
+        for (int row = 0; option_table[row].name; row++) {
+            if (!(option_table[row].commands & COMMAND_TRAIN)) continue;
+            const Text text = options_format(&a, row), again = options_format(&b, row);
+            CHECK(strcmp(text.text, again.text) == 0, "--%s: %s, then %s", option_table[row].name,
+                  text.text, again.text);
+        }
     }
 }
 
@@ -296,9 +297,10 @@ static const struct {
     {"runs/a-1", "runs/a-1"}, {"two words", "'two words'"}, {"it's", "'it'\\''s'"}, {"", "''"}};
 
 static void quotes_names(void) {
-    char text[QUOTED];
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        CHECK(strcmp(quoted(text, names[i].name), names[i].text) == 0, "%s", text);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const Quoted text = quoted(names[i].name);
+        CHECK(strcmp(text.text, names[i].text) == 0, "%s", text.text);
+    }
 }
 
 /* Flags in a file count unless the command line has them, too. */

@@ -152,9 +152,9 @@ static void case_published_memory(void) {
           "the parts are not the whole");
     CHECK(kept(&third) >= form && kept(&third) < 1.07 * form, "BCD-1/3: %.4f GiB, on average %.4f",
           kept(&third), form);
-    char text[PLAN_TEXT];
-    CHECK(strstr(plan_limit(text, &full), "memory: lacks ") && strstr(text, "largest: state"), "%s",
-          text);
+    const Text limit = plan_limit(&full);
+    CHECK(strstr(limit.text, "memory: lacks ") && strstr(limit.text, "largest: state"), "%s",
+          limit.text);
     question_free(&q);
 }
 

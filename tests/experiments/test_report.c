@@ -128,14 +128,14 @@ static void escape(char out[512], const char *in) {
 
 /* Every cell of a table is on the page as the text report prints it, one behind the other. */
 static const char *check_cells(const char *at, const Table *table) {
-    char cell[TABLE_CELL], escaped[512], element[600], id[80];
+    char escaped[512], element[600], id[80];
     snprintf(id, sizeof id, "<section id=\"%s\">", table->name);
     const char *begin = strstr(at, id);
     if (!CHECK(begin, "no table %s", table->name)) return at;
     at = begin;
     for (int r = 0; r < table->rows && table->figure != FIGURE_TIMELINE; r++)
         for (int c = 0; c < table->columns; c++) {
-            escape(escaped, table_format(table, r, c, cell));
+            escape(escaped, table_format(table, r, c).text);
             snprintf(element, sizeof element, "\">%s<", escaped);
             const char *td = strstr(at, "<td"), *found = td ? strstr(td, element) : NULL;
             if (!CHECK(found && found < strstr(td, "</td>"),

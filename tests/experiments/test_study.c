@@ -182,6 +182,11 @@ static void case_thinned(void) {
     CHECK(curve[2].loss == 3 && curve[2].step == 6 && curve[2].lr == 0.5, "the next phase");
 }
 
+static void check_name(const StudyRow *row, const char *expected) {
+    const Text name = case_name(row);
+    CHECK(!strcmp(name.text, expected), "%s", name.text);
+}
+
 /* ---- cases ----------------------------------------------------------------------------------- */
 
 static void case_cases(void) {
@@ -200,7 +205,6 @@ static void case_cases(void) {
     row = add_like(&study, 1);
     row->settings.momentum = 0.5;
     Cases cases;
-    char text[CASE_NAME];
     cases_make(&cases, &study);
     CHECK(cases.cases == 4, "%d cases", cases.cases);
     const StudyCase *first = &cases.item[0];
@@ -211,17 +215,17 @@ static void case_cases(void) {
         if (bcd->seeds == 1) bcd++; /* the two orders, in some order */
         CHECK(bcd->seeds == 2 && bcd->row[0] == &study.row[1] && bcd->row[1] == &study.row[4],
               "seeds");
-        CHECK(strcmp(case_method(bcd, text), "BCD-1/3") == 0, "%s", text);
+        CHECK(strcmp(case_method(bcd).text, "BCD-1/3") == 0, "%s", case_method(bcd).text);
         CHECK(case_full_update(first, &study.row[1]) == &study.row[0] &&
                   !case_full_update(first, &study.row[4]),
               "partners");
     }
-    CHECK(!strcmp(case_name(&study.row[2], text), "gpt-2x64 text sgd"), "%s", text);
-    CHECK(!strcmp(case_name(&study.row[8], text), "resnet8 synthetic sgd cuda bf16"), "%s", text);
+    check_name(&study.row[2], "gpt-2x64 text sgd");
+    check_name(&study.row[8], "resnet8 synthetic sgd cuda bf16");
     study.row[2].settings.limit = 500;
-    CHECK(!strcmp(case_name(&study.row[2], text), "gpt-2x64 text[:500] sgd"), "%s", text);
+    check_name(&study.row[2], "gpt-2x64 text[:500] sgd");
     study.row[2].settings.schedule = LR_COSINE;
-    CHECK(!strcmp(case_name(&study.row[2], text), "gpt-2x64 text[:500] sgd cosine"), "%s", text);
+    check_name(&study.row[2], "gpt-2x64 text[:500] sgd cosine");
     cases_free(&cases);
     study_free(&study);
 }
@@ -237,14 +241,13 @@ static void case_partners(void) {
     other->steps = longer->steps + 1;
     const int full = 0, bcd = 1, long_full = study.rows - 2, long_bcd = study.rows - 1;
     Cases cases;
-    char text[CASE_NAME];
     cases_make(&cases, &study);
     const StudyCase *item = &cases.item[0];
     CHECK(case_full_update(item, &study.row[bcd]) == &study.row[full], "of the same length");
     CHECK(case_full_update(item, &study.row[long_bcd]) == &study.row[long_full], "the longest");
     for (int m = 0; m < item->methods; m++)
         if (item->method[m].row[0]->submodels == 1)
-            CHECK(!strstr(case_method(&item->method[m], text), "every"), "%s", text);
+            CHECK(!strstr(case_method(&item->method[m]).text, "every"), "a phase is named");
     cases_free(&cases);
     study_free(&study);
 }
@@ -258,7 +261,6 @@ static void case_rates(void) {
     own = add_like(&study, 1);
     own->settings.switch_warmup = 40;
     Cases cases;
-    char text[CASE_NAME];
     cases_make(&cases, &study);
     const StudyCase *item = &cases.item[0];
     const int full = 0, bcd = 4;
@@ -266,9 +268,9 @@ static void case_rates(void) {
     CHECK(case_full_update(item, &study.row[bcd]) == &study.row[full], "the only full update");
     int named = 0;
     for (int m = 0; m < item->methods; m++) {
-        case_method(&item->method[m], text);
-        named += !strcmp(text, "BCD-1/3 rate 0.05") ||
-                 !strcmp(text, "BCD-1/3 rate 0.1 switch-warmup 40");
+        const Text name = case_method(&item->method[m]);
+        named += !strcmp(name.text, "BCD-1/3 rate 0.05") ||
+                 !strcmp(name.text, "BCD-1/3 rate 0.1 switch-warmup 40");
     }
     CHECK(named == 2, "a rate or the warm-up is not told");
     cases_free(&cases);

@@ -86,12 +86,11 @@ static void case_digits(void) {
     for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
         TableColumn column = {"x", "x", "", cells[i].kind, cells[i].decimals, SOURCE_NONE};
         Tables tables = {0};
-        char text[TABLE_CELL];
         Table *table = tables_add(&tables, "t", "T", "row", &column, 1);
         table_row(table, "one");
         table_number(table, 0, cells[i].value, cells[i].source);
-        CHECK(!strcmp(table_format(table, 0, 0, text), cells[i].text), "%s, not %s", text,
-              cells[i].text);
+        const Text text = table_format(table, 0, 0);
+        CHECK(!strcmp(text.text, cells[i].text), "%s, not %s", text.text, cells[i].text);
         tables_free(&tables);
     }
 }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../experiments/train/progress.h"
+#include "../../experiments/text.h"
 #include "cli.h"
 
 /* The lines before the first step. */
@@ -63,7 +63,6 @@ static void a_loss_that_diverges_is_short(void) {
                                  "--limit 32 --batch 8 --lr 1000 --steps 6 --out huge");
     CHECK(strstr(printed->error, "the validation loss is nan"), "%s", printed->error);
     CHECK(!strstr(printed->out, "-nan"), "printed \"%s\"", printed->out);
-    char text[32];
     static const struct {
         double loss;
         const char *text;
@@ -72,8 +71,10 @@ static void a_loss_that_diverges_is_short(void) {
                 {1.25e30, "1.2e+30"},
                 {-NAN, "nan"},
                 {INFINITY, "inf"}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        CHECK(!strcmp(format_loss(rows[i].loss, text), rows[i].text), "%s", text);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const Text text = format_loss(rows[i].loss);
+        CHECK(!strcmp(text.text, rows[i].text), "%s", text.text);
+    }
 }
 
 static void one_line_on_a_terminal(void) {
@@ -83,12 +84,11 @@ static void one_line_on_a_terminal(void) {
     CHECK(strstr(text, "images/s") && strstr(text, " left"), "printed \"%s\"", text);
     /* The loss shown is a mean of the losses so far, of which the last one counts a twentieth. */
     RunFile file;
-    char expected[64], number[32];
     if (!read_run(&file, "shown")) return;
     double mean = file.curve[0].loss;
     for (size_t i = 1; i < file.curve_rows; i++) mean = 0.95 * mean + 0.05 * file.curve[i].loss;
-    snprintf(expected, sizeof expected, "step 30/30  loss %s ", format_loss(mean, number));
-    CHECK(strstr(text, expected), "no \"%s\" in \"%s\"", expected, text);
+    const Text expected = text_of("step 30/30  loss %s ", format_loss(mean).text);
+    CHECK(strstr(text, expected.text), "no \"%s\" in \"%s\"", expected.text, text);
     runfile_free(&file);
 }
 

@@ -243,7 +243,6 @@ static void describe_row(char *text, size_t size, const TrainingRow *row) {
     static const char *const names[] = {
         "model",      "data",  "context", "limit",  "submodels", "switch-every", "order",
         "keep-state", "batch", "steps",   "epochs", "seed",      "fraction",     "augment"};
-    char value[OPTION_TEXT];
     const OptimizerSettings s = setup_optimizer(&row->options);
     size_t used = (size_t)snprintf(
         text, size, "%s %d %.17g %.17g %.17g %.17g %.17g %.17g %d %.17g %d %d %.17g %d %.17g",
@@ -252,11 +251,10 @@ static void describe_row(char *text, size_t size, const TrainingRow *row) {
         s.step_every, s.step_factor);
     for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
         int option = options_find(names[n], COMMAND_TRAIN);
-        options_format(&row->options, option, value);
-        if (option_table[option].kind ==
-            OPTION_IS_REAL) /* however many digits it is written with */
-            snprintf(value, sizeof value, "%.17g", strtod(value, NULL));
-        used += (size_t)snprintf(text + used, size - used, " %s", value);
+        Text value = options_format(&row->options, option);
+        if (option_table[option].kind == OPTION_IS_REAL) /* with any number of digits */
+            value = text_of("%.17g", strtod(value.text, NULL));
+        used += (size_t)snprintf(text + used, size - used, " %s", value.text);
     }
 }
 

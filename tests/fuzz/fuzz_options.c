@@ -11,12 +11,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 static void check_values(const CommandLine *line) {
     const Options *options = &line->options;
     for (int row = 0; option_table[row].name; row++) {
-        char text[OPTION_TEXT], again[OPTION_TEXT];
         if (!options->given[row]) continue;
+        const Text text = options_format(options, row);
         CommandLine copy = *line;
-        if (options_set(&copy.options, option_table[row].name,
-                        options_format(options, row, text)) ||
-            strcmp(options_format(&copy.options, row, again), text) != 0)
+        if (options_set(&copy.options, option_table[row].name, text.text) ||
+            strcmp(options_format(&copy.options, row).text, text.text) != 0)
             abort();
     }
 }
