@@ -64,15 +64,8 @@ typedef struct {
     int frozen_norm; /* FrozenNorm */
     double fraction;
 
-    /* optimizer */
-    int optimizer; /* OptimizerKind */
-    double lr, momentum, beta1, beta2, eps, weight_decay, clip;
-    int decay;    /* 0 all, 1 matrices */
-    int schedule; /* LrKind */
-    int warmup;
-    double final_lr;
-    int step_every;
-    double step_factor;
+    OptimizerSettings optimizer; /* all but decay_matrices_only, which is `decay` */
+    int decay;                   /* 0 all, 1 matrices */
     int batch, accumulate;
     uint64_t steps;
     double epochs;

@@ -186,7 +186,7 @@ static void print_tables(const Tables *tables, const Setup *setup) {
     const Model *model = setup->model;
     const Provenance *p = &tables->provenance;
     printf("%s: %zu parameters in %d blocks\n", model->name, model->param_count, model->blocks);
-    printf("one %s step of %d %s%s, %s, ", optimizer_names[o->optimizer], o->batch,
+    printf("one %s step of %d %s%s, %s, ", optimizer_names[o->optimizer.kind], o->batch,
            model->tokens ? "sequences" : "images",
            o->method == METHOD_OFFLOAD ? ", optimizer in host memory" : "", p->precision);
     if (!setup->device) printf("%d thread%s, ", p->threads, p->threads > 1 ? "s" : "");

@@ -47,7 +47,7 @@ static bool has_subject(const Comparison *c, const StudyCase *item) {
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-static double rate(const MeasurePair *pair) { return pair->row->settings.lr; }
+static double rate(const MeasurePair *pair) { return pair->row->settings.optimizer.lr; }
 /* To two digits after the point; published ones are whole numbers. */
 static double trained(const MeasurePair *pair) { return round(100 * pair->row->epochs) / 100; }
 static double level_epochs(const MeasurePair *pair) { return pair->row->epochs_to_converge; }

@@ -96,7 +96,7 @@ int question_space(PlanSpace *space, const PlanQuestion *q, PlanMethod method, c
         .per_node = flags->per_node,
         .network_rate = flags->network * 1e9 / 8,
         .efficiency = q->efficiency,
-        .optimizer = optimizer_defaults((OptimizerKind)o->optimizer),
+        .optimizer = optimizer_defaults(o->optimizer.kind),
         .batch = o->batch,
         .cached = flags->cache,
         .pipeline = given(o, "pipeline", flags->pipeline),

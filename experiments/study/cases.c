@@ -167,8 +167,8 @@ void cases_free(Cases *cases) {
 /* Returns true when `full` is a better full update to compare a row with than `best`. */
 static bool fits_better(const StudyRow *full, const StudyRow *best, const StudyRow *row) {
     if (!best) return true;
-    bool same_rate = full->settings.lr == row->settings.lr;
-    if (same_rate != (best->settings.lr == row->settings.lr)) return same_rate;
+    bool same_rate = full->settings.optimizer.lr == row->settings.optimizer.lr;
+    if (same_rate != (best->settings.optimizer.lr == row->settings.optimizer.lr)) return same_rate;
     if (best->steps == row->steps) return false;
     return full->steps == row->steps || full->steps > best->steps;
 }
@@ -222,8 +222,8 @@ Text case_name(const StudyRow *row) {
     text_add(&text, " %.24s", row->data);
     if (row->settings.limit) text_add(&text, "[:%d]", row->settings.limit); /* of the samples */
     text_add(&text, " %.8s", row->optimizer);
-    if (row->settings.schedule != LR_CONSTANT)
-        text_add(&text, " %.8s", lr_names[row->settings.schedule]);
+    if (row->settings.optimizer.schedule != LR_CONSTANT)
+        text_add(&text, " %.8s", lr_names[row->settings.optimizer.schedule]);
     if (*p->device && strcmp(p->device, "cpu"))
         text_add(&text, " %.8s %.8s", p->device, p->precision);
     return text;
@@ -257,7 +257,7 @@ Text case_method(const CaseMethod *method) {
         Text value = options_format(&row->settings, flag);
         if (method_flags[f].shown != ALWAYS && !strcmp(value.text, option_table[flag].default_text))
             continue;
-        if (rate) value = text_of("%.6g", row->settings.lr);
+        if (rate) value = text_of("%.6g", row->settings.optimizer.lr);
         text_add(&text, " %s%.30s", words, method_flags[f].shown == WORDS_ALONE ? "" : value.text);
     }
     if (varies(method, -1)) text_add(&text, ", %" PRId64 " updates", row->steps);

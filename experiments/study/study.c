@@ -41,8 +41,8 @@ const H5Column study_columns[] = {
     TEXT(switching, "when: after K steps, Ee epochs, or auto"),
     INTEGER(parameters, NULL, "trained numbers of the model"),
     INTEGER(batch, "samples", "in a step"),
-    NESTED("lr", H5_DOUBLE, settings.lr, NULL, "learning rate"),
-    NESTED("weight_decay", H5_DOUBLE, settings.weight_decay, NULL, "weight decay"),
+    NESTED("lr", H5_DOUBLE, settings.optimizer.lr, NULL, "learning rate"),
+    NESTED("weight_decay", H5_DOUBLE, settings.optimizer.weight_decay, NULL, "weight decay"),
     NESTED("fraction", H5_DOUBLE, settings.fraction, NULL,
            "SR: part of the data each submodel sees"),
     INTEGER(steps, "steps", "updates done"),
@@ -129,7 +129,7 @@ static void fill_settings(StudyRow *row, const RunFile *run) {
     row->settings = *o;
     copy(row->model, o->model);
     copy(row->data, run->data);
-    copy(row->optimizer, optimizer_names[o->optimizer]);
+    copy(row->optimizer, optimizer_names[o->optimizer.kind]);
     copy(row->method, run->submodels > 1            ? "BCD"
                       : o->method == METHOD_OFFLOAD ? "offload"
                                                     : "full");
@@ -245,4 +245,4 @@ bool study_times_comparable(const StudyRow *a, const StudyRow *b) {
            !strcmp(provenance_computer(&a->provenance), provenance_computer(&b->provenance));
 }
 
-bool study_may_be_cut(const StudyRow *row) { return row->settings.schedule != LR_COSINE; }
+bool study_may_be_cut(const StudyRow *row) { return row->settings.optimizer.schedule != LR_COSINE; }

@@ -204,7 +204,7 @@ int trainings_plan(TrainingPlan *plan, const TrainingKind *kind, const CommandLi
     if (!*asked->experiment.models && options_given(&asked->options, "model"))
         wanted.models = asked->options.model;
     if (!*asked->experiment.optimizers && options_given(&asked->options, "optimizer"))
-        wanted.optimizers = optimizer_names[asked->options.optimizer];
+        wanted.optimizers = optimizer_names[asked->options.optimizer.kind];
     if (asked->experiment.preset != PRESET_PAPER || !kind->tables[0])
         return add_preset(plan, asked, &wanted);
     int failed = 0;

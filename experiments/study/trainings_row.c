@@ -47,7 +47,7 @@ static void name_row(TrainingRow *row, int submodels, const char *settings) {
     const Options *o = &row->options;
     const char *slash = strrchr(o->data, '/');
     Text text = text_of("%.60s-%.20s-%s-", o->model, slash ? slash + 1 : o->data,
-                        optimizer_names[o->optimizer]);
+                        optimizer_names[o->optimizer.kind]);
     text_add(&text, submodels > 1 ? "bcd%d" : "full", submodels);
     if (o->fraction < 1) text_add(&text, "-of%.4g", o->fraction);
     text_add(&text, "%s%.46s", *settings ? "-" : "", settings);
@@ -92,7 +92,7 @@ static int set_row(Options *o, const TrainingEntry *entry, const char *optimizer
     if (options_set(o, "model", entry->model) || options_set(o, "data", entry->data) ||
         options_set(o, "optimizer", optimizer) || setup_pin(o) ||
         options_set_all(o, "submodels=%d %s %s %s", submodels, or_none(entry->settings),
-                        or_none(o->optimizer == OPTIMIZER_SGD ? entry->sgd : entry->adam),
+                        or_none(o->optimizer.kind == OPTIMIZER_SGD ? entry->sgd : entry->adam),
                         way->settings))
         return -1;
     return way->fraction < 1 ? options_set_all(o, "fraction=%.17g", way->fraction) : 0;

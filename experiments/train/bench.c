@@ -56,7 +56,7 @@ int bench_steps(Bench *bench, int submodel, BenchPace pace, double *step_ms) {
          i < pace.max_steps && (i < pace.min_steps || spent_ms < pace.enough_ms); i++) {
         Loss loss;
         double start = clock_seconds();
-        if (engine->is->step(engine, &bench->batch, setup->options.lr, &loss)) return -1;
+        if (engine->is->step(engine, &bench->batch, setup->options.optimizer.lr, &loss)) return -1;
         double took = 1e3 * (clock_seconds() - start);
         if (i < 0) continue;
         *step_ms = i ? fmin(*step_ms, took) : took;

@@ -26,10 +26,11 @@ static int check_flags(const Options *o, const Model *model, bool tokens) {
         return error_set(
             "--augment changes the images in each epoch, so --cache would keep outputs of other "
             "images; drop one of them");
-    if (options_given(o, "momentum") && o->momentum > 0 &&
-        !(optimizer_defaults((OptimizerKind)o->optimizer).momentum > 0))
-        return error_set("--momentum is for sgd, not for %s", optimizer_names[o->optimizer]);
-    if (o->optimizer == OPTIMIZER_SGD && (o->beta1 > 0 || o->beta2 > 0 || o->eps > 0))
+    if (options_given(o, "momentum") && o->optimizer.momentum > 0 &&
+        !(optimizer_defaults(o->optimizer.kind).momentum > 0))
+        return error_set("--momentum is for sgd, not for %s", optimizer_names[o->optimizer.kind]);
+    if (o->optimizer.kind == OPTIMIZER_SGD &&
+        (o->optimizer.beta1 > 0 || o->optimizer.beta2 > 0 || o->optimizer.eps > 0))
         return error_set(
             "--beta1, --beta2 and --eps are for adam, adamw and lion; sgd has --momentum");
     if (*o->valid && !tokens)

@@ -123,7 +123,7 @@ static int check_extension(const Training *t) {
     if (o->steps < t->state.step)
         return error_set("%s: cannot end at step %llu: %llu steps are done already", t->dir,
                          (unsigned long long)o->steps, (unsigned long long)t->state.step);
-    if (before->steps && o->steps != before->steps && o->schedule == LR_COSINE)
+    if (before->steps && o->steps != before->steps && o->optimizer.schedule == LR_COSINE)
         return error_set(
             "%s: cannot end at step %llu: its cosine schedule ends at step %llu; only a run with "
             "another --schedule can be extended",

@@ -71,9 +71,9 @@ static void print_move(const RunFile *run) {
 
 /* "cosine, warm-up 20 steps, clipped at 1" */
 static Text format_schedule(const Options *o) {
-    Text text = text_of("%s", lr_names[o->schedule]);
-    if (o->warmup) text_add(&text, ", warm-up %d steps", o->warmup);
-    if (o->clip > 0) text_add(&text, ", clipped at %g", o->clip);
+    Text text = text_of("%s", lr_names[o->optimizer.schedule]);
+    if (o->optimizer.warmup_steps) text_add(&text, ", warm-up %d steps", o->optimizer.warmup_steps);
+    if (o->optimizer.clip_norm > 0) text_add(&text, ", clipped at %g", o->optimizer.clip_norm);
     return text;
 }
 
@@ -84,11 +84,11 @@ void train_print_start(const Training *t) {
     print_submodels(s);
     print_ranks(s);
     printf("%s, rate %g (%s), batch %d, %llu step%s (%.3g epochs), seed %llu, %s\n",
-           optimizer_names[o->optimizer], o->lr, format_schedule(o).text, o->batch,
+           optimizer_names[o->optimizer.kind], o->optimizer.lr, format_schedule(o).text, o->batch,
            (unsigned long long)s->bcd.steps, s->bcd.steps == 1 ? "" : "s",
            (double)s->bcd.steps / s->steps_per_epoch, (unsigned long long)o->seed,
            format_computer(&t->run.provenance).text);
-    if (s->model->tokens && o->optimizer == OPTIMIZER_SGD)
+    if (s->model->tokens && o->optimizer.kind == OPTIMIZER_SGD)
         printf("sgd trains language models badly; the default is adamw\n");
     if (t->resumed) {
         print_move(&t->run);

@@ -28,7 +28,7 @@ static int fill_curves(StudyRow *row, int steps) {
             .step = (uint64_t)s + 1,
             .samples = (uint64_t)(row->batch * (s + 1)),
             .loss = (2.3 + noise) * exp(-4.0 * s / steps / (0.5 + 0.5 * (double)row->submodels)),
-            .lr = row->settings.lr,
+            .lr = row->settings.optimizer.lr,
             .submodel = s / 40 % (int)row->submodels,
             .seconds = 0.02 * (s + 1)};
     }
@@ -70,7 +70,7 @@ static int add_training(Study *study, int number, int steps) {
     row->batch = 128;
     row->steps = steps;
     row->seed = number % SEEDS + 1;
-    row->settings.lr = 0.1;
+    row->settings.optimizer.lr = 0.1;
     row->settings.fraction = 1;
     row->epochs = steps * 128 / 50000.0;
     row->accuracy = 0.68;

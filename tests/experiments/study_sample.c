@@ -29,8 +29,8 @@ StudyRow *sample_training(Study *study, const char *model, bool images, int subm
     row->batch = 32;
     row->steps = SAMPLE_STEPS;
     row->seed = 1;
-    row->settings.lr = 0.1;
-    row->settings.weight_decay = 1e-5;
+    row->settings.optimizer.lr = 0.1;
+    row->settings.optimizer.weight_decay = 1e-5;
     row->settings.fraction = 1;
     row->imbalance = submodels > 1 ? 0.25 : 0;
     row->epochs = 4;

@@ -330,7 +330,7 @@ static void resume_refuses_contradictions(void) {
     Options same = flags_of("train --lr 0.5 --steps 20 --threads 2 --cache 1M --keep-last 2");
     CHECK(settings_resume(&stored, &same) == 0, "%s", error_message());
     CHECK(stored.steps == 20 && stored.threads == 2 && stored.cache == 1 << 20 &&
-              stored.keep_last == 2 && stored.lr == 0.5,
+              stored.keep_last == 2 && stored.optimizer.lr == 0.5,
           "what may change did not");
     Options other = flags_of("train --lr 0.25");
     CHECK(settings_resume(&stored, &other) != 0, "took another rate");

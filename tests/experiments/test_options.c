@@ -138,14 +138,16 @@ static void takes_values(void) {
                       "--switch-every 0.5e --steps 7 --seed 12345678901 --out runs/x") == 0,
           "%s", error_message());
     CHECK(o.command == COMMAND_TRAIN, "command %d", (int)o.command);
-    CHECK(o.lr == 1e-3 && o.submodels == 3 && o.order == ORDER_RANDOM && o.cache == 1536,
-          "lr %g, submodels %d, order %d, cache %zu", o.lr, o.submodels, o.order, o.cache);
+    CHECK(o.optimizer.lr == 1e-3 && o.submodels == 3 && o.order == ORDER_RANDOM && o.cache == 1536,
+          "lr %g, submodels %d, order %d, cache %zu", o.optimizer.lr, o.submodels, o.order,
+          o.cache);
     CHECK(o.augment && o.switch_rule.kind == SWITCH_EPOCHS && o.switch_rule.every == 0.5,
           "augment, switch");
     CHECK(o.steps == 7 && o.epochs == 0, "%g epochs beside --steps", o.epochs);
     CHECK(o.seed == 12345678901u && strcmp(o.out, "runs/x") == 0, "seed, out");
     CHECK(options_given(&o, "lr") && !options_given(&o, "momentum"), "given");
-    CHECK(o.weight_decay == 0 && o.fraction == 1 && o.switch_rule.window == 50, "defaults");
+    CHECK(o.optimizer.weight_decay == 0 && o.fraction == 1 && o.switch_rule.window == 50,
+          "defaults");
 }
 
 static void takes_files_and_help(void) {
@@ -243,9 +245,11 @@ static void fills_in_defaults(void) {
     CHECK(parse_train(&o, "train --model resnet:depth=8,width=2 --limit 256") == 0 &&
               setup_open(&s, &o) == 0,
           "%s", error_message());
-    CHECK(s.options.lr == 0.1 && s.options.momentum == 0.9 && s.options.weight_decay == 1e-5 &&
-              s.options.batch == 128 && s.options.steps == 12 && s.options.submodels == 1,
-          "lr %g, batch %d, %d steps", s.options.lr, s.options.batch, (int)s.options.steps);
+    CHECK(s.options.optimizer.lr == 0.1 && s.options.optimizer.momentum == 0.9 &&
+              s.options.optimizer.weight_decay == 1e-5 && s.options.batch == 128 &&
+              s.options.steps == 12 && s.options.submodels == 1,
+          "lr %g, batch %d, %d steps", s.options.optimizer.lr, s.options.batch,
+          (int)s.options.steps);
     setup_free(&s);
     CHECK(
         parse_train(&o,
@@ -253,9 +257,10 @@ static void fills_in_defaults(void) {
                     "--optimizer adam --context 16") == 0 &&
             setup_open(&s, &o) == 0,
         "%s", error_message());
-    CHECK(s.options.lr == 3e-4 && s.options.batch == 8 && s.options.context == 16 &&
+    CHECK(s.options.optimizer.lr == 3e-4 && s.options.batch == 8 && s.options.context == 16 &&
               s.model->outputs == 256 && s.options.steps == 15,
-          "lr %g, batch %d, vocabulary %d", s.options.lr, s.options.batch, s.model->outputs);
+          "lr %g, batch %d, vocabulary %d", s.options.optimizer.lr, s.options.batch,
+          s.model->outputs);
     setup_free(&s);
 }
 
@@ -325,7 +330,7 @@ static void reads_a_config(const void *row) {
     CHECK(!failed == !w->error, "%s", error_message());
     if (w->error) CHECK(strstr(error_message(), w->error), "%s", error_message());
     if (w->error) return;
-    CHECK(o.lr == 0.5 && o.epochs == 2 && o.steps == 0, "the command line");
+    CHECK(o.optimizer.lr == 0.5 && o.epochs == 2 && o.steps == 0, "the command line");
     CHECK(!strstr(w->line, "batch") || (o.batch == 7 && o.keep_state), "the file");
 }
 

@@ -203,7 +203,7 @@ static void case_cases(void) {
     strcpy(row->provenance.device, "cuda");
     strcpy(row->provenance.precision, "bf16");
     row = add_like(&study, 1);
-    row->settings.momentum = 0.5;
+    row->settings.optimizer.momentum = 0.5;
     Cases cases;
     cases_make(&cases, &study);
     CHECK(cases.cases == 4, "%d cases", cases.cases);
@@ -224,7 +224,7 @@ static void case_cases(void) {
     check_name(&study.row[8], "resnet8 synthetic sgd cuda bf16");
     study.row[2].settings.limit = 500;
     check_name(&study.row[2], "gpt-2x64 text[:500] sgd");
-    study.row[2].settings.schedule = LR_COSINE;
+    study.row[2].settings.optimizer.schedule = LR_COSINE;
     check_name(&study.row[2], "gpt-2x64 text[:500] sgd cosine");
     cases_free(&cases);
     study_free(&study);
@@ -257,7 +257,7 @@ static void case_partners(void) {
 static void case_rates(void) {
     Study study = sample_study();
     StudyRow *own = add_like(&study, 1);
-    own->settings.lr = 0.05;
+    own->settings.optimizer.lr = 0.05;
     own = add_like(&study, 1);
     own->settings.switch_warmup = 40;
     Cases cases;
@@ -275,7 +275,7 @@ static void case_rates(void) {
     CHECK(named == 2, "a rate or the warm-up is not told");
     cases_free(&cases);
     StudyRow *twin = add_like(&study, full);
-    twin->settings.lr = 0.05;
+    twin->settings.optimizer.lr = 0.05;
     twin->steps *= 2;
     cases_make(&cases, &study);
     CHECK(case_full_update(&cases.item[0], &study.row[bcd]) == &study.row[6] &&

@@ -68,7 +68,7 @@ static char *printed(const Tables *tables) {
 
 static void case_table_2(void) {
     Study study = sample_study();
-    study.row[1].settings.lr = 0.2;
+    study.row[1].settings.optimizer.lr = 0.2;
     Tables tables = tables_of(&study);
     const char *third = "ResNet8 SGD, 1/3", *gpt = HERE_GPT "BCD-1/3";
     const StudyRow *bcd = &study.row[1];
@@ -216,7 +216,7 @@ static void case_cosine(void) {
     for (int cosine = 0; cosine < 2; cosine++) {
         const char *label =
             cosine ? "resnet8 synthetic sgd cosine BCD-1/3" : "resnet8 synthetic sgd BCD-1/3";
-        study.row[0].settings.schedule = study.row[1].settings.schedule =
+        study.row[0].settings.optimizer.schedule = study.row[1].settings.optimizer.schedule =
             cosine ? LR_COSINE : LR_CONSTANT;
         Tables tables = tables_of(&study);
         bool equal = isfinite(cell_of(&tables, "answer", label, "equal_updates")->value);

@@ -67,8 +67,9 @@ static void case_epochs_and_thin_curves(void) {
         CHECK(study.row[0].curve[0].step == 20 && study.row[0].curve[1].step == 36, "of 20");
         CHECK(study.row[1].curve_rows == 9 && study.row[1].curve[0].step == 4,
               "BCD, phases of 4: %zu rows", study.row[1].curve_rows);
-        CHECK(study.row[0].settings.lr == 0.1 && study.row[1].settings.lr == 0.05,
-              "rates of their own");
+        CHECK(
+            study.row[0].settings.optimizer.lr == 0.1 && study.row[1].settings.optimizer.lr == 0.05,
+            "rates of their own");
     }
     study_free(&study);
 }

@@ -26,7 +26,7 @@ static void case_plan(void) {
     CHECK(plan.rows == 4, "%d rows", plan.rows);
     for (int r = 0; r < plan.rows; r++) {
         const Options *o = &plan.row[r].options;
-        CHECK(o->steps == 7 && o->optimizer == OPTIMIZER_ADAMW, "row %d: the flags given", r);
+        CHECK(o->steps == 7 && o->optimizer.kind == OPTIMIZER_ADAMW, "row %d: the flags given", r);
         CHECK(o->submodels == (r % 2 ? 2 : 1), "row %d: %d submodels", r, o->submodels);
         CHECK(strstr(o->out, "somewhere/x/rows/") && strstr(o->out, plan.row[r].name), "%s",
               o->out);
