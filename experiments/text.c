@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 Text text_of(const char *format, ...) {
@@ -20,6 +19,20 @@ void text_add(Text *text, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(text->text + used, sizeof text->text - used, format, arguments);
     va_end(arguments);
+}
+
+void print_wrapped(FILE *out, const char *text, int left, int right) {
+    const int max = right - left;
+    while (strlen(text) > (size_t)max) {
+        int length = max, end;
+        while (length > 0 && text[length] != ' ') length--;
+        if (!length) length = max;
+        for (end = length; end > 0 && text[end - 1] == ' ';) end--;
+        fprintf(out, "%.*s\n%*s", end, text, left, "");
+        text += length;
+        text += strspn(text, " ");
+    }
+    fprintf(out, "%s\n", text);
 }
 
 Text format_time(double seconds) {

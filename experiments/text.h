@@ -6,6 +6,8 @@
 #ifndef EXPERIMENTS_TEXT_H
 #define EXPERIMENTS_TEXT_H
 
+#include <stdio.h>
+
 #include "../ref/error.h" /* BCD_PRINTF */
 
 /* Longer texts are cut; a path below a directory that a flag names fits. */
@@ -17,6 +19,10 @@ typedef struct {
 Text text_of(const char *format, ...) BCD_PRINTF(1, 2);
 /* Appends to a text. */
 void text_add(Text *text, const char *format, ...) BCD_PRINTF(2, 3);
+
+/* Prints lines between the columns `left`, which the first one has reached, and `right`, broken at
+ * spaces. */
+void print_wrapped(FILE *out, const char *text, int left, int right);
 
 /* "2 h 05 min", "3 min 20 s", "12 s"; "1.9k", "35.2M"; "12.3 MiB"; "2.3026", "1.2e+30". */
 Text format_time(double seconds);

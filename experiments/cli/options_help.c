@@ -189,21 +189,6 @@ const char *nearest_command(const char *name) {
     return best;
 }
 
-/* Prints words between columns `left` and 79; the first line has reached `column` already. */
-static void print_wrapped(const char *text, int column, int left) {
-    while (*text) {
-        int length = (int)strcspn(text, " ");
-        if (column + 1 + length > 79 && column > left) {
-            printf("\n%*s", left, "");
-            column = left;
-        }
-        column += printf("%s%.*s", column > left ? " " : "", length, text);
-        text += length;
-        text += strspn(text, " ");
-    }
-    printf("\n");
-}
-
 /* Returns the default as --help shows it; "" for a flag without a value, without a default, or of a
  * training in an experiment, where it is the preset's. */
 static const char *default_words(const Option *option, Command command) {
@@ -214,7 +199,6 @@ static const char *default_words(const Option *option, Command command) {
 }
 
 static void print_option(const Option *option, Command command) {
-    char line[OPTION_TEXT];
     const char *words = default_words(option, command);
     int column = printf("  --%s%s%s", option->name, option->argument ? " " : "",
                         option->argument ? option->argument : "");
@@ -224,8 +208,7 @@ static void print_option(const Option *option, Command command) {
         column = 0;
     }
     printf("%*s", LEFT - column, "");
-    snprintf(line, sizeof line, *words ? "%s [%s]" : "%s", option->help, words);
-    print_wrapped(line, LEFT, LEFT);
+    print_wrapped(stdout, text_of(*words ? "%s [%s]" : "%s", option->help, words).text, LEFT, 79);
 }
 
 static void print_program_help(void) {

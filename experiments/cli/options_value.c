@@ -165,10 +165,9 @@ Text options_format(const Options *options, int row) {
 /* ---- prices and names of files --------------------------------------------------------------- */
 
 int price_find(double *dollars, const Gpu *gpu, const char *list) {
-    char copy[OPTION_TEXT];
+    Text copy = text_of("%s", list);
     *dollars = gpu->dollars_per_hour;
-    snprintf(copy, sizeof copy, "%s", list);
-    for (char *item = strtok(copy, ","); item; item = strtok(NULL, ",")) {
+    for (char *item = strtok(copy.text, ","); item; item = strtok(NULL, ",")) {
         char *equals = strchr(item, '='), *end = item;
         double price = equals ? strtod(equals + 1, &end) : NAN;
         if (!equals || end == equals + 1 || *end || !(price > 0 && price < INFINITY))

@@ -29,10 +29,9 @@ static int find_network(MeasuredNetwork *network, const MeasuredNetwork *like, c
 
 int measured_for_each(Tables *tables, const CommandLine *asked, const MeasuredNetwork *preset,
                       AddNetwork *add) {
-    char models[OPTION_TEXT];
+    Text models = text_of("%s", asked->experiment.models);
     int number = 0;
-    snprintf(models, sizeof models, "%s", asked->experiment.models);
-    for (char *name = strtok(models, " "); name; name = strtok(NULL, " ")) {
+    for (char *name = strtok(models.text, " "); name; name = strtok(NULL, " ")) {
         MeasuredNetwork network;
         if (find_network(&network, preset, name) || add(tables, asked, &network, ++number))
             return -1;

@@ -43,10 +43,9 @@ static int mean_multiplier(double *multiplier, const Study *study, const char *f
 
 static int measured_multiplier(double *multiplier, const char *files) {
     Study study = {0};
-    char list[OPTION_TEXT];
+    Text list = text_of("%s", files);
     int failed = 0;
-    snprintf(list, sizeof list, "%s", files);
-    for (char *path = strtok(list, ","); path && !failed; path = strtok(NULL, ","))
+    for (char *path = strtok(list.text, ","); path && !failed; path = strtok(NULL, ","))
         failed = study_read(&study, path);
     if (!failed) study_converge(&study);
     failed = failed || mean_multiplier(multiplier, &study, files);

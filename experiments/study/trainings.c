@@ -263,8 +263,8 @@ int trainings_run(const TrainingKind *kind, const CommandLine *asked) {
     if (!status && plan.long_run && !goes_on(&plan, asked))
         status = trainings_estimate(&plan, asked);
     if (!status && (!plan.long_run || asked->experiment.yes)) {
-        if (*plan.missing && !asked->options.quiet)
-            printf("%s (data/fetch downloads the data sets)\n", plan.missing);
+        if (*plan.missing.text && !asked->options.quiet)
+            printf("%s (data/fetch downloads the data sets)\n", plan.missing.text);
         status = rundir_make(plan.dir.text) ? -1 : run_plan(&plan);
         if (!status && !asked->options.quiet) {
             status = print_tables(&plan);

@@ -68,7 +68,7 @@ typedef struct {
     Text dir;
     bool long_run;     /* needs --yes */
     int jobs, threads; /* --jobs, --threads */
-    char missing[256]; /* a line: data sets that others stand in for; "": none */
+    Text missing;      /* a line: data sets that others stand in for; "": none */
 } TrainingPlan;
 
 /* Plans the rows that a command line asks for.  Returns -1 with an error set, e.g. for an unknown

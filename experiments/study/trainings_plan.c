@@ -23,9 +23,9 @@ typedef struct {
 } TrainingLists;
 
 static bool listed(const char *name, const char *list, const char *separators) {
-    char text[OPTION_TEXT], *rest = NULL;
-    snprintf(text, sizeof text, "%s", list);
-    const char *item = strtok_r(text, separators, &rest);
+    char *rest = NULL;
+    Text text = text_of("%s", list);
+    const char *item = strtok_r(text.text, separators, &rest);
     while (item && strcmp(item, name)) item = strtok_r(NULL, separators, &rest);
     return item || !*list;
 }
@@ -55,11 +55,9 @@ static void usable_entries(TrainingEntry usable[TRAINING_ENTRIES + 1], TrainingP
         if (e->instead_of ? data_given || data_present(e->instead_of, dir)
                           : !data_given && has_stand_in(known, e) && !data_present(e->data, dir))
             continue;
-        size_t used = strlen(plan->missing);
         if (e->instead_of)
-            snprintf(plan->missing + used, sizeof plan->missing - used,
-                     "%s%.40s is missing, %.40s replaces it", used ? "; " : "", e->instead_of,
-                     e->data);
+            text_add(&plan->missing, "%s%s is missing, %s replaces it",
+                     *plan->missing.text ? "; " : "", e->instead_of, e->data);
         usable[count++] = *e;
     }
     usable[count] = (TrainingEntry){0};
@@ -93,9 +91,9 @@ static int find_entries(TrainingEntry *found, const TrainingEntry *known, const 
 /* Adds an entry with each of its optimizers. */
 static int add_entry(TrainingPlan *plan, const CommandLine *asked, const TrainingEntry *entry,
                      int seed) {
-    char text[OPTION_TEXT], *rest = NULL;
-    snprintf(text, sizeof text, "%s", entry->optimizers);
-    for (char *name = strtok_r(text, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest))
+    char *rest = NULL;
+    Text text = text_of("%s", entry->optimizers);
+    for (char *name = strtok_r(text.text, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest))
         if (trainings_add(plan, asked, entry, name, seed)) return -1;
     return 0;
 }
@@ -112,13 +110,13 @@ static int seeds_of(const CommandLine *asked, const TrainingEntry *entry) {
 static int add_preset(TrainingPlan *plan, const CommandLine *asked, const TrainingLists *wanted) {
     enum { MODELS = 16 };
     TrainingEntry known[TRAINING_ENTRIES + 1], entry[MODELS * TRAINING_ENTRIES];
-    char models[OPTION_TEXT], *rest = NULL;
+    char *rest = NULL;
+    Text models = text_of("%s", wanted->models);
     usable_entries(known, plan, asked);
     int count = 0, max_seeds = 0, failed = 0;
     if (!*wanted->models)
         for (; known[count].model; count++) entry[count] = known[count];
-    snprintf(models, sizeof models, "%s", wanted->models);
-    for (char *name = strtok_r(models, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
+    for (char *name = strtok_r(models.text, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
         if (count > (MODELS - 1) * TRAINING_ENTRIES) return error_set("--models: too many");
         int found = find_entries(entry + count, known, name, asked);
         if (found < 0) return -1;
@@ -153,25 +151,23 @@ static double published_epochs(const PaperRow *row) {
     return NAN;
 }
 
-/* Writes settings for the published length: "epochs=639 batch=128". */
-static void published_length(char settings[64], const PaperRow *row) {
+/* The settings for the published length: "epochs=639 batch=128". */
+static Text published_length(const PaperRow *row) {
     double epochs = published_epochs(row);
     bool tokens = data_is_tokens(row->data) == 1;
-    snprintf(settings, 64, "%s=%.0f batch=%d", isnan(epochs) ? "steps" : "epochs",
-             isnan(epochs) ? row->duration : epochs, tokens ? 1 : 128);
+    return text_of("%s=%.0f batch=%d", isnan(epochs) ? "steps" : "epochs",
+                   isnan(epochs) ? row->duration : epochs, tokens ? 1 : 128);
 }
 
 static int add_published(TrainingPlan *plan, const CommandLine *asked, const PaperRow *p,
                          int seed) {
-    char settings[64], ways[64];
-    published_length(settings, p);
-    if (p->submodels == 1)
-        strcpy(ways, "full");
-    else if (p->table == 2) /* is of thirds, which --submodels may change */
-        strcpy(ways, "bcd");
-    else
-        snprintf(ways, sizeof ways, "bcd%d x%.17g", p->submodels, p->fraction);
-    TrainingEntry entry = {.model = p->model, .data = p->data, .settings = settings, .ways = ways};
+    /* Table 2 is of thirds, which --submodels may change. */
+    const Text settings = published_length(p);
+    const Text ways = p->submodels == 1 ? text_of("full")
+                      : p->table == 2   ? text_of("bcd")
+                                        : text_of("bcd%d x%.17g", p->submodels, p->fraction);
+    TrainingEntry entry = {
+        .model = p->model, .data = p->data, .settings = settings.text, .ways = ways.text};
     return trainings_add(plan, asked, &entry, p->optimizer, seed);
 }
 

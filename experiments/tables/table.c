@@ -127,17 +127,3 @@ const Cell *table_find(const Table *table, const char *label, const char *column
                 return &table->cell[r * table->columns + c];
     return NULL;
 }
-
-void print_wrapped(FILE *out, const char *text) {
-    enum { MAX = 98 };
-    while (strlen(text) > MAX) {
-        int length = MAX, end;
-        while (length > 0 && text[length] != ' ') length--;
-        if (!length) length = MAX;
-        for (end = length; end > 0 && text[end - 1] == ' ';) end--;
-        fprintf(out, "%.*s\n", end, text);
-        text += length;
-        text += strspn(text, " ");
-    }
-    fprintf(out, "%s\n", text);
-}

@@ -112,9 +112,6 @@ void table_text(Table *table, int column, Source source, const char *format, ...
 const Table *tables_find(const Tables *tables, const char *name);
 const Cell *table_find(const Table *table, const char *label, const char *column);
 
-/* Prints lines of at most 98 characters, broken at spaces. */
-void print_wrapped(FILE *out, const char *text);
-
 /* ---- table_print.c --------------------------------------------------------------------------- */
 
 /* A cell without its mark, such as "3.08 ± 0.29"; "" for an empty one. */

@@ -68,6 +68,8 @@ static void print_legend(FILE *out, const Table *table) {
 
 /* ---- terminal -------------------------------------------------------------------------------- */
 
+enum { WIDTH = 98 }; /* of titles and notes */
+
 /* Counts the characters of a text in UTF-8: the bytes that begin one. */
 static int width_of(const char *text) {
     int width = 0;
@@ -163,7 +165,7 @@ static void print_row(FILE *out, const Table *table, int row, const Widths *widt
 }
 
 static int print_notes(FILE *out, const Table *table) {
-    for (int n = 0; n < table->notes; n++) print_wrapped(out, table->note[n]);
+    for (int n = 0; n < table->notes; n++) print_wrapped(out, table->note[n], 0, WIDTH);
     putc('\n', out);
     return 0;
 }
@@ -171,7 +173,7 @@ static int print_notes(FILE *out, const Table *table) {
 int table_print(FILE *out, const Table *table) {
     Widths width = {.label = label_width(table)};
     if (table->failed) return -1;
-    print_wrapped(out, table->title);
+    print_wrapped(out, table->title, 0, WIDTH);
     if (table->figure == FIGURE_TIMELINE) return print_notes(out, table);
     for (int c = 0; c < table->columns; c++) {
         width.mark[c] = is_marked(table, c) ? 2 : 0;

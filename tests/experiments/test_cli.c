@@ -167,9 +167,8 @@ static void trains_like_another(void) {
     check_same_checkpoint("plain", "barely");
     run(0, "train --like plain --optimizer adam --epochs 1 --quiet --out unlike");
     if (!read_run(&file, "unlike")) return;
-    CHECK(
-        file.curve_rows == 8 && file.settings.optimizer.lr == 1e-4 && file.settings.submodels == 3,
-        "%g", file.settings.optimizer.lr);
+    const Options *o = &file.settings;
+    CHECK(file.curve_rows == 8 && o->optimizer.lr == 1e-4 && o->submodels == 3, "other flags");
     runfile_free(&file);
     check_error(run(2, "train --like nothing-there"), "--like nothing-there: no run in it");
 }

@@ -199,14 +199,14 @@ static void case_stand_ins(void) {
         const char *data = plan.row[r].options.data;
         CHECK(!strcmp(data, r % 6 < 2 ? "synthetic" : "text"), "row %d on %s", r, data);
     }
-    CHECK(strstr(plan.missing, "cifar10 is missing, synthetic replaces it; wikitext2"), "%s",
-          plan.missing);
+    CHECK(strstr(plan.missing.text, "cifar10 is missing, synthetic replaces it; wikitext2"), "%s",
+          plan.missing.text);
     trainings_free(&plan);
     scratch_text("cifar-10-batches-bin/data_batch_1.bin", "");
     scratch_text("wikitext-2/train.txt", "");
     snprintf(line.options.data_dir, sizeof line.options.data_dir, "%s", scratch_path("."));
     CHECK(trainings_plan(&plan, &training_validity, &line) == 0, "%s", error_message());
-    CHECK(plan.rows == 36 && !*plan.missing, "%d rows: %s", plan.rows, plan.missing);
+    CHECK(plan.rows == 36 && !*plan.missing.text, "%d rows: %s", plan.rows, plan.missing.text);
     int bcd = 0, smaller = 0;
     for (int r = 0; r < plan.rows; r++) {
         const Options *o = &plan.row[r].options;
