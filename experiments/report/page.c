@@ -58,7 +58,7 @@ static int write_scratch(const Report *report, const char *path) {
     H5File file;
     if (h5_create(&file, path)) return -1;
     h5_set_text(&file, "/", "format", "bcd page");
-    h5_set_text(&file, "/", "unfinished", report->study.unfinished);
+    h5_set_text(&file, "/", "unfinished", report->study.unfinished.text);
     h5_set_text(&file, "/", "convergence", study_convergence_rule);
     if (report->study.rows) {
         study_store(&file, &report->study);

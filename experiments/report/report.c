@@ -111,7 +111,8 @@ static int write_study(const Report *report, const char *path) {
 
 static int make_report(Report *report, const CommandLine *line) {
     if (read_files(report, line) || prepare(report)) return -1;
-    if (*report->study.unfinished) fprintf(stderr, "bcd: %s\n", report->study.unfinished);
+    const char *unfinished = report->study.unfinished.text;
+    if (*unfinished) fprintf(stderr, "bcd: %s\n", unfinished);
     if (*line->report.study) return write_study(report, line->report.study);
     if (print_tables(report, &line->report)) return -1;
     return line->report.markdown || *line->report.table ? 0 : make_page(report, line);

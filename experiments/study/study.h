@@ -32,7 +32,7 @@ typedef struct {
 typedef struct {
     int rows, capacity;
     StudyRow *row;
-    char unfinished[400]; /* a line about runs that have not finished; "": all have */
+    Text unfinished; /* a line about runs that have not finished; "": all have */
 } Study;
 
 /* The columns of the table in the file.  Those that study_converge computes are optional there. */

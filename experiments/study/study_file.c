@@ -148,25 +148,21 @@ static int read_study(Study *study, const H5File *file) {
 }
 
 /* "runs/a/run.h5" -> "a" */
-static void directory_name(char name[H5_NAME], const char *path) {
+static Text directory_name(const char *path) {
     const char *end = strrchr(path, '/');
     const char *begin = end;
     while (begin && begin > path && begin[-1] != '/') begin--;
-    if (end && end > begin)
-        snprintf(name, H5_NAME, "%.*s", (int)(end - begin), begin);
-    else
-        snprintf(name, H5_NAME, "%.100s", path);
+    return end && end > begin ? text_of("%.*s", (int)(end - begin), begin)
+                              : text_of("%.100s", path);
 }
 
 static int read_run(Study *study, const char *path) {
-    char name[H5_NAME];
+    const Text name = directory_name(path);
     RunFile run;
-    directory_name(name, path);
-    int failed = runfile_read(&run, path) || study_add_run(study, &run, name);
+    int failed = runfile_read(&run, path) || study_add_run(study, &run, name.text);
     if (!failed && strcmp(run.status, "finished") != 0) {
-        size_t used = strlen(study->unfinished);
-        snprintf(study->unfinished + used, sizeof study->unfinished - used,
-                 used ? ", %s (%s)" : "not at its end: %s (%s)", name, run.status);
+        const char *before = *study->unfinished.text ? ", " : "not at its end: ";
+        text_add(&study->unfinished, "%s%s (%s)", before, name.text, run.status);
     }
     runfile_free(&run);
     return failed ? -1 : 0;

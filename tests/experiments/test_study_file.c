@@ -124,8 +124,8 @@ static void unfinished_runs(void) {
         runfile_free(&file);
         CHECK(study_read(&read, scratch_path(path)) == 0, "%s", error_message());
     }
-    CHECK(!strcmp(read.unfinished, "not at its end: one (interrupted), two (interrupted)"), "%s",
-          read.unfinished);
+    CHECK(!strcmp(read.unfinished.text, "not at its end: one (interrupted), two (interrupted)"),
+          "%s", read.unfinished.text);
     study_free(&read);
 }
 
