@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../tables/timeline.h"
 #include "plan.h"
 
 /* The methods with the sizes asked for, and the cheapest of any sizes. */

@@ -119,6 +119,14 @@ void plan_row(Table *table, const PlanQuestion *question, const char *label, con
 /* Appends a row that says why there is no plan. */
 void plan_row_without(Table *table, const char *label, const char *why);
 
+/* ---- timeline.c ------------------------------------------------------------------------------ */
+
+/* Adds the simulated timeline of a step with one submodel active: a row for each task, ordered by
+ * rank and start.  The page draws it; as text there are only its title and notes. */
+enum { TASK_WHAT, TASK_CHUNK, TASK_MICRO_BATCH, TASK_START, TASK_END, TASK_COLUMNS };
+void timeline_add(Tables *tables, const char *name, const char *title,
+                  const Configuration *configuration, int submodel);
+
 /* ---- the two kinds of answer: each adds tables, or returns -1 with an error set -------------- */
 
 int plan_cluster(Tables *tables, const PlanQuestion *question); /* cluster.c */

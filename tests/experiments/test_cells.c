@@ -9,7 +9,6 @@
 #include "../../experiments/paper/steps.h"
 #include "../../experiments/paper/trainings.h"
 #include "../../experiments/plan/plan.h"
-#include "../../experiments/tables/timeline.h"
 #include "../test.h"
 
 typedef struct {

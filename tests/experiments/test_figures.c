@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../experiments/plan/plan.h"
 #include "../../experiments/study/study_file.h"
-#include "../../experiments/tables/timeline.h"
 #include "cli.h"
 #include "report_sample.h"
 

@@ -1,4 +1,5 @@
-#include "timeline.h"
+/* The timeline of a pipeline step as a table. */
+#include "plan.h"
 
 #include <math.h>
 #include <string.h>
