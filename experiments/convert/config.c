@@ -59,7 +59,8 @@ static int read_eps(const Config *config, const char *key, double left_out, Text
     double eps;
     if (read_number(config, key, left_out, &eps) || !(eps >= 1e-12 && eps <= 1))
         return error_set("%s: %s must be a number from 1e-12 to 1", config->path, key);
-    *setting = text_of(fabs(eps - 1e-5) > 1e-11 ? ",eps=%.15g" : "", eps);
+    *setting = (Text){""};
+    if (fabs(eps - 1e-5) > 1e-11) *setting = text_of(",eps=%.15g", eps);
     return 0;
 }
 

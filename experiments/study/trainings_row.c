@@ -51,7 +51,8 @@ static void name_row(TrainingRow *row, int submodels, const char *settings) {
     text_add(&text, submodels > 1 ? "bcd%d" : "full", submodels);
     if (o->fraction < 1) text_add(&text, "-of%.4g", o->fraction);
     text_add(&text, "%s%.46s", *settings ? "-" : "", settings);
-    Text seed = text_of(o->seed != 1 ? "-seed%llu" : "", (unsigned long long)o->seed);
+    Text seed = {""};
+    if (o->seed != 1) seed = text_of("-seed%llu", (unsigned long long)o->seed);
     int room = (int)(sizeof row->name - 1 - strlen(seed.text));
     strcpy(row->name, text_of("%.*s%s", room, text.text, seed.text).text);
     for (char *c = row->name; *c; c++)

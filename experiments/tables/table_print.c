@@ -38,7 +38,7 @@ Text table_format(const Table *table, int row, int column) {
     double factor = c->kind == COLUMN_NUMBER ? 1 : 100;
     double value = round_12(factor * cell->value), spread = round_12(factor * cell->spread);
     if (c->kind == COLUMN_TEXT) return text_of("%s", cell->text);
-    if (!isfinite(value)) return text_of(isnan(value) ? "" : "inf");
+    if (!isfinite(value)) return text_of("%s", isnan(value) ? "" : "inf");
     Text text =
         format_number(value, decimals_of(cell, value, c->decimals), c->kind == COLUMN_DEVIATION);
     if (isfinite(spread)) /* with as many digits after the point as the number */

@@ -22,7 +22,8 @@ static void wipe_line(Progress *p) {
 }
 
 static void show(Progress *p, uint64_t step, int submodel, int submodels) {
-    Text part = text_of(submodels > 1 ? "  submodel %d of %d" : "", submodel + 1, submodels);
+    Text part = {""};
+    if (submodels > 1) part = text_of("  submodel %d of %d", submodel + 1, submodels);
     wipe_line(p);
     printf("step %llu/%llu  loss %s%s  %s %s/s  %s left%s", (unsigned long long)step,
            (unsigned long long)p->total, format_loss(p->loss).text, part.text,
