@@ -1,7 +1,7 @@
-/* Runs a training, or a simulated step, in which the n-th allocation fails, for every n.  It must
- * end with an error of one line and free everything.  The linker replaces the calls of malloc,
- * calloc, realloc, aligned_alloc and free in this program, but not in libraries, by the functions
- * below
+/* Runs a training, on one device or as a pipeline, or a simulated step, in which the n-th
+ * allocation fails, for every n.  It must end with an error of one line and free everything.  The
+ * linker replaces the calls of malloc, calloc, realloc, aligned_alloc and free in this program, but
+ * not in libraries, by the functions below
  * (--wrap in the Makefile). */
 #include <pthread.h>
 #include <stdlib.h>
@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #ifndef BCD_DOUBLE
+#include "../../dist/engine_rank.h"
+#include "../../dist/engine_team.h"
 #include "../../dist/simulate.h"
 #include "../../experiments/alloc.h"
 #endif
@@ -34,15 +36,17 @@ void __wrap_free(void *pointer);
 enum { MAX_LIVE = 4096 };
 
 static struct {
-    bool watching;
-    int calls, fails_at;  /* 0: never */
-    void *live[MAX_LIVE]; /* what is allocated */
+    bool watching, ending; /* ending: what frees may allocate, but cannot fail */
+    int calls, fails_at;   /* 0: never */
+    void *live[MAX_LIVE];  /* what is allocated */
     int count;
     pthread_mutex_t lock;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Counts an allocation.  Returns true if it is the one that must fail. */
-static bool fails(void) { return watch.watching && ++watch.calls == watch.fails_at; }
+static bool fails(void) {
+    return watch.watching && !watch.ending && ++watch.calls == watch.fails_at;
+}
 
 static void *record(void *pointer) {
     if (!watch.watching || !pointer) return pointer;
@@ -108,8 +112,22 @@ static const Row rows[] = {
      1},
 };
 
+/* Creates the engine that a row trains on; frees the stage on failure. */
+typedef Engine *Create(const Row *row, const Model *model, StageSettings settings,
+                       const Dataset *data);
+
+static Engine *create_single(const Row *row, const Model *model, StageSettings settings,
+                             const Dataset *data) {
+    Stage *stage = stage_ref_create(model, settings);
+    if (!stage) return NULL;
+    Engine *engine = engine_single_create(
+        stage, (EngineSettings){.micro_batches = 1, .cache_bytes = row->cache_bytes}, data);
+    if (!engine) stage->is->free(stage);
+    return engine;
+}
+
 /* Creates a model, trains it and frees everything.  Returns -1 if something failed. */
-static int train(const Row *row, const Dataset *data) {
+static int train_on(Create *create, const Row *row, const Dataset *data) {
     BcdSettings s = {.rule = {.kind = SWITCH_STEPS, .every = 2},
                      .optimizer = optimizer_defaults(OPTIMIZER_ADAM),
                      .batch = 4,
@@ -117,31 +135,30 @@ static int train(const Row *row, const Dataset *data) {
                      .fraction = row->fraction,
                      .seed = 5};
     BcdState state = {0};
-    Stage *stage = NULL;
     Engine *engine = NULL;
     int result = -1;
     Model *model = model_create(row->spec);
     if (model && (row->parts ? partition_parse(&s.partition, model, row->parts, NULL)
-                             : partition_balanced(&s.partition, model, 3, NULL)) == 0) {
-        stage = stage_ref_create(model, (StageSettings){.batch = 4,
-                                                        .recompute = row->recompute,
-                                                        .keep_state = row->keep_state,
-                                                        .optimizer = s.optimizer,
-                                                        .seed = 5});
-    }
-    if (stage) {
-        engine = engine_single_create(
-            stage, (EngineSettings){.micro_batches = 1, .cache_bytes = row->cache_bytes}, data);
-        if (!engine) stage->is->free(stage);
-    }
+                             : partition_balanced(&s.partition, model, 3, NULL)) == 0)
+        engine = create(row, model,
+                        (StageSettings){.batch = 4,
+                                        .recompute = row->recompute,
+                                        .keep_state = row->keep_state,
+                                        .optimizer = s.optimizer,
+                                        .seed = 5},
+                        data);
     if (engine) {
         result = bcd_train(&state, &s, engine, data, NULL, NULL);
+        watch.ending = true;
         engine->is->free(engine);
+        watch.ending = false;
     }
     partition_free(&s.partition);
     model_free(model);
     return result;
 }
+
+static int train(const Row *row, const Dataset *data) { return train_on(create_single, row, data); }
 
 /* Returns -1 and an error if an allocation fails. */
 typedef int Job(const Row *row, const Dataset *data);
@@ -171,16 +188,72 @@ static void check_every_allocation(Job *job, const Row *row, const Dataset *data
     }
 }
 
-static void every_allocation_fails_once(const void *of_table) {
-    const Row *row = of_table;
+static void fail_each_allocation(Job *job, const Row *row) {
     Model *model = model_create(row->spec);
     Dataset *data = tiny_dataset(model, 12, false);
-    check_every_allocation(train, row, data);
+    check_every_allocation(job, row, data);
     dataset_free(data);
     model_free(model);
 }
 
+static void every_allocation_fails_once(const void *row) { fail_each_allocation(train, row); }
+
 #ifndef BCD_DOUBLE
+/* What the only rank of a pipeline is made of. */
+typedef struct {
+    const Model *model;
+    const Placement *placement;
+    StageSettings stage;
+    PipelineSettings pipeline;
+} Rank;
+
+static Engine *create_rank(void *context, Transport *world) {
+    const Rank *r = context;
+    StageSettings settings = r->stage;
+    RankBlocks blocks = {0};
+    Stage *stage = NULL;
+    Transport *transport = transport_group(world, (int[]){0}, 1);
+    if (transport && rank_blocks_create(&blocks, r->placement, r->model, 0) == 0) {
+        settings.local = blocks.local;
+        settings.in_flight = blocks.in_flight;
+        stage = stage_ref_create(r->model, settings);
+    }
+    if (stage) return engine_rank_create(stage, transport, NULL, r->placement, blocks, r->pipeline);
+    if (transport) transport->is->free(transport);
+    rank_blocks_free(&blocks);
+    return NULL;
+}
+
+/* A pipeline of one rank, which is this thread; two micro-batches. */
+static Placement *placed; /* outlives the engine */
+static Engine *create_pipeline(const Row *row, const Model *model, StageSettings settings,
+                               const Dataset *data) {
+    double cost[16];
+    for (int b = 0; b < model->blocks; b++) cost[b] = 1;
+    Rank rank = {model,
+                 placed,
+                 settings,
+                 {.micro_batches = 2, .cache_bytes = row->cache_bytes, .samples = data->samples}};
+    rank.stage.batch = 2;
+    Transport *world;
+    if (placement_make(placed, model, PLACEMENT_PLAIN, 1, 3, cost, NULL) ||
+        transport_local_create(&world, 1, engine_rank_capacity(placed, rank.pipeline), 60, NULL))
+        return NULL;
+    return engine_team_create(&world, create_rank, &rank);
+}
+
+static int train_pipeline(const Row *row, const Dataset *data) {
+    Placement placement = {0};
+    placed = &placement;
+    int result = train_on(create_pipeline, row, data);
+    placement_free(&placement);
+    return result;
+}
+
+static void every_allocation_of_a_pipeline(void) {
+    fail_each_allocation(train_pipeline, &rows[sizeof rows / sizeof *rows - 1]);
+}
+
 /* A simulated step of two ranks, three submodels and two micro-batches. */
 static int simulate_step(const Row *row, const Dataset *data) {
     (void)data;
@@ -256,6 +329,7 @@ void test_out_of_memory(void) {
         RUN_ROW(rows[i].name, every_allocation_fails_once, &rows[i]);
     RUN(scratch_ends_the_process); /* that asks for more */
 #ifndef BCD_DOUBLE
+    RUN(every_allocation_of_a_pipeline);
     RUN(every_allocation_of_a_simulation);
     RUN(the_program_ends);
 #endif
