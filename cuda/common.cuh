@@ -204,4 +204,8 @@ static inline unsigned grid_blocks(size_t count, size_t each) {
         }                                         \
     } while (0)
 
+/* Both choices at once: four times, with the width of 128 bits of T as V and with V as 1. */
+#define WITH_VALUE_PACKS(run, T, V, packed, ...) \
+    WITH_VALUES(run, T, WITH_PACKS(V, pack_width<T>(), packed, __VA_ARGS__))
+
 #endif

@@ -56,22 +56,17 @@ static __global__ void map_packed(T *y, const T *a, const T *b, size_t count, bo
     y[i] = from_float<T>(add ? __fadd_rn(to_float(y[i]), value) : value);
 }
 
-template <typename Op, typename T>
-static void map(const Run *run, T *y, const T *a, const T *b, size_t count, bool add) {
-    constexpr int V = pack_width<T>();
-    if (run->version == 1 || !packable(0, V, y, a, b))
-        LAUNCH((map_plain<Op, T>), grid_blocks(count, THREADS), THREADS, 0, run->stream, y, a, b,
-               count, add);
-    else
-        LAUNCH((map_packed<Op, T, V>), grid_blocks(count, THREADS * PACKS * V), THREADS, 0,
-               run->stream, y, a, b, count, add);
-}
-
-/* Calls map with arrays of the run's value type; b is NULL for an op of one input. */
+/* b is NULL for an op of one input. */
 template <typename Op>
-static void map_values(const Run *run, void *y, const void *a, const void *b, size_t count,
-                       bool add) {
-    WITH_VALUES(run, T, map<Op, T>(run, (T *)y, (const T *)a, (const T *)b, count, add));
+static void map(const Run *run, void *y, const void *a, const void *b, size_t count, bool add) {
+    if (run->version == 1 || !packable(0, 1, y, a, b))
+        WITH_VALUES(run, T,
+                    LAUNCH((map_plain<Op, T>), grid_blocks(count, THREADS), THREADS, 0, run->stream,
+                           (T *)y, (const T *)a, (const T *)b, count, add));
+    else
+        WITH_VALUES(run, T, constexpr int V = pack_width<T>();
+                    LAUNCH((map_packed<Op, T, V>), grid_blocks(count, THREADS * PACKS * V), THREADS,
+                           0, run->stream, (T *)y, (const T *)a, (const T *)b, count, add));
 }
 
 /* ---- relu ---- */
@@ -87,12 +82,12 @@ struct ReluGradient {
 };
 
 void cuda_relu_forward(const Run *run, void *y, const void *x, size_t count) {
-    map_values<Relu>(run, y, x, NULL, count, false);
+    map<Relu>(run, y, x, NULL, count, false);
 }
 
 void cuda_relu_input_gradient(const Run *run, void *dx, const void *dy, const void *y, size_t count,
                               bool add) {
-    map_values<ReluGradient>(run, dx, dy, y, count, add);
+    map<ReluGradient>(run, dx, dy, y, count, add);
 }
 
 /* ---- gelu ---- */
@@ -135,12 +130,12 @@ struct GeluGradient {
 };
 
 void cuda_gelu_forward(const Run *run, void *y, const void *x, size_t count) {
-    map_values<Gelu>(run, y, x, NULL, count, false);
+    map<Gelu>(run, y, x, NULL, count, false);
 }
 
 void cuda_gelu_input_gradient(const Run *run, void *dx, const void *dy, const void *x, size_t count,
                               bool add) {
-    map_values<GeluGradient>(run, dx, dy, x, count, add);
+    map<GeluGradient>(run, dx, dy, x, count, add);
 }
 
 /* ---- addition ---- */
@@ -155,11 +150,11 @@ struct Copy {
 };
 
 void cuda_add_forward(const Run *run, void *y, const void *a, const void *b, size_t count) {
-    map_values<Add>(run, y, a, b, count, false);
+    map<Add>(run, y, a, b, count, false);
 }
 
 void cuda_add_input_gradient(const Run *run, void *dx, const void *dy, size_t count, bool add) {
-    map_values<Copy>(run, dx, dy, NULL, count, add);
+    map<Copy>(run, dx, dy, NULL, count, add);
 }
 
 /* ---- SwiGLU: silu(gate) * up, silu(g) = g sigmoid(g) ---- */
@@ -215,28 +210,20 @@ static __global__ void swiglu_gradient(T *dx, const T *dy, const T *x, size_t pa
     store_floats(dx + at_up, up);
 }
 
-template <typename T>
-static void swiglu_forward(const Run *run, T *y, const T *x, size_t n, unsigned f) {
-    WITH_PACKS(V, pack_width<T>(), run->version != 1 && packable(f, V, y, x),
-               LAUNCH((swiglu<T, V>), grid_blocks(n * (f / V), THREADS), THREADS, 0, run->stream, y,
-                      x, n * (f / V), f / V));
-}
-
-template <typename T>
-static void swiglu_input_gradient(const Run *run, T *dx, const T *dy, const T *x, size_t n,
-                                  unsigned f, bool add) {
-    WITH_PACKS(V, pack_width<T>(), run->version != 1 && packable(f, V, dx, dy, x),
-               LAUNCH((swiglu_gradient<T, V>), grid_blocks(n * (f / V), THREADS), THREADS, 0,
-                      run->stream, dx, dy, x, n * (f / V), f / V, add));
-}
-
 void cuda_swiglu_forward(const Run *run, void *y, const void *x, int n, int f) {
-    WITH_VALUES(run, T, swiglu_forward<T>(run, (T *)y, (const T *)x, (size_t)n, (unsigned)f));
+    const size_t count = (size_t)n * (size_t)f;
+    const unsigned width = (unsigned)f;
+    WITH_VALUE_PACKS(run, T, V, run->version != 1 && packable(width, V, y, x),
+                     LAUNCH((swiglu<T, V>), grid_blocks(count / V, THREADS), THREADS, 0,
+                            run->stream, (T *)y, (const T *)x, count / V, width / V));
 }
 
 void cuda_swiglu_input_gradient(const Run *run, void *dx, const void *dy, const void *x, int n,
                                 int f, bool add) {
-    WITH_VALUES(run, T,
-                swiglu_input_gradient<T>(run, (T *)dx, (const T *)dy, (const T *)x, (size_t)n,
-                                         (unsigned)f, add));
+    const size_t count = (size_t)n * (size_t)f;
+    const unsigned width = (unsigned)f;
+    WITH_VALUE_PACKS(
+        run, T, V, run->version != 1 && packable(width, V, dx, dy, x),
+        LAUNCH((swiglu_gradient<T, V>), grid_blocks(count / V, THREADS), THREADS, 0, run->stream,
+               (T *)dx, (const T *)dy, (const T *)x, count / V, width / V, add));
 }

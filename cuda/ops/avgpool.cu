@@ -71,39 +71,29 @@ static Columns images_cut(int n, int s, int c, int V) {
     return cut;
 }
 
-template <typename T>
-static void average(const Run *run, T *y, const T *x, int n, int s, int c) {
-    const size_t count = (size_t)n * (size_t)c;
-    if (run->version == 1) {
-        LAUNCH((average_plain<T>), grid_blocks(count, COLUMN_THREADS), COLUMN_THREADS, 0,
-               run->stream, y, x, count, s, c);
-        return;
-    }
-    WITH_PACKS(V, pack_width<T>(), packable((size_t)c, V, y, x),
-               const Columns cut = images_cut(n, s, c, V);
-               LAUNCH((average_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream, y,
-                      x, cut));
-}
-
-template <typename T>
-static void spread(const Run *run, T *dx, const T *dy, int n, int s, int c, bool add) {
-    const size_t count = (size_t)n * (size_t)s * (size_t)c;
-    if (run->version == 1) {
-        LAUNCH((spread_plain<T>), grid_blocks(count, COLUMN_THREADS), COLUMN_THREADS, 0,
-               run->stream, dx, dy, count, s, c, add);
-        return;
-    }
-    WITH_PACKS(V, pack_width<T>(), packable((size_t)c, V, dx, dy),
-               const Columns cut = images_cut(n, s, c, V);
-               LAUNCH((spread_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream, dx,
-                      dy, cut, add));
-}
-
 void cuda_avgpool_forward(const Run *run, void *y, const void *x, int n, int s, int c) {
-    WITH_VALUES(run, T, average<T>(run, (T *)y, (const T *)x, n, s, c));
+    const size_t count = (size_t)n * (size_t)c;
+    if (run->version == 1)
+        WITH_VALUES(run, T,
+                    LAUNCH((average_plain<T>), grid_blocks(count, COLUMN_THREADS), COLUMN_THREADS,
+                           0, run->stream, (T *)y, (const T *)x, count, s, c));
+    else
+        WITH_VALUE_PACKS(
+            run, T, V, packable((size_t)c, V, y, x), const Columns cut = images_cut(n, s, c, V);
+            LAUNCH((average_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream,
+                   (T *)y, (const T *)x, cut));
 }
 
 void cuda_avgpool_input_gradient(const Run *run, void *dx, const void *dy, int n, int s, int c,
                                  bool add) {
-    WITH_VALUES(run, T, spread<T>(run, (T *)dx, (const T *)dy, n, s, c, add));
+    const size_t count = (size_t)n * (size_t)s * (size_t)c;
+    if (run->version == 1)
+        WITH_VALUES(run, T,
+                    LAUNCH((spread_plain<T>), grid_blocks(count, COLUMN_THREADS), COLUMN_THREADS, 0,
+                           run->stream, (T *)dx, (const T *)dy, count, s, c, add));
+    else
+        WITH_VALUE_PACKS(
+            run, T, V, packable((size_t)c, V, dx, dy), const Columns cut = images_cut(n, s, c, V);
+            LAUNCH((spread_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream,
+                   (T *)dx, (const T *)dy, cut, add));
 }

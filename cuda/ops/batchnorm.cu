@@ -220,39 +220,37 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
 
 /* ---- launches ---- */
 
-template <typename T>
-static void statistics(const Run *run, Statistics s, const T *x, int c, bool use_running) {
+static void statistics(const Run *run, Statistics s, const void *x, int c, bool use_running) {
     float *partial = (float *)run->workspace;
-    if (use_running) {
+    if (use_running)
         LAUNCH(running_statistics, grid_blocks((size_t)c, COLUMN_THREADS), COLUMN_THREADS, 0,
                run->stream, s, c);
-        return;
-    }
-    if (run->version == 1) {
-        LAUNCH((statistics_plain<T>), dim3((unsigned)c), COLUMN_THREADS, 0, run->stream, s, x, c);
-        return;
-    }
-    WITH_PACKS(
-        V, pack_width<T>(), packable((size_t)c, V, x),
-        const Columns cut = columns_cut(s.n, c, V, COLUMN_BLOCKS);
-        LAUNCH((statistics_partials<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream,
-               partial, x, cut);
-        launch_column_totals(run, StatisticsTotal{partial, c, cut.chunk_rows, s}, cut.chunks, c));
+    else if (run->version == 1)
+        WITH_VALUES(run, T,
+                    LAUNCH((statistics_plain<T>), dim3((unsigned)c), COLUMN_THREADS, 0, run->stream,
+                           s, (const T *)x, c));
+    else
+        WITH_VALUE_PACKS(run, T, V, packable((size_t)c, V, x),
+                         const Columns cut = columns_cut(s.n, c, V, COLUMN_BLOCKS);
+                         LAUNCH((statistics_partials<T, V>), columns_grid(cut), COLUMN_THREADS, 0,
+                                run->stream, partial, (const T *)x, cut);
+                         launch_column_totals(run, StatisticsTotal{partial, c, cut.chunk_rows, s},
+                                              cut.chunks, c));
 }
 
 template <typename T>
 static void normalise(const Run *run, T *y, const T *x, const T *skip, const T *g, const T *b,
                       Normalise norm, int n, int c) {
     const size_t count = (size_t)n * (size_t)c;
-    if (run->version == 1) {
+    if (run->version == 1)
         LAUNCH((normalise_plain<T>), grid_blocks(count, COLUMN_THREADS), COLUMN_THREADS, 0,
                run->stream, y, x, skip, g, b, norm, count, c);
-        return;
-    }
-    WITH_PACKS(V, pack_width<T>(), packable((size_t)c, V, y, x, skip, g, b, norm.mean, norm.rstd),
-               const Columns cut = columns_cut(n, c, V, ELEMENT_BLOCKS);
-               LAUNCH((normalise_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream,
-                      y, x, skip, g, b, norm, cut));
+    else
+        WITH_PACKS(V, pack_width<T>(),
+                   packable((size_t)c, V, y, x, skip, g, b, norm.mean, norm.rstd),
+                   const Columns cut = columns_cut(n, c, V, ELEMENT_BLOCKS);
+                   LAUNCH((normalise_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0,
+                          run->stream, y, x, skip, g, b, norm, cut));
 }
 
 void cuda_batchnorm_forward(const Run *run, void *y, float *mean, float *rstd, float *running_mean,
@@ -261,7 +259,7 @@ void cuda_batchnorm_forward(const Run *run, void *y, float *mean, float *rstd, f
                             double momentum) {
     const Statistics s = {mean, rstd, running_mean, running_var, n, momentum};
     const Normalise norm = {mean, rstd, relu};
-    WITH_VALUES(run, T, statistics<T>(run, s, (const T *)x, c, use_running));
+    statistics(run, s, x, c, use_running);
     WITH_VALUES(run, T,
                 normalise<T>(run, (T *)y, (const T *)x, (const T *)skip, (const T *)g, (const T *)b,
                              norm, n, c));

@@ -56,21 +56,14 @@ struct StoreSums {
     }
 };
 
-template <typename T>
-static void gradient_sums(const Run *run, GradientTerm<T> term, StoreSums result, int n, int c) {
-    WITH_PACKS(V, pack_width<T>(), packable((size_t)c, V, term.dy, term.x, term.y, term.mean),
-               column_sums<V>(run, term, result, n, c, c));
-}
-
 void cuda_batchnorm_sums(const Run *run, float *sums, float *dg, float *db, const void *dy,
                          const void *x, const void *y, const float *mean, const float *rstd, int n,
                          int c, bool relu, bool add_dg, bool add_db) {
     const StoreSums result = {sums, dg, db, rstd, c, add_dg, add_db};
-    WITH_VALUES(
-        run, T,
-        gradient_sums<T>(
-            run, GradientTerm<T>{(const T *)dy, (const T *)x, relu ? (const T *)y : NULL, mean},
-            result, n, c));
+    if (!relu) y = NULL;
+    WITH_VALUE_PACKS(run, T, V, packable((size_t)c, V, dy, x, y, mean),
+                     const GradientTerm<T> term = {(const T *)dy, (const T *)x, (const T *)y, mean};
+                     column_sums<V>(run, term, result, n, c, c));
 }
 
 /* ---- input gradient ----

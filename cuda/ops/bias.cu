@@ -9,15 +9,11 @@ struct StoreSum {
     }
 };
 
-template <typename T>
-static void bias(const Run *run, float *db, const T *dy, int n, int c, int stride, bool add) {
-    WITH_PACKS(V, pack_width<T>(), packable((size_t)c, V, dy) && stride % V == 0,
-               column_sums<V>(run, ColumnSum<T>{dy}, StoreSum{db, add}, n, c, stride));
-}
-
 void cuda_bias_gradient(const Run *run, float *db, const void *dy, int n, int c, int stride,
                         bool add) {
-    WITH_VALUES(run, T, bias<T>(run, db, (const T *)dy, n, c, stride, add));
+    WITH_VALUE_PACKS(
+        run, T, V, packable((size_t)c, V, dy) && stride % V == 0,
+        column_sums<V>(run, ColumnSum<T>{(const T *)dy}, StoreSum{db, add}, n, c, stride));
 }
 
 size_t cuda_bias_gradient_workspace(int n, int c) { return columns_workspace(n, c, 1); }

@@ -15,16 +15,11 @@ __global__ void convert(T *y, const float *x, size_t packs) {
     }
 }
 
-template <typename T>
-static void convert_all(const Run *run, T *y, const float *x, size_t count) {
-    if (!count) return;
-    WITH_PACKS(V, pack_width<T>(), run->version != 1 && packable(count, V, y, x),
-               LAUNCH((convert<T, V>), grid_blocks(count / V, THREADS), THREADS, 0, run->stream, y,
-                      x, count / V));
-}
-
 void cuda_from_float(const Run *run, void *y, const float *x, size_t count) {
-    WITH_VALUES(run, T, convert_all(run, (T *)y, x, count));
+    if (!count) return;
+    WITH_VALUE_PACKS(run, T, V, run->version != 1 && packable(count, V, y, x),
+                     LAUNCH((convert<T, V>), grid_blocks(count / V, THREADS), THREADS, 0,
+                            run->stream, (T *)y, x, count / V));
 }
 
 /* ---- rows ----
@@ -43,21 +38,21 @@ __global__ void move_rows(T *y, const T *x, const int *slot, int n, size_t packs
     }
 }
 
-template <bool gather, typename T>
-static void move_all(const Run *run, T *y, const T *x, const int *slot, int n, size_t width) {
+template <bool gather>
+static void move_all(const Run *run, void *y, const void *x, const int *slot, int n, size_t width) {
     const unsigned most = 65535, rows = (unsigned)n < most ? (unsigned)n : most;
     if (n <= 0 || !width) return;
-    WITH_PACKS(V, pack_width<T>(), run->version != 1 && packable(width, V, y, x),
-               LAUNCH((move_rows<T, V, gather>), dim3(grid_blocks(width / V, THREADS), rows),
-                      THREADS, 0, run->stream, y, x, slot, n, width / V));
+    WITH_VALUE_PACKS(run, T, V, run->version != 1 && packable(width, V, y, x),
+                     LAUNCH((move_rows<T, V, gather>), dim3(grid_blocks(width / V, THREADS), rows),
+                            THREADS, 0, run->stream, (T *)y, (const T *)x, slot, n, width / V));
 }
 
 void cuda_gather_rows(const Run *run, void *y, const void *slots, const int *slot, int n,
                       size_t width) {
-    WITH_VALUES(run, T, move_all<true>(run, (T *)y, (const T *)slots, slot, n, width));
+    move_all<true>(run, y, slots, slot, n, width);
 }
 
 void cuda_scatter_rows(const Run *run, void *slots, const void *x, const int *slot, int n,
                        size_t width) {
-    WITH_VALUES(run, T, move_all<false>(run, (T *)slots, (const T *)x, slot, n, width));
+    move_all<false>(run, slots, x, slot, n, width);
 }

@@ -25,20 +25,14 @@ __global__ void embedding_rows(T *y, const int *tokens, const T *token, const T 
     }
 }
 
-template <typename T>
-static void forward(const Run *run, T *y, const int *tokens, const T *token, const T *position,
-                    size_t places, int t, size_t c) {
-    const unsigned block = 256;
-    WITH_PACKS(V, pack_width<T>(), run->version != 1 && packable(c, V, y, token, position),
-               LAUNCH((embedding_rows<T, V>), grid_blocks(places * c / V, block), block, 0,
-                      run->stream, y, tokens, token, position, t, c / V, places * c / V));
-}
-
 void cuda_embedding_forward(const Run *run, void *y, const int *tokens, const void *token,
                             const void *position, int n, int t, int c) {
-    WITH_VALUES(run, T,
-                forward(run, (T *)y, tokens, (const T *)token, (const T *)position,
-                        (size_t)n * (size_t)t, t, (size_t)c));
+    const size_t width = (size_t)c, count = (size_t)n * (size_t)t * width;
+    const unsigned block = 256;
+    WITH_VALUE_PACKS(
+        run, T, V, run->version != 1 && packable(width, V, y, token, position),
+        LAUNCH((embedding_rows<T, V>), grid_blocks(count / V, block), block, 0, run->stream, (T *)y,
+               tokens, (const T *)token, (const T *)position, t, width / V, count / V));
 }
 
 /* ---- weight gradient, version 1: each row of the table looks at every place ---- */
@@ -213,13 +207,15 @@ static void sum_all(const Run *run, float *dtoken, const T *dy, Sorted s, size_t
            dim3(32, PARTS), 0, run->stream, dtoken, dy, s, packs, add);
 }
 
-template <typename T>
-static void weight_gradient(const Run *run, float *dtoken, const T *dy, const int *tokens,
-                            int places, int c, int vocabulary, bool add) {
+void cuda_embedding_weight_gradient(const Run *run, float *dtoken, const void *dy,
+                                    const int *tokens, int n, int t, int c, int vocabulary,
+                                    bool add) {
+    const int places = n * t;
     const unsigned block = 256, blocks = grid_blocks((size_t)places, block);
     if (run->version == 1) {
-        LAUNCH(table_gradient_plain<T>, (unsigned)vocabulary, 128, 0, run->stream, dtoken, dy,
-               tokens, places, c, add);
+        WITH_VALUES(run, T,
+                    LAUNCH(table_gradient_plain<T>, (unsigned)vocabulary, 128, 0, run->stream,
+                           dtoken, (const T *)dy, tokens, places, c, add));
         return;
     }
     const Sorted s = sorted_at(run->workspace, (size_t)places, (size_t)vocabulary);
@@ -229,15 +225,9 @@ static void weight_gradient(const Run *run, float *dtoken, const T *dy, const in
            vocabulary);
     LAUNCH(list_places, blocks, block, 0, run->stream, s, tokens, places);
     LAUNCH(order_places, blocks, block, 0, run->stream, s, tokens, places);
-    WITH_PACKS(V, pack_width<T>(), packable((size_t)c, V, dtoken, dy),
-               sum_all<T, V>(run, dtoken, dy, s, (size_t)places, (size_t)c, vocabulary, add));
-}
-
-void cuda_embedding_weight_gradient(const Run *run, float *dtoken, const void *dy,
-                                    const int *tokens, int n, int t, int c, int vocabulary,
-                                    bool add) {
-    WITH_VALUES(run, T,
-                weight_gradient(run, dtoken, (const T *)dy, tokens, n * t, c, vocabulary, add));
+    WITH_VALUE_PACKS(
+        run, T, V, packable((size_t)c, V, dtoken, dy),
+        sum_all<T, V>(run, dtoken, (const T *)dy, s, (size_t)places, (size_t)c, vocabulary, add));
 }
 
 /* ---- position gradient ----
@@ -259,17 +249,11 @@ __global__ void position_sums(float *dposition, const T *dy, int n, size_t packs
     store_floats(dposition + pack * V, sum);
 }
 
-template <typename T>
-static void position_gradient(const Run *run, float *dposition, const T *dy, int n, size_t count,
-                              bool add) {
-    const unsigned block = 128;
-    WITH_PACKS(V, pack_width<T>(), run->version != 1 && packable(count, V, dposition, dy),
-               LAUNCH((position_sums<T, V>), grid_blocks(count / V, block), block, 0, run->stream,
-                      dposition, dy, n, count / V, add));
-}
-
 void cuda_embedding_position_gradient(const Run *run, float *dposition, const void *dy, int n,
                                       int t, int c, bool add) {
-    WITH_VALUES(run, T,
-                position_gradient(run, dposition, (const T *)dy, n, (size_t)t * (size_t)c, add));
+    const size_t count = (size_t)t * (size_t)c;
+    const unsigned block = 128;
+    WITH_VALUE_PACKS(run, T, V, run->version != 1 && packable(count, V, dposition, dy),
+                     LAUNCH((position_sums<T, V>), grid_blocks(count / V, block), block, 0,
+                            run->stream, dposition, (const T *)dy, n, count / V, add));
 }

@@ -13,13 +13,9 @@ static __global__ void repeat_row(T *c, const T *row, int m, int n, int ldc) {
     for (int i = (int)blockIdx.y; i < m; i += (int)gridDim.y) c[(size_t)i * ldc + column] = value;
 }
 
-template <typename T>
-static void launch(const Run *run, T *c, const T *row, int m, int n, int ldc) {
-    const unsigned rows = m < 65535 ? (unsigned)m : 65535;
-    LAUNCH(repeat_row<T>, dim3(grid_blocks((size_t)n, THREADS), rows), THREADS, 0, run->stream, c,
-           row, m, n, ldc);
-}
-
 void cuda_repeat_row(const Run *run, void *c, const void *row, int m, int n, int ldc) {
-    WITH_VALUES(run, T, launch<T>(run, (T *)c, (const T *)row, m, n, ldc));
+    const dim3 grid(grid_blocks((size_t)n, THREADS), m < 65535 ? (unsigned)m : 65535);
+    WITH_VALUES(
+        run, T,
+        LAUNCH(repeat_row<T>, grid, THREADS, 0, run->stream, (T *)c, (const T *)row, m, n, ldc));
 }
