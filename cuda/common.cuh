@@ -96,6 +96,16 @@ static __device__ __forceinline__ void store_floats(T *to, const float (&x)[V]) 
     store_pack(to, pack);
 }
 
+/* Stores V values: to[] = x, or with `add` to[] += x. */
+template <typename T, int V>
+static __device__ __forceinline__ void put(T *to, const float (&x)[V], bool add) {
+    float sum[V] = {};
+    if (add) load_floats(sum, to);
+#pragma unroll
+    for (int i = 0; i < V; i++) sum[i] = add ? __fadd_rn(sum[i], x[i]) : x[i];
+    store_floats(to, sum);
+}
+
 /* Host: returns true when rows of `width` values in these arrays can be read and written in packs
  * of V. NULL stands for an array that is not used. */
 static inline bool packable(size_t width, int V) { return width % (size_t)V == 0; }

@@ -137,18 +137,6 @@ static Heads<T> find_heads(const Run *run, AttentionSpace space, const T *qkv, i
 
 /* ---- Results ---- */
 
-/* Stores W numbers: to[] = x, or with `add` to[] += x. */
-template <typename T, int W>
-static __device__ __forceinline__ void put(T *to, float (&x)[W], bool add) {
-    if (add) {
-        float old[W];
-        load_floats(old, to);
-#pragma unroll
-        for (int i = 0; i < W; i++) x[i] += old[i];
-    }
-    store_floats(to, x);
-}
-
 /* Loads W numbers of a row x in shared memory, from `at` on.  With angles the row is the gradient
  * of a rotated one and is rotated back, half-split: numbers i and i + half are a pair
  * (ref/fast/rope.h). */
@@ -188,7 +176,7 @@ static __device__ __forceinline__ void put_rows(T *to, int stride, const float *
             float x[W];
             turn_back<W>(x, from + row * from_stride, at, half,
                          angles ? angles + row * half : NULL);
-            put<T, W>(to + row * stride + at, x, add);
+            put(to + row * stride + at, x, add);
         }
     }
 }

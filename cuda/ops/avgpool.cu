@@ -50,14 +50,8 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
     load_floats(d, dy + (size_t)blockIdx.x * (size_t)cut.c + (size_t)p.column);
 #pragma unroll
     for (int j = 0; j < V; j++) d[j] /= (float)cut.chunk_rows;
-    for (int row = p.row; row < p.end; row += cut.rows) {
-        T *to = dx + (size_t)row * (size_t)cut.c + (size_t)p.column;
-        float old[V] = {};
-        if (add) load_floats(old, to);
-#pragma unroll
-        for (int j = 0; j < V; j++) old[j] = add ? __fadd_rn(old[j], d[j]) : d[j];
-        store_floats(to, old);
-    }
+    for (int row = p.row; row < p.end; row += cut.rows)
+        put(dx + (size_t)row * (size_t)cut.c + (size_t)p.column, d, add);
 }
 
 /* ---- launches ---- */

@@ -60,23 +60,6 @@ static __global__ void gradient_plain(T *dx, const T *dy, const T *w, Conv conv,
     dx[id] = T(add ? float(dx[id]) + sum : sum);
 }
 
-template <typename T>
-static void run_forward_plain(const Run *run, T *y, const T *x, const T *w, const Conv &conv) {
-    const int oh = conv2d_size(conv.h, &conv), ow = conv2d_size(conv.w, &conv);
-    const size_t numbers = (size_t)conv.n * (size_t)oh * (size_t)ow * (size_t)conv.o;
-    LAUNCH(forward_plain<T>, grid_blocks(numbers, PLAIN_THREADS), PLAIN_THREADS, 0, run->stream, y,
-           x, w, conv, oh, ow);
-}
-
-template <typename T>
-static void run_gradient_plain(const Run *run, T *dx, const T *dy, const T *w, const Conv &conv,
-                               bool add) {
-    const int oh = conv2d_size(conv.h, &conv), ow = conv2d_size(conv.w, &conv);
-    const size_t numbers = (size_t)conv.n * (size_t)conv.h * (size_t)conv.w * (size_t)conv.c;
-    LAUNCH(gradient_plain<T>, grid_blocks(numbers, PLAIN_THREADS), PLAIN_THREADS, 0, run->stream,
-           dx, dy, w, conv, oh, ow, add);
-}
-
 /* ---- Versions 2 and 3: the plan ---- */
 
 /* Shared memory of a block, halo tiles and weights: the smallest limit among the devices that this
@@ -202,20 +185,6 @@ static void run_tiles(const Run *run, void *out, const void *in, const void *w,
     launch<CorrelateTile<Mode, GRADIENT, 2, 2, 16>>(run, out, in, w, phase, phases);
 }
 
-template <bool GRADIENT>
-static void run_version(const Run *run, void *out, const void *in, const void *w,
-                        const Correlation *phase, int phases) {
-    const bool tensor = run->version != 2;
-    if (run->precision == PRECISION_BF16 && tensor)
-        run_tiles<Bf16, GRADIENT>(run, out, in, w, phase, phases);
-    else if (run->precision == PRECISION_BF16)
-        run_tiles<Ffma<__nv_bfloat16>, GRADIENT>(run, out, in, w, phase, phases);
-    else if (run->precision == PRECISION_TF32 && tensor)
-        run_tiles<Tf32, GRADIENT>(run, out, in, w, phase, phases);
-    else
-        run_tiles<Ffma<float>, GRADIENT>(run, out, in, w, phase, phases);
-}
-
 /* ---- Launchers ---- */
 
 static bool product_at_once(const Run *run, const Conv *conv) {
@@ -223,24 +192,31 @@ static bool product_at_once(const Run *run, const Conv *conv) {
 }
 
 void cuda_conv2d_forward(const Run *run, void *y, const void *x, const void *w, Conv conv) {
+    const int oh = conv2d_size(conv.h, &conv), ow = conv2d_size(conv.w, &conv);
+    const size_t numbers = (size_t)conv.n * (size_t)oh * (size_t)ow * (size_t)conv.o;
     if (product_at_once(run, &conv)) {
         cuda_linear_forward(run, y, x, w, NULL, conv.n * conv.h * conv.w, conv.c, conv.o, conv.o);
     } else if (run->version == 1) {
-        WITH_VALUES(run, T, run_forward_plain<T>(run, (T *)y, (const T *)x, (const T *)w, conv));
+        WITH_VALUES(run, T,
+                    LAUNCH(forward_plain<T>, grid_blocks(numbers, PLAIN_THREADS), PLAIN_THREADS, 0,
+                           run->stream, (T *)y, (const T *)x, (const T *)w, conv, oh, ow));
     } else {
         const Correlation c = forward_correlation(&conv);
-        run_version<false>(run, y, x, w, &c, 1);
+        WITH_MODE(run, Mode, run_tiles<Mode, false>(run, y, x, w, &c, 1));
     }
 }
 
 void cuda_conv2d_input_gradient(const Run *run, void *dx, const void *dy, const void *w, Conv conv,
                                 bool add) {
+    const int oh = conv2d_size(conv.h, &conv), ow = conv2d_size(conv.w, &conv);
+    const size_t numbers = (size_t)conv.n * (size_t)conv.h * (size_t)conv.w * (size_t)conv.c;
     if (product_at_once(run, &conv)) {
         cuda_linear_input_gradient(run, dx, dy, w, conv.n * conv.h * conv.w, conv.c, conv.o, conv.o,
                                    add);
     } else if (run->version == 1) {
         WITH_VALUES(run, T,
-                    run_gradient_plain<T>(run, (T *)dx, (const T *)dy, (const T *)w, conv, add));
+                    LAUNCH(gradient_plain<T>, grid_blocks(numbers, PLAIN_THREADS), PLAIN_THREADS, 0,
+                           run->stream, (T *)dx, (const T *)dy, (const T *)w, conv, oh, ow, add));
     } else {
         Correlation phase[MAX_PHASES];
         int phases = 0;
@@ -248,7 +224,7 @@ void cuda_conv2d_input_gradient(const Run *run, void *dx, const void *dy, const 
             const int a = at / conv.stride, b = at % conv.stride;
             if (a < conv.h && b < conv.w) phase[phases++] = gradient_phase(&conv, a, b, add);
             if (phases == MAX_PHASES || (phases && at + 1 == conv.stride * conv.stride)) {
-                run_version<true>(run, dx, dy, w, phase, phases);
+                WITH_MODE(run, Mode, run_tiles<Mode, true>(run, dx, dy, w, phase, phases));
                 phases = 0;
             }
         }

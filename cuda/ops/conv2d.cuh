@@ -17,7 +17,7 @@
 #ifndef CUDA_OPS_CONV2D_CUH
 #define CUDA_OPS_CONV2D_CUH
 
-#include "../common.cuh"
+#include "tiles.cuh"
 
 /* Division of 0 <= m < 2^31 by a number known to the host: a product and a shift instead of some
  * twenty instructions (Granlund and Montgomery 1994, figure 4.1). */
@@ -156,32 +156,6 @@ static __device__ __forceinline__ unsigned taps_inside(const Correlation &c, Pla
     return taps;
 }
 
-/* The rows of a halo tile: consecutive pixels from `first` on. */
-template <typename T>
-struct HaloRows {
-    const T *in;
-    int first, total, c;
-    __device__ __forceinline__ const T *operator()(int r) const {
-        const int pixel = first + r;
-        return (unsigned)pixel < (unsigned)total ? in + (size_t)pixel * (size_t)c : NULL;
-    }
-};
-
-/* One tap of the output pixels from m on. */
-template <typename T>
-struct GatheredRows {
-    const T *in;
-    const Correlation &c;
-    int m, tap;
-    __device__ __forceinline__ const T *operator()(int row) const {
-        const Place place = place_of(c, m + row);
-        const int r = quotient(tap, c.by_columns), q = tap - r * c.columns;
-        return tap_inside(c, place, r, q)
-                   ? in + (size_t)(place.at + r * c.in_w + q) * (size_t)c.in_c
-                   : NULL;
-    }
-};
-
 /* ---- Ways to multiply ---- */
 
 /* GROUP numbers are 16 bytes of shared memory; products run over STEP channels at a time.  DIRECT:
@@ -196,24 +170,42 @@ struct Ffma { /* plain fp32, whatever the values are stored in */
 };
 struct Tf32 { /* rounded once, on the way into shared memory */
     typedef float Value, Element;
+    static constexpr Precision PRECISION = PRECISION_TF32;
     static constexpr int GROUP = 4, STEP = 8;
     static constexpr bool TENSOR = true, DIRECT = false, AHEAD = false;
 };
 struct Bf16 {
     typedef __nv_bfloat16 Value, Element;
+    static constexpr Precision PRECISION = PRECISION_BF16;
     static constexpr int GROUP = 8, STEP = 16;
     static constexpr bool TENSOR = true, DIRECT = true, AHEAD = true;
 };
 
-static __device__ __forceinline__ void mma(Tf32, float (&d)[4], const unsigned (&a)[4], unsigned b0,
-                                           unsigned b1) {
-    const unsigned b[2] = {b0, b1};
-    mma_tf32(d, a, b);
-}
-static __device__ __forceinline__ void mma(Bf16, float (&d)[4], const unsigned (&a)[4], unsigned b0,
-                                           unsigned b1) {
-    const unsigned b[2] = {b0, b1};
-    mma_bf16(d, a, b);
+/* The statement with the way of a version and precision as Mode, four times.  fp32 has no tensor
+ * cores. */
+#define WITH_MODE(run, Mode, ...)                                               \
+    do {                                                                        \
+        if ((run)->precision == PRECISION_BF16 && (run)->version != 2) {        \
+            typedef Bf16 Mode;                                                  \
+            __VA_ARGS__;                                                        \
+        } else if ((run)->precision == PRECISION_BF16) {                        \
+            typedef Ffma<__nv_bfloat16> Mode;                                   \
+            __VA_ARGS__;                                                        \
+        } else if ((run)->precision == PRECISION_TF32 && (run)->version != 2) { \
+            typedef Tf32 Mode;                                                  \
+            __VA_ARGS__;                                                        \
+        } else {                                                                \
+            typedef Ffma<float> Mode;                                           \
+            __VA_ARGS__;                                                        \
+        }                                                                       \
+    } while (0)
+
+/* sum += x b */
+static __device__ __forceinline__ void add_multiple(float (&sum)[4], float x, float4 b) {
+    sum[0] = fmaf(x, b.x, sum[0]);
+    sum[1] = fmaf(x, b.y, sum[1]);
+    sum[2] = fmaf(x, b.z, sum[2]);
+    sum[3] = fmaf(x, b.w, sum[3]);
 }
 
 #endif

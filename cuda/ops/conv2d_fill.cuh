@@ -4,30 +4,25 @@
 
 #include "conv2d.cuh"
 
+static __device__ __forceinline__ float4 four_at(const float *from) {
+    return __ldg((const float4 *)from);
+}
+static __device__ __forceinline__ float4 four_at(const __nv_bfloat16 *from) {
+    const uint2 bits = __ldg((const uint2 *)from);
+    return make_float4(__uint_as_float(bits.x << 16), __uint_as_float(bits.x & 0xffff0000u),
+                       __uint_as_float(bits.y << 16), __uint_as_float(bits.y & 0xffff0000u));
+}
+
 /* Returns four numbers of which `left` exist; the others are 0.  whole: either all four exist or
  * none, and they are aligned. */
-static __device__ __forceinline__ float4 load_four(const float *from, int left, bool whole) {
+template <typename T>
+static __device__ __forceinline__ float4 load_four(const T *from, int left, bool whole) {
     float4 v = make_float4(0, 0, 0, 0);
-    if (whole) return left > 0 ? __ldg((const float4 *)from) : v;
-    if (left > 0) v.x = from[0];
-    if (left > 1) v.y = from[1];
-    if (left > 2) v.z = from[2];
-    if (left > 3) v.w = from[3];
-    return v;
-}
-static __device__ __forceinline__ float4 load_four(const __nv_bfloat16 *from, int left,
-                                                   bool whole) {
-    float4 v = make_float4(0, 0, 0, 0);
-    if (whole) {
-        if (left <= 0) return v;
-        const uint2 bits = __ldg((const uint2 *)from);
-        return make_float4(__uint_as_float(bits.x << 16), __uint_as_float(bits.x & 0xffff0000u),
-                           __uint_as_float(bits.y << 16), __uint_as_float(bits.y & 0xffff0000u));
-    }
-    if (left > 0) v.x = __bfloat162float(from[0]);
-    if (left > 1) v.y = __bfloat162float(from[1]);
-    if (left > 2) v.z = __bfloat162float(from[2]);
-    if (left > 3) v.w = __bfloat162float(from[3]);
+    if (whole) return left > 0 ? four_at(from) : v;
+    if (left > 0) v.x = to_float(from[0]);
+    if (left > 1) v.y = to_float(from[1]);
+    if (left > 2) v.z = to_float(from[2]);
+    if (left > 3) v.w = to_float(from[3]);
     return v;
 }
 
@@ -95,6 +90,27 @@ static __device__ __forceinline__ Span span_of(const Correlation &c, int m0, int
     return {m0, first, last - first + (c.rows - 1) * c.in_w + c.columns};
 }
 
+/* Where the first tap of an output pixel lies in the halo tile, in numbers, and a mask of the taps
+ * that are inside the image. */
+struct Line {
+    int at;
+    unsigned inside;
+
+    /* Returns where a tap lies that is `shift` numbers from the first one: in the row of zeros if
+     * it is outside the image. */
+    __device__ __forceinline__ int tap(int number, int shift) const {
+        return inside >> number & 1 ? at + shift : 0;
+    }
+};
+
+/* Returns the line of output pixel m of the span; the mask begins with tap `first`. */
+static __device__ __forceinline__ Line line_of(const Correlation &c, Span span, int m, bool gather,
+                                               int first, int pitch) {
+    const Place place = place_of(c, span.m0 + m);
+    return {((gather ? m : place.at - span.first) + 1) * pitch,
+            gather ? ~0u : taps_inside(c, place) >> first};
+}
+
 /* Fills halo[1 + pixels][pitch] with a row of zeros, then with `groups` groups of channels from k0
  * on: of all pixels of the span or, if `gathered` is not 0, of the pixels where one tap of so many
  * output pixels lies.  The BATCH arguments are those of fill_rows. */
@@ -105,11 +121,20 @@ static __device__ __forceinline__ void fill_halo(Mode mode, E *halo, int pitch, 
     const bool whole = c.in_c % Mode::GROUP == 0;
     for (int k = (int)threadIdx.x; k < pitch; k += THREADS) halo[k] = 0.f;
     if (gathered) {
-        const GatheredRows<T> source = {in, c, span.m0, tap};
+        const auto source = [&](int row) -> const T * {
+            const Place place = place_of(c, span.m0 + row);
+            const int r = quotient(tap, c.by_columns), q = tap - r * c.columns;
+            const int pixel = place.at + r * c.in_w + q;
+            return tap_inside(c, place, r, q) ? in + (size_t)pixel * (size_t)c.in_c : NULL;
+        };
         fill_rows<THREADS, GATHER_BATCH>(mode, halo + pitch, pitch, gathered, groups, source, k0,
                                          c.in_c, whole);
     } else {
-        const HaloRows<T> source = {in, span.first, c.n * c.in_h * c.in_w, c.in_c};
+        const int pixels = c.n * c.in_h * c.in_w;
+        const auto source = [&](int row) -> const T * {
+            const int pixel = span.first + row;
+            return (unsigned)pixel < (unsigned)pixels ? in + (size_t)pixel * (size_t)c.in_c : NULL;
+        };
         fill_rows<THREADS, HALO_BATCH>(mode, halo + pitch, pitch, span.count, groups, source, k0,
                                        c.in_c, whole);
     }

@@ -75,43 +75,16 @@ static __device__ __forceinline__ int tap_index(const Correlation &c, int tap) {
     return (c.u0 + r * c.tap_step) * c.kernel + c.v0 + q * c.tap_step;
 }
 
-/* Weights w[o][taps][c]: rows of c for an output and a tap. */
-template <typename T, int BN>
-struct WeightRows { /* forward: row r is tap r / BN, output n0 + r % BN */
-    const T *w;
-    const Correlation &c;
-    int tap, n0;
-    __device__ __forceinline__ const T *operator()(int r) const {
-        const int o = n0 + r % BN, all = c.kernel * c.kernel;
-        return o < c.out_c ? w + ((size_t)o * (size_t)all + (size_t)(tap + r / BN)) * (size_t)c.in_c
-                           : NULL;
-    }
-};
-template <typename T>
-struct GradientWeightRows { /* row r is tap r / chunk, output channel k0 + r % chunk of the layer */
-    const T *w;
-    const Correlation &c;
-    int tap, k0, chunk;
-    Divisor by_chunk;
-    __device__ __forceinline__ const T *operator()(int r) const {
-        const int step = quotient(r, by_chunk), k = k0 + r - step * chunk,
-                  all = c.kernel * c.kernel;
-        return k < c.in_c ? w + ((size_t)k * (size_t)all + (size_t)tap_index(c, tap + step)) *
-                                    (size_t)c.out_c
-                          : NULL;
-    }
-};
-
 /* Fills the tile with forward weights transposed to [tap][chunk][BN], for plain fp32. */
-template <typename Tile, typename T>
+template <typename Tile, typename Source>
 static __device__ __forceinline__ void fill_turned(float *tile, int chunk, Divisor by_chunk,
-                                                   int taps, const WeightRows<T, Tile::BN> &source,
-                                                   int k0, int end, bool whole) {
+                                                   int taps, const Source &source, int k0, int end,
+                                                   bool whole) {
     constexpr int PITCH = Tile::BN + Tile::PAD;
     const int groups = chunk / 4, n = (int)threadIdx.x % Tile::BN;
     for (int i = (int)threadIdx.x / Tile::BN; i < taps * groups; i += Tile::THREADS / Tile::BN) {
         const int tap = quotient(i * 4, by_chunk), k = i * 4 - tap * chunk;
-        const T *from = source(tap * Tile::BN + n);
+        const auto *from = source(tap * Tile::BN + n);
         const float4 v = load_four(from + (from ? k0 + k : 0), from ? end - k0 - k : 0, whole);
         float *to = tile + (tap * chunk + k) * PITCH + n;
         to[0] = v.x;
@@ -121,18 +94,29 @@ static __device__ __forceinline__ void fill_turned(float *tile, int chunk, Divis
     }
 }
 
+/* Fills the tile with the round's weights, of w[o][taps][c]. */
 template <typename Tile, typename T, typename E>
 static __device__ __forceinline__ void fill_weights(E *tile, const T *w, const Correlation &c,
                                                     const ConvWork &work, Round round, int n0) {
     typedef typename Tile::Mode Mode;
-    const int k0 = round.chunk * work.chunk, chunk = work.chunk;
+    const int k0 = round.chunk * work.chunk, chunk = work.chunk, all = c.kernel * c.kernel;
     const int pitch = weight_pitch<Tile>(chunk);
     if constexpr (Tile::GRADIENT) {
-        const GradientWeightRows<T> source = {w, c, round.tap, k0, chunk, work.by_chunk};
+        /* Row r is tap r / chunk, output channel k0 + r % chunk of the layer. */
+        const auto source = [&](int r) -> const T * {
+            const int step = quotient(r, work.by_chunk), k = k0 + r - step * chunk;
+            const size_t row = (size_t)k * (size_t)all + (size_t)tap_index(c, round.tap + step);
+            return k < c.in_c ? w + row * (size_t)c.out_c : NULL;
+        };
         fill_rows<Tile::THREADS, 4>(Mode(), tile, pitch, round.taps * chunk, Tile::BN / Mode::GROUP,
                                     source, n0, c.out_c, c.out_c % Mode::GROUP == 0);
     } else {
-        const WeightRows<T, Tile::BN> source = {w, c, round.tap, n0};
+        /* Row r is tap r / BN, output n0 + r % BN. */
+        const auto source = [&](int r) -> const T * {
+            const int o = n0 + r % Tile::BN;
+            const size_t row = (size_t)o * (size_t)all + (size_t)(round.tap + r / Tile::BN);
+            return o < c.out_c ? w + row * (size_t)c.in_c : NULL;
+        };
         const bool whole = c.in_c % Mode::GROUP == 0;
         if constexpr (Tile::BY_OUTPUT)
             fill_rows<Tile::THREADS, 4>(Mode(), tile, pitch, round.taps * Tile::BN,

@@ -63,8 +63,8 @@ struct Warp<Tile, true> {
                 load_weights<Tile>(b, w, pitch, n + j * 8, k);
 #pragma unroll
                 for (int i = 0; i < 2; i++) {
-                    mma(Mode(), sums[i][j], a[i], b[0], b[1]);
-                    mma(Mode(), sums[i][j + 1], a[i], b[2], b[3]);
+                    mma<Mode::PRECISION>(sums[i][j], a[i], b[0], b[1]);
+                    mma<Mode::PRECISION>(sums[i][j + 1], a[i], b[2], b[3]);
                 }
             }
         }
@@ -110,10 +110,7 @@ struct Warp<Tile, false> {
                                         : step == 1 ? a[i].y
                                         : step == 2 ? a[i].z
                                                     : a[i].w;
-                        sums[i][j][0] = fmaf(x, b.x, sums[i][j][0]);
-                        sums[i][j][1] = fmaf(x, b.y, sums[i][j][1]);
-                        sums[i][j][2] = fmaf(x, b.z, sums[i][j][2]);
-                        sums[i][j][3] = fmaf(x, b.w, sums[i][j][3]);
+                        add_multiple(sums[i][j], x, b);
                     }
                 }
         }
@@ -132,56 +129,20 @@ struct Warp<Tile, false> {
 
 /* ---- The kernel ---- */
 
-template <int N, typename T>
-struct __align__(N * sizeof(T)) Piece {
-    T v[N];
-};
-
-/* Stores neighbouring results of a warp's tile, at (row, column) of it. */
-template <typename T>
-struct StoreResults {
-    T *out;
-    const Correlation &c;
-    int m0, n0; /* of the warp's tile */
-
-    template <int N>
-    __device__ __forceinline__ void operator()(int row, int column, const float (&v)[N]) const {
-        const int m = m0 + row, n = n0 + column;
-        if (m >= c.pixels || n >= c.out_c) return;
-        const size_t pixel = c.step == 1 ? (size_t)m : output_of(c, m);
-        T *to = out + pixel * (size_t)c.out_c + n;
-        if (c.out_c % N == 0) {
-            Piece<N, T> piece;
-            if (c.add) piece = *(const Piece<N, T> *)to;
-#pragma unroll
-            for (int i = 0; i < N; i++) piece.v[i] = T(c.add ? float(piece.v[i]) + v[i] : v[i]);
-            *(Piece<N, T> *)to = piece;
-        } else {
-#pragma unroll
-            for (int i = 0; i < N; i++)
-                if (n + i < c.out_c) to[i] = T(c.add ? float(to[i]) + v[i] : v[i]);
-        }
+/* Stores N neighbouring results, of output pixel m and outputs from n on. */
+template <typename T, int N>
+static __device__ __forceinline__ void store_results(T *out, const Correlation &c, int m, int n,
+                                                     const float (&v)[N]) {
+    if (m >= c.pixels || n >= c.out_c) return;
+    T *to = out + (c.step == 1 ? (size_t)m : output_of(c, m)) * (size_t)c.out_c + n;
+    if (c.out_c % N == 0) {
+        put(to, v, c.add);
+        return;
     }
-};
-
-/* For each pixel that a lane points to: where its first tap lies in the halo tile, and a mask of
- * the taps that are inside the image. */
-template <typename Tile>
-struct Lines {
-    int at[Tile::LINES];
-    unsigned inside[Tile::LINES];
-
-    __device__ __forceinline__ Lines(const ConvWork &work, const Correlation &c, Span span, int row,
-                                     int pitch) {
 #pragma unroll
-        for (int i = 0; i < Tile::LINES; i++) {
-            const int m = row + Warp<Tile, Tile::Mode::TENSOR>::line(i);
-            const Place place = place_of(c, span.m0 + m);
-            at[i] = ((work.gather ? m : place.at - span.first) + 1) * pitch;
-            inside[i] = work.gather ? ~0u : taps_inside(c, place);
-        }
-    }
-};
+    for (int i = 0; i < N; i++)
+        if (n + i < c.out_c) to[i] = from_float<T>(c.add ? to_float(to[i]) + v[i] : v[i]);
+}
 
 template <typename Tile>
 static __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
@@ -199,8 +160,11 @@ static __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
     const int pitch = work.chunk + Mode::GROUP, w_pitch = weight_pitch<Tile>(work.chunk);
     const int w_tap = (Tile::BY_OUTPUT ? Tile::BN : work.chunk) * w_pitch;
     Element *const weights = memory + work.halos * work.halo_size;
-    const Lines<Tile> lines(work, c, span, row, pitch);
     Warp<Tile, Mode::TENSOR> tile;
+    Line line[Tile::LINES];
+#pragma unroll
+    for (int i = 0; i < Tile::LINES; i++)
+        line[i] = line_of(c, span, row + tile.line(i), work.gather, 0, pitch);
 
     const int all = c.rows * c.columns;
     const int rounds = work.chunks * (work.gather ? all : (all + work.taps - 1) / work.taps);
@@ -229,13 +193,13 @@ static __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
             const int shift = work.gather ? 0 : tap_shift(c, tap) * pitch;
             const Element *pixel[Tile::LINES];
 #pragma unroll
-            for (int i = 0; i < Tile::LINES; i++)
-                pixel[i] = halo + (lines.inside[i] >> (tap & 31) & 1 ? lines.at[i] + shift : 0);
+            for (int i = 0; i < Tile::LINES; i++) pixel[i] = halo + line[i].tap(tap & 31, shift);
             tile.multiply(pixel, at_w, w_pitch, column, work.chunk);
         }
     }
-    const StoreResults<typename Mode::Value> store = {out, c, span.m0 + row, n0 + column};
-    tile.results(store);
+    tile.results([&](int m, int n, const auto &v) {
+        store_results(out, c, span.m0 + row + m, n0 + column + n, v);
+    });
 }
 
 #endif

@@ -39,15 +39,6 @@ static __global__ void weight_gradient_plain(float *dw, const T *dy, const T *x,
     dw[id] = add ? dw[id] + sum : sum;
 }
 
-template <typename T>
-static void run_plain(const Run *run, float *dw, const void *dy, const void *x, const Conv *conv,
-                      bool add) {
-    const int weights = conv->o * conv->kernel * conv->kernel * conv->c;
-    LAUNCH(weight_gradient_plain<T>, (unsigned)divide_up(weights, PLAIN_THREADS), PLAIN_THREADS, 0,
-           run->stream, dw, (const T *)dy, (const T *)x, *conv, conv2d_size(conv->h, conv),
-           conv2d_size(conv->w, conv), add);
-}
-
 /* ---- Adding the slices ---- */
 
 enum { SUM_COLUMNS = 32, SUM_ROWS = 16 };
@@ -139,35 +130,31 @@ static void launch(const Run *run, float *dw, const void *dy, const void *x, con
            run->stream, dw, (const float *)run->workspace, count, work.slices, add);
 }
 
-template <typename Narrow, typename Wide>
+template <typename Mode>
 static void run_tiles(const Run *run, float *dw, const void *dy, const void *x, const Conv *conv,
                       bool add) {
-    if (outputs_of_tile(conv) == Narrow::BO)
-        launch<Narrow>(run, dw, dy, x, conv, add);
+    if (outputs_of_tile(conv) == 16)
+        launch<WeightSums<Mode, 16>>(run, dw, dy, x, conv, add);
     else
-        launch<Wide>(run, dw, dy, x, conv, add);
+        launch<WeightSums<Mode, 32>>(run, dw, dy, x, conv, add);
 }
 
 /* ---- Launchers ---- */
 
 void cuda_conv2d_weight_gradient(const Run *run, float *dw, const void *dy, const void *x,
                                  Conv conv, bool add) {
-    const bool bf16 = run->precision == PRECISION_BF16, tensor = run->version != 2;
+    const int weights = conv.o * conv.kernel * conv.kernel * conv.c;
+    const int oh = conv2d_size(conv.h, &conv), ow = conv2d_size(conv.w, &conv);
     if (run->version == 0 && conv2d_is_product(&conv))
         cuda_linear_weight_gradient(run, dw, NULL, dy, x, conv.n * conv.h * conv.w, conv.c, conv.o,
                                     conv.o, add, false);
     else if (run->version == 1)
-        WITH_VALUES(run, T, run_plain<T>(run, dw, dy, x, &conv, add));
-    else if (bf16 && tensor)
-        run_tiles<TensorPart<Bf16, 1, 2>, TensorPart<Bf16, 2, 1>>(run, dw, dy, x, &conv, add);
-    else if (bf16)
-        run_tiles<PlainPart<Ffma<__nv_bfloat16>, 16>, PlainPart<Ffma<__nv_bfloat16>, 32>>(
-            run, dw, dy, x, &conv, add);
-    else if (run->precision == PRECISION_TF32 && tensor)
-        run_tiles<TensorPart<Tf32, 1, 2>, TensorPart<Tf32, 2, 1>>(run, dw, dy, x, &conv, add);
+        WITH_VALUES(run, T,
+                    LAUNCH(weight_gradient_plain<T>, (unsigned)divide_up(weights, PLAIN_THREADS),
+                           PLAIN_THREADS, 0, run->stream, dw, (const T *)dy, (const T *)x, conv, oh,
+                           ow, add));
     else
-        run_tiles<PlainPart<Ffma<float>, 16>, PlainPart<Ffma<float>, 32>>(run, dw, dy, x, &conv,
-                                                                          add);
+        WITH_MODE(run, Mode, run_tiles<Mode>(run, dw, dy, x, &conv, add));
 }
 
 size_t cuda_conv2d_workspace(Conv conv) {

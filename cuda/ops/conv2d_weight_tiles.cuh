@@ -30,13 +30,6 @@ typedef struct {
     bool add;        /* to dw; with one slice only */
 } WeightWork;
 
-/* Where a pixel's first tap lies in the halo tile (in numbers), and a mask of the group's taps that
- * are inside the image. */
-struct Line {
-    int at;
-    unsigned inside;
-};
-
 /* What a block computes: outputs from o0 on, channels from c0 on, and `taps` taps from `tap` on. */
 struct Part {
     int o0, c0, tap, taps;
@@ -44,15 +37,20 @@ struct Part {
 
 /* ---- Multiplying ---- */
 
-template <typename M, int MO, int NC>
-struct TensorPart {
+/* What a thread, or a lane, sums up of a tile of OUTPUTS outputs. */
+template <typename M, int OUTPUTS, bool tensor = M::TENSOR>
+struct WeightSums;
+
+template <typename M, int OUTPUTS>
+struct WeightSums<M, OUTPUTS, true> {
     typedef M Mode;
-    static constexpr int THREADS = 256, BO = 16 * MO, PAD = 8;
+    static constexpr int MO = OUTPUTS / 16, NC = 2 / MO;
+    static constexpr int THREADS = 256, BO = OUTPUTS, PAD = 8;
     static constexpr int WIDTH = 8 * NC; /* channels of a warp */
     float sums[MO][NC][TAPS][4] = {};
     int split, splits, column;
 
-    __device__ __forceinline__ TensorPart(int channels) {
+    __device__ __forceinline__ WeightSums(int channels) {
         const int warp = (int)threadIdx.x / 32, across = channels / WIDTH;
         splits = THREADS / 32 / across;
         split = warp / across;
@@ -75,56 +73,46 @@ struct TensorPart {
         ldmatrix_x4_trans(a, dy + (lane / 16 * 8 + lane % 8) * PITCH + lane / 8 % 2 * 8);
     }
 
-    /* Adds the products of STEP pixels, of which a lane needs the lines of two (floats) or of one
-     * (bf16). */
-    __device__ __forceinline__ void multiply_step(const float *dy, const float *halo,
-                                                  const Line *lines, int taps_of_group,
-                                                  const int *shift) {
-        const int g = (int)threadIdx.x % 32 / 4, t = (int)threadIdx.x % 4;
-        unsigned a[MO][4];
+    /* Loads fragments of pixels x channels.  A lane points to a pixel, and with floats to a second
+     * one, four pixels on. */
+    static __device__ __forceinline__ void load_pixels(unsigned (&b)[2 * NC], const float *low,
+                                                       const float *high) {
 #pragma unroll
-        for (int i = 0; i < MO; i++) load_gradient(a[i], dy + i * 16);
-        const Line low = lines[t], high = lines[t + 4];
-        const float *x = halo + column + g;
-#pragma unroll
-        for (int tap = 0; tap < TAPS; tap++) {
-            if (tap >= taps_of_group) break;
-            const float *x0 = x + (low.inside >> tap & 1 ? low.at + shift[tap] : 0);
-            const float *x1 = x + (high.inside >> tap & 1 ? high.at + shift[tap] : 0);
-#pragma unroll
-            for (int j = 0; j < NC; j++) {
-                const unsigned b0 = __float_as_uint(x0[j * 8]), b1 = __float_as_uint(x1[j * 8]);
-#pragma unroll
-                for (int i = 0; i < MO; i++) mma(Mode(), sums[i][j][tap], a[i], b0, b1);
-            }
+        for (int j = 0; j < NC; j++) {
+            b[2 * j] = __float_as_uint(low[j * 8]);
+            b[2 * j + 1] = __float_as_uint(high[j * 8]);
         }
     }
-    __device__ __forceinline__ void multiply_step(const __nv_bfloat16 *dy,
-                                                  const __nv_bfloat16 *halo, const Line *lines,
+    static __device__ __forceinline__ void load_pixels(unsigned (&b)[2 * NC],
+                                                       const __nv_bfloat16 *pixel,
+                                                       const __nv_bfloat16 *) {
+        if constexpr (NC == 2)
+            ldmatrix_x4_trans(b, pixel);
+        else
+            ldmatrix_x2_trans(b, pixel);
+    }
+
+    /* Adds the products of STEP pixels. */
+    template <typename E>
+    __device__ __forceinline__ void multiply_step(const E *dy, const E *halo, const Line *lines,
                                                   int taps_of_group, const int *shift) {
-        const int lane = (int)threadIdx.x % 32;
+        constexpr bool floats = sizeof(E) == sizeof(float);
+        const int lane = (int)threadIdx.x % 32, pixel = floats ? lane % 4 : lane % 16;
+        const Line low = lines[pixel], high = lines[floats ? pixel + 4 : pixel];
+        const E *x = halo + column + (floats ? lane / 4 : NC == 2 ? lane / 16 * 8 : 0);
         unsigned a[MO][4];
 #pragma unroll
         for (int i = 0; i < MO; i++) load_gradient(a[i], dy + i * 16);
-        const Line line = lines[lane % 16];
-        const __nv_bfloat16 *x = halo + column + (NC == 2 ? lane / 16 * 8 : 0);
 #pragma unroll
         for (int tap = 0; tap < TAPS; tap++) {
             if (tap >= taps_of_group) break;
-            const __nv_bfloat16 *at = x + (line.inside >> tap & 1 ? line.at + shift[tap] : 0);
-            unsigned b[4];
-            if constexpr (NC == 2) {
-                ldmatrix_x4_trans(b, at);
-            } else {
-                unsigned pair[2];
-                ldmatrix_x2_trans(pair, at);
-                b[0] = pair[0], b[1] = pair[1];
-            }
+            unsigned b[2 * NC];
+            load_pixels(b, x + low.tap(tap, shift[tap]), x + high.tap(tap, shift[tap]));
 #pragma unroll
             for (int j = 0; j < NC; j++)
 #pragma unroll
                 for (int i = 0; i < MO; i++)
-                    mma(Mode(), sums[i][j][tap], a[i], b[2 * j], b[2 * j + 1]);
+                    mma<M::PRECISION>(sums[i][j][tap], a[i], b[2 * j], b[2 * j + 1]);
         }
     }
 
@@ -154,14 +142,14 @@ struct TensorPart {
 };
 
 template <typename M, int OUTPUTS>
-struct PlainPart {
+struct WeightSums<M, OUTPUTS, false> {
     typedef M Mode;
     static constexpr int THREADS = 192, BO = OUTPUTS, PAD = 4;
     static constexpr int WIDTH = 4;
     float sums[3][4][4] = {};
     int split, splits, row, column, first; /* tap */
 
-    __device__ __forceinline__ PlainPart(int channels) {
+    __device__ __forceinline__ WeightSums(int channels) {
         const int across = channels / 4, units = BO / 4 * across * 3, id = (int)threadIdx.x;
         splits = THREADS / units;
         split = id / units;
@@ -180,21 +168,13 @@ struct PlainPart {
             const Line line = lines[m];
 #pragma unroll
             for (int tap = 0; tap < 3; tap++) {
-                const bool inside = line.inside >> (first + tap) & 1;
                 const float4 b =
-                    *(const float4 *)(halo + (inside ? line.at + shift[first + tap] : 0));
-                multiply_tap(sums[tap], a, b);
+                    *(const float4 *)(halo + line.tap(first + tap, shift[first + tap]));
+                add_multiple(sums[tap][0], a.x, b);
+                add_multiple(sums[tap][1], a.y, b);
+                add_multiple(sums[tap][2], a.z, b);
+                add_multiple(sums[tap][3], a.w, b);
             }
-        }
-    }
-    static __device__ __forceinline__ void multiply_tap(float (&sum)[4][4], float4 a, float4 b) {
-        const float left[4] = {a.x, a.y, a.z, a.w};
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            sum[i][0] = fmaf(left[i], b.x, sum[i][0]);
-            sum[i][1] = fmaf(left[i], b.y, sum[i][1]);
-            sum[i][2] = fmaf(left[i], b.z, sum[i][2]);
-            sum[i][3] = fmaf(left[i], b.w, sum[i][3]);
         }
     }
 
@@ -211,15 +191,6 @@ struct PlainPart {
 
 /* ---- The kernel ---- */
 
-template <typename T>
-struct GradientRows { /* of dy, from pixel m on */
-    const T *dy;
-    int m, pixels, o;
-    __device__ __forceinline__ const T *operator()(int r) const {
-        return m + r < pixels ? dy + (size_t)(m + r) * (size_t)o : NULL;
-    }
-};
-
 /* Loads dy, the halo tile and the lines of the pixels from m0 on. */
 template <typename Product, typename T, typename E>
 static __device__ __forceinline__ void fill_tile(E *buffer, Line *lines, const T *dy, const T *x,
@@ -229,32 +200,16 @@ static __device__ __forceinline__ void fill_tile(E *buffer, Line *lines, const T
     const Correlation &c = work.c;
     const int pitch = work.channels + Product::PAD;
     const Span span = span_of(c, m0, BP);
-    for (int m = (int)threadIdx.x; m < BP; m += THREADS) {
-        const Place place = place_of(c, m0 + m);
-        Line line;
-        line.at = ((work.gather ? m : place.at - span.first) + 1) * pitch;
-        line.inside = work.gather ? ~0u : taps_inside(c, place) >> part.tap;
-        lines[m] = line;
-    }
-    const GradientRows<T> gradient = {dy, m0, c.pixels, c.out_c};
+    for (int m = (int)threadIdx.x; m < BP; m += THREADS)
+        lines[m] = line_of(c, span, m, work.gather, part.tap, pitch);
+    const auto gradient = [&](int r) -> const T * {
+        return m0 + r < c.pixels ? dy + (size_t)(m0 + r) * (size_t)c.out_c : NULL;
+    };
     fill_rows<THREADS, 2>(Mode(), buffer, Product::BO + Product::PAD, BP, Product::BO / Mode::GROUP,
                           gradient, part.o0, c.out_c, c.out_c % Mode::GROUP == 0);
     fill_halo<THREADS, 2, 1>(Mode(), buffer + work.dy_size, pitch, x, c, span, work.gather ? BP : 0,
                              part.tap, part.c0, work.channels / Mode::GROUP);
 }
-
-/* Adds a number to tile[tap][OUTPUTS][channels] in shared memory, or stores it if it is the first.
- */
-template <int OUTPUTS>
-struct AddToTile {
-    float *tile;
-    int channels;
-    bool first;
-    __device__ __forceinline__ void operator()(int o, int tap, int c, float v) const {
-        float *to = tile + (tap * OUTPUTS + o) * channels + c;
-        *to = first ? v : *to + v;
-    }
-};
 
 /* Computes dw or, with several slices, partial[slice][o][tap][c]. */
 template <typename Product>
@@ -298,11 +253,14 @@ static __global__ void __launch_bounds__(Product::THREADS, 2)
         product.multiply(buffer, buffer + work.dy_size, lines[at], part.taps, shift);
     }
 
-    float *sums = (float *)(void *)memory;
+    float *sums = (float *)(void *)memory; /* [tap][BO][channels] */
     for (int split = 0; split < product.splits; split++) {
         __syncthreads();
-        const AddToTile<Product::BO> take = {sums, work.channels, split == 0};
-        if (product.split == split) product.results(take);
+        if (product.split != split) continue;
+        product.results([&](int output, int tap, int channel, float v) {
+            float *at = sums + (tap * Product::BO + output) * work.channels + channel;
+            *at = split == 0 ? v : *at + v;
+        });
     }
     __syncthreads();
     if (work.slices > 1) to += (size_t)slice * (size_t)c.out_c * (size_t)(all * c.in_c);
