@@ -96,7 +96,11 @@ static __device__ __forceinline__ void store_floats(T *to, const float (&x)[V]) 
     store_pack(to, pack);
 }
 
-/* Stores V values: to[] = x, or with `add` to[] += x. */
+/* Store a value or V of them: to[] = x, or with `add` to[] += x. */
+template <typename T>
+static __device__ __forceinline__ void put(T *to, float x, bool add) {
+    *to = from_float<T>(add ? __fadd_rn(to_float(*to), x) : x);
+}
 template <typename T, int V>
 static __device__ __forceinline__ void put(T *to, const float (&x)[V], bool add) {
     float sum[V] = {};

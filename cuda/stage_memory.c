@@ -66,8 +66,6 @@ static void move_masters(CudaStage *s, bool up) {
     }
 }
 
-static void masters_up(CudaStage *s) { move_masters(s, true); }
-
 int masters_to_host(CudaStage *s) {
     if (!s->ready || !s->masters.base) return 0;
     move_masters(s, false);
@@ -152,7 +150,7 @@ static int trained_open(CudaStage *s) {
         if (arena_open(&s->masters, &s->counted, MEM_PARAMETERS, trained->block[m->blocks],
                        trained->own_requested))
             return -1;
-        masters_up(s);
+        move_masters(s, true);
     }
     if (arena_open(&s->gradients, &s->counted, MEM_GRADIENTS, trained->bytes, trained->requested))
         return -1;

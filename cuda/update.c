@@ -38,12 +38,6 @@ static int chunks_of(const UpdateTensor *tensor) {
     return (int)((tensor->count + UPDATE_CHUNK - 1) / UPDATE_CHUNK);
 }
 
-static int count_chunks(const UpdateTensor *tensors, int count) {
-    int chunks = 0;
-    for (int i = 0; i < count; i++) chunks += chunks_of(&tensors[i]);
-    return chunks;
-}
-
 static void list_chunks(UpdateChunk *chunk, const UpdateTensor *tensors, int count) {
     for (int i = 0; i < count; i++)
         for (size_t first = 0; first < tensors[i].count; first += UPDATE_CHUNK)
@@ -101,7 +95,6 @@ Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
     u->blocks = blocks;
     u->tensors = count;
     u->chunks = malloc((size_t)count * sizeof *u->chunks);
-    for (int i = 0; u->chunks && i < count; i++) u->chunks[i] = chunks_of(&tensors[i]);
     u->memory = device_alloc(at.bytes);
     u->plan = (UpdatePlan){
         .tensor = (UpdateTensor *)(void *)u->memory,
@@ -109,9 +102,10 @@ Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
         .numbers = (UpdateNumbers *)(void *)(u->memory + at.numbers),
         .factors = (OptimizerFactors *)(void *)(u->memory + at.numbers + sizeof(UpdateNumbers)),
         .partial = (double *)(void *)(u->memory + at.partials),
-        .chunks = count_chunks(tensors, count),
         .rule = rule,
         .clip_norm = settings->clip_norm};
+    for (int i = 0; u->chunks && i < count; i++)
+        u->plan.chunks += u->chunks[i] = chunks_of(&tensors[i]);
     if (!u->chunks || !u->memory || staging_open(u) || upload(u, at, tensors, count, stream)) {
         updater_free(u);
         return NULL;

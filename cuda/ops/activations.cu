@@ -12,11 +12,8 @@ enum { THREADS = 256, PACKS = 2 };
 /* Version 1: one value after the other.  y = op(a, b), or y += op(a, b). */
 template <typename Op, typename T>
 static __global__ void map_plain(T *y, const T *a, const T *b, size_t count, bool add) {
-    for (size_t i = grid_thread(); i < count; i += grid_threads()) {
-        float value = Op::at(to_float(a[i]), Op::binary ? to_float(b[i]) : 0);
-        if (add) value = __fadd_rn(to_float(y[i]), value);
-        y[i] = from_float<T>(value);
-    }
+    for (size_t i = grid_thread(); i < count; i += grid_threads())
+        put(y + i, Op::at(to_float(a[i]), Op::binary ? to_float(b[i]) : 0), add);
 }
 
 /* Version 2: each load and store moves 128 bits, so that there are a quarter or an eighth as many
@@ -52,8 +49,7 @@ static __global__ void map_packed(T *y, const T *a, const T *b, size_t count, bo
     }
     const size_t i = packs * V + threadIdx.x;
     if (blockIdx.x + 1 < gridDim.x || i >= count) return;
-    const float value = Op::at(to_float(a[i]), Op::binary ? to_float(b[i]) : 0);
-    y[i] = from_float<T>(add ? __fadd_rn(to_float(y[i]), value) : value);
+    put(y + i, Op::at(to_float(a[i]), Op::binary ? to_float(b[i]) : 0), add);
 }
 
 /* b is NULL for an op of one input. */

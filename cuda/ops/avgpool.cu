@@ -19,8 +19,7 @@ static __global__ void spread_plain(T *dx, const T *dy, size_t count, int s, int
     const size_t i = grid_thread();
     if (i >= count) return;
     const size_t image = i / ((size_t)s * (size_t)c), channel = i % (size_t)c;
-    const float d = to_float(dy[image * (size_t)c + channel]) / (float)s;
-    dx[i] = from_float<T>(add ? __fadd_rn(to_float(dx[i]), d) : d);
+    put(dx + i, to_float(dy[image * (size_t)c + channel]) / (float)s, add);
 }
 
 /* ---- version 2: an image is a chunk of columns.cuh ----

@@ -50,19 +50,23 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
     if (threadIdx.x == 0) store_statistics(s, (int)blockIdx.x, mean, total, total_squares);
 }
 
-/* Adds x - pivot and its square to the sums. */
-template <typename T, int V>
-static __device__ __forceinline__ void add_distances(float (&sum)[2][V], const Pack<T, V> &x,
-                                                     const float (&pivot)[V]) {
-    float d[V];
-    unpack(d, x);
+/* The term of x - pivot and its square, for a thread's V columns. */
+template <typename T, int width>
+struct Distances : ColumnSum<T> {
+    static constexpr int sums = 2;
+    float pivot[width];
+    template <int V>
+    __device__ __forceinline__ void add(float (&sum)[2][V], const Pack<T, V> &row, int) const {
+        float d[V];
+        unpack(d, row);
 #pragma unroll
-    for (int j = 0; j < V; j++) {
-        d[j] -= pivot[j];
-        sum[0][j] += d[j];
-        sum[1][j] = fmaf(d[j], d[j], sum[1][j]);
+        for (int j = 0; j < V; j++) {
+            d[j] -= pivot[j];
+            sum[0][j] += d[j];
+            sum[1][j] = fmaf(d[j], d[j], sum[1][j]);
+        }
     }
-}
+};
 
 /* Version 2: one pass over x.  A block holds the first rows of its chunk in registers and takes
  * their mean as the pivot of the whole chunk, so that the sums of distances to it do not cancel.
@@ -74,15 +78,15 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
     SHARED(float, scratch, [COLUMN_SCRATCH(2 * V)]);
     SHARED(float, shared_pivot, [32 * V]);
     const ColumnPlace p = column_place<V>(cut);
-    const T *at = x + (size_t)p.column;
     const size_t c = (size_t)cut.c;
+    Distances<T, V> term = {{x}, {}};
 
     Pack<T, V> first[COLUMN_LOADS];
 #pragma unroll
     for (int k = 0; k < COLUMN_LOADS; k++)
         if (p.row + k * cut.rows < p.end)
-            first[k] = load_pack<V>(at + (size_t)(p.row + k * cut.rows) * c);
-    float start[1][V] = {}, pivot[V], sum[2][V] = {};
+            first[k] = load_pack<V>(x + (size_t)(p.row + k * cut.rows) * c + (size_t)p.column);
+    float start[1][V] = {}, sum[2][V] = {};
 #pragma unroll
     for (int k = 0; k < COLUMN_LOADS; k++)
         if (p.row + k * cut.rows < p.end) {
@@ -98,28 +102,19 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
         for (int j = 0; j < V; j++) shared_pivot[p.pack * V + j] = start[0][j] / (float)seen;
     __syncthreads();
 #pragma unroll
-    for (int j = 0; j < V; j++) pivot[j] = shared_pivot[p.pack * V + j];
+    for (int j = 0; j < V; j++) term.pivot[j] = shared_pivot[p.pack * V + j];
 
 #pragma unroll
     for (int k = 0; k < COLUMN_LOADS; k++)
-        if (p.row + k * cut.rows < p.end) add_distances<T, V>(sum, first[k], pivot);
-    const int step = COLUMN_LOADS * cut.rows;
-    int row = p.row < p.end ? p.row + step : p.end;
-    for (; row < p.end - (COLUMN_LOADS - 1) * cut.rows; row += step) {
-        Pack<T, V> next[COLUMN_LOADS];
-#pragma unroll
-        for (int k = 0; k < COLUMN_LOADS; k++)
-            next[k] = load_pack<V>(at + (size_t)(row + k * cut.rows) * c);
-#pragma unroll
-        for (int k = 0; k < COLUMN_LOADS; k++) add_distances<T, V>(sum, next[k], pivot);
-    }
-    for (; row < p.end; row += cut.rows)
-        add_distances<T, V>(sum, load_pack<V>(at + (size_t)row * c), pivot);
+        if (p.row + k * cut.rows < p.end) term.add(sum, first[k], p.column);
+    ColumnPlace rest = p;
+    if (p.row < p.end) rest.row += COLUMN_LOADS * cut.rows;
+    add_rows(sum, term, cut, rest);
     columns_block_sum(sum, scratch, cut, p);
 
     if (p.slot > 0 || p.row == p.end) return;
     float *to = partial + (size_t)blockIdx.x * 3 * c + (size_t)p.column;
-    store_floats(to, pivot);
+    store_floats(to, term.pivot);
     store_floats(to + c, sum[0]);
     store_floats(to + 2 * c, sum[1]);
 }

@@ -51,8 +51,8 @@ struct StoreSums {
         const float dz = (float)total[0], product = (float)(total[1] * (double)rstd[column]);
         sums[column] = dz;
         sums[c + column] = product;
-        if (dg) dg[column] = add_dg ? __fadd_rn(dg[column], product) : product;
-        if (db) db[column] = add_db ? __fadd_rn(db[column], dz) : dz;
+        if (dg) put(dg + column, product, add_dg);
+        if (db) put(db + column, dz, add_db);
     }
 };
 
@@ -111,13 +111,10 @@ static __global__ void gradient_plain(GradientArrays<T> a, Gradient gradient, si
         const bool batch = a.x;
         float dz = to_float(a.dy[i]);
         if (a.y) dz = to_float(a.y[i]) <= 0 ? 0 : dz;
-        if (a.dskip)
-            a.dskip[i] =
-                from_float<T>(gradient.add_dskip ? __fadd_rn(to_float(a.dskip[i]), dz) : dz);
+        if (a.dskip) put(a.dskip + i, dz, gradient.add_dskip);
         if (!a.dx) continue;
         const Terms t = gradient_terms(gradient, to_float(a.g[j]), j, batch);
-        const float d = input_gradient(dz, batch ? to_float(a.x[i]) : 0, t, batch);
-        a.dx[i] = from_float<T>(gradient.add_dx ? __fadd_rn(to_float(a.dx[i]), d) : d);
+        put(a.dx + i, input_gradient(dz, batch ? to_float(a.x[i]) : 0, t, batch), gradient.add_dx);
     }
 }
 

@@ -57,7 +57,7 @@ static __global__ void gradient_plain(T *dx, const T *dy, const T *w, Conv conv,
             for (int o = 0; o < conv.o; o++)
                 sum = fmaf(float(from[o]), float(weight[(size_t)o * next]), sum);
         }
-    dx[id] = T(add ? float(dx[id]) + sum : sum);
+    put(dx + id, sum, add);
 }
 
 /* ---- Versions 2 and 3: the plan ---- */

@@ -141,7 +141,7 @@ static __device__ __forceinline__ void store_results(T *out, const Correlation &
     }
 #pragma unroll
     for (int i = 0; i < N; i++)
-        if (n + i < c.out_c) to[i] = from_float<T>(c.add ? to_float(to[i]) + v[i] : v[i]);
+        if (n + i < c.out_c) put(to + i, v[i], c.add);
 }
 
 template <typename Tile>

@@ -36,7 +36,7 @@ static __global__ void weight_gradient_plain(float *dw, const T *dy, const T *x,
                 sum = fmaf(float(dy[to * (size_t)conv.o + (size_t)o]),
                            float(x[from * (size_t)conv.c + (size_t)c]), sum);
             }
-    dw[id] = add ? dw[id] + sum : sum;
+    put(dw + id, sum, add);
 }
 
 /* ---- Adding the slices ---- */
@@ -60,7 +60,7 @@ static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS)
     __syncthreads();
     if (row || i >= count) return;
     for (int other = 1; other < SUM_ROWS; other++) sum += sums[other][column];
-    dw[i] = add ? dw[i] + sum : sum;
+    put(dw + i, sum, add);
 }
 
 /* ---- Versions 2 and 3: the plan ---- */

@@ -258,8 +258,7 @@ static __global__ void __launch_bounds__(Product::THREADS, 2)
         __syncthreads();
         if (product.split != split) continue;
         product.results([&](int output, int tap, int channel, float v) {
-            float *at = sums + (tap * Product::BO + output) * work.channels + channel;
-            *at = split == 0 ? v : *at + v;
+            put(sums + (tap * Product::BO + output) * work.channels + channel, v, split > 0);
         });
     }
     __syncthreads();
@@ -269,8 +268,7 @@ static __global__ void __launch_bounds__(Product::THREADS, 2)
         const int k = part.c0 + i % work.channels, row = i / work.channels;
         const int o = part.o0 + row % Product::BO, tap = part.tap + row / Product::BO;
         if (k >= c.in_c || o >= c.out_c) continue;
-        float *at = to + ((size_t)o * (size_t)all + (size_t)tap) * (size_t)c.in_c + k;
-        *at = work.add ? *at + sums[i] : sums[i];
+        put(to + ((size_t)o * (size_t)all + (size_t)tap) * (size_t)c.in_c + k, sums[i], work.add);
     }
 }
 
