@@ -26,15 +26,13 @@ typedef struct {
     int chunk_rows, chunks; /* chunks are blockIdx.x */
 } Columns;
 
-static inline int round_up(int x, int to) { return (x + to - 1) / to * to; }
-
 /* Cuts an array for about `blocks` thread blocks in all. */
 static inline Columns columns_cut(int n, int c, int V, int blocks) {
     Columns cut = {};
     cut.n = n;
     cut.c = cut.stride = c;
-    cut.tiles = (c / V + 31) / 32;
-    cut.packs = (c / V + cut.tiles - 1) / cut.tiles;
+    cut.tiles = divide_up(c / V, 32);
+    cut.packs = divide_up(c / V, cut.tiles);
     cut.rows = COLUMN_THREADS / cut.packs;
     const int most = blocks > cut.tiles ? blocks / cut.tiles : 1;
     const int least = n < COLUMN_LOADS * cut.rows ? n : COLUMN_LOADS * cut.rows;

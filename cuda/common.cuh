@@ -185,12 +185,28 @@ static __device__ __forceinline__ float block_largest(float x, float *scratch) {
 
 /* ---- indices ---- */
 
+static constexpr __host__ __device__ int divide_up(int x, int by) { return (x + by - 1) / by; }
+static constexpr __host__ __device__ int round_up(int x, int to) { return divide_up(x, to) * to; }
+
 /* for (size_t i = grid_thread(); i < count; i += grid_threads()) ... of a one-dimensional grid */
 static __device__ __forceinline__ size_t grid_thread(void) {
     return (size_t)blockIdx.x * blockDim.x + threadIdx.x;
 }
 static __device__ __forceinline__ size_t grid_threads(void) {
     return (size_t)gridDim.x * blockDim.x;
+}
+
+/* Calls body(k, i) for i = first, first + step, ... before `end`, but at most K of them, and
+ * unrolls the calls, so that k may be the index of an array in registers. */
+template <int K, typename Index, typename Body>
+static __device__ __forceinline__ void each_of(Index first, Index step, Index end,
+                                               const Body &body) {
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+        const Index i = first + (Index)k * step;
+        if (i >= end) break;
+        body(k, i);
+    }
 }
 
 /* Host: returns the blocks for `count` items, `each` per block, but at least 1 and at most what a

@@ -39,11 +39,10 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
     constexpr int M = S::M, N = S::COLUMNS / 8, TILE = S::COLUMNS * ROW<T, D>;
     DYNAMIC_SHARED(T, q_tile); /* [ROWS], then for two steps k [COLUMNS], v [COLUMNS] */
     T *const kv_tiles = q_tile + S::ROWS * ROW<T, D>;
-    const int tiles = (h.t + S::ROWS - 1) / S::ROWS;
-    const int head = (int)blockIdx.x / tiles;
+    const int tiles = divide_up(h.t, S::ROWS), head = (int)blockIdx.x / tiles;
     const int first = (tiles - 1 - (int)blockIdx.x % tiles) * S::ROWS;
     const int warp = (int)threadIdx.x / 32, query = first + 16 * M * warp;
-    const int steps = (keys_end(h, first + S::ROWS) + S::COLUMNS - 1) / S::COLUMNS;
+    const int steps = divide_up(keys_end(h, first + S::ROWS), S::COLUMNS);
     const T *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
     const auto load = [&](int step) {
         load_step<T, D, S>(kv_tiles, step, k, h.qk_stride, v, h.stride, step * S::COLUMNS, h);
@@ -92,23 +91,10 @@ static void launch_tiles(const Run *run, T *y, float *lse, Heads<T> h, int n) {
     constexpr size_t bytes = (size_t)(S::ROWS + 4 * S::COLUMNS) * (size_t)ROW<T, D> * sizeof(T);
     static_assert(bytes <= SHARED_MOST, "shared memory");
     static_assert(bytes >= (size_t)S::ROWS * (size_t)ROW<float, D> * sizeof(float), "results");
-    const int tiles = (h.t + S::ROWS - 1) / S::ROWS;
     const auto kernel = attention_tiles<P, D, T, S>;
     SHARED_LIMIT(kernel, bytes);
-    LAUNCH(kernel, n * h.heads * tiles, S::THREADS, bytes, run->stream, y, lse, h);
-}
-
-/* Heads are padded with zeros to a size that the kernel is compiled for. */
-template <Precision P, typename T>
-static void launch_padded(const Run *run, T *y, float *lse, Heads<T> h, int n) {
-    if (h.d <= 32)
-        launch_tiles<P, 32>(run, y, lse, h, n);
-    else if (h.d <= 64)
-        launch_tiles<P, 64>(run, y, lse, h, n);
-    else if (h.d <= 96)
-        launch_tiles<P, 96>(run, y, lse, h, n);
-    else
-        launch_tiles<P, 128>(run, y, lse, h, n);
+    LAUNCH(kernel, n * h.heads * divide_up(h.t, S::ROWS), S::THREADS, bytes, run->stream, y, lse,
+           h);
 }
 
 template <Precision P>
@@ -122,7 +108,7 @@ static void forward(const Run *run, void *y, float *lse, const void *qkv, int n,
     if (version == 1)
         attention_rows_forward(run, out, lse, h, n);
     else if (version == 2)
-        launch_padded<P>(run, out, lse, h, n);
+        WITH_PADDED_HEAD(h.d, D, launch_tiles<P, D>(run, out, lse, h, n));
     else if constexpr (P == PRECISION_BF16)
         attention_hopper_forward(run, out, lse, h, n);
 }
@@ -157,14 +143,5 @@ int cuda_attention_versions(Precision precision, int d) {
 
 void cuda_attention_forward(const Run *run, void *y, float *lse, const void *qkv, int n, int t,
                             Attention attention) {
-    switch (run->precision) {
-        case PRECISION_BF16:
-            forward<PRECISION_BF16>(run, y, lse, qkv, n, t, attention);
-            break;
-        case PRECISION_TF32:
-            forward<PRECISION_TF32>(run, y, lse, qkv, n, t, attention);
-            break;
-        default:
-            forward<PRECISION_FP32>(run, y, lse, qkv, n, t, attention);
-    }
+    WITH_PRECISION(run, P, forward<P>(run, y, lse, qkv, n, t, attention));
 }

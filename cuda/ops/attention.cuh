@@ -97,6 +97,21 @@ static __device__ __forceinline__ const float2 *angles_at(const Heads<T> &h, int
     return h.angles ? h.angles + (size_t)position * (size_t)(h.d / 2) : NULL;
 }
 
+/* Host: the statement with P as the run's precision. */
+#define WITH_PRECISION(run, P, ...)                      \
+    do {                                                 \
+        if ((run)->precision == PRECISION_BF16) {        \
+            constexpr Precision P = PRECISION_BF16;      \
+            __VA_ARGS__;                                 \
+        } else if ((run)->precision == PRECISION_TF32) { \
+            constexpr Precision P = PRECISION_TF32;      \
+            __VA_ARGS__;                                 \
+        } else {                                         \
+            constexpr Precision P = PRECISION_FP32;      \
+            __VA_ARGS__;                                 \
+        }                                                \
+    } while (0)
+
 /* ---- Workspace ---- */
 
 /* dots, for each query the sum of dy y, then with rope the angles and the turned q and k. */

@@ -67,11 +67,10 @@ __global__ void __launch_bounds__(S::THREADS, S::M == 1 ? 384 / S::THREADS : 256
     constexpr int SIDE = S::ROWS * ROW<T, D>;
     DYNAMIC_SHARED(T, q_tile); /* [ROWS], dy [ROWS], then for two steps k, v [COLUMNS] */
     T *const dy_tile = q_tile + SIDE, *const kv_tiles = dy_tile + SIDE;
-    const int tiles = (h.t + S::ROWS - 1) / S::ROWS;
-    const int head = (int)blockIdx.x / tiles;
+    const int tiles = divide_up(h.t, S::ROWS), head = (int)blockIdx.x / tiles;
     const int first = (tiles - 1 - (int)blockIdx.x % tiles) * S::ROWS, c = h.heads * h.d;
     const int warp = (int)threadIdx.x / 32, query = first + 16 * M * warp;
-    const int steps = (keys_end(h, first + S::ROWS) + S::COLUMNS - 1) / S::COLUMNS;
+    const int steps = divide_up(keys_end(h, first + S::ROWS), S::COLUMNS);
     const T *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
     const auto load = [&](int step) {
         load_step<T, D, S>(kv_tiles, step, k, h.qk_stride, v, h.stride, step * S::COLUMNS, h);
@@ -92,13 +91,7 @@ __global__ void __launch_bounds__(S::THREADS, S::M == 1 ? 384 / S::THREADS : 256
     float dots[M][2], lse[M][2], dq[M][D / 8][4];
     row_dots<T, D, M>(dots, dy_tile + 16 * M * warp * ROW<T, D>,
                       y_tile + 16 * M * warp * ROW<T, D>);
-#pragma unroll
-    for (int m = 0; m < 2 * M; m++) {
-        const int row = accumulator_row(query, m / 2, m % 2 * 2);
-        const size_t at = (size_t)head * (size_t)h.t + (size_t)row;
-        lse[m / 2][m % 2] = row < h.t ? g.lse[at] * LOG2_E : 0;
-        if (row < h.t && threadIdx.x % 4 == 0) g.dots[at] = dots[m / 2][m % 2];
-    }
+    exchange_rows(lse, dots, g, h, head, query);
     clear(dq);
     __syncthreads(); /* y_tile has been read */
     load(0);
@@ -115,15 +108,7 @@ __global__ void __launch_bounds__(S::THREADS, S::M == 1 ? 384 / S::THREADS : 256
         multiply_qkt<P, D, M, N>(s, q, k_tile);
         multiply_qkt<P, D, M, N>(dp, dy, k_tile + TILE);
         if (key + S::COLUMNS > query + 1) hide_keys(s, h, query, key);
-#pragma unroll
-        for (int m = 0; m < M; m++)
-#pragma unroll
-            for (int j = 0; j < N; j++)
-#pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    const float p = exp2_fast(fmaf(s[m][j][i], h.scale * LOG2_E, -lse[m][i / 2]));
-                    s[m][j][i] = p * (dp[m][j][i] - dots[m][i / 2]);
-                }
+        score_gradient(s, dp, lse, dots, h.scale * LOG2_E);
         multiply_pv<P, D, M, N>(dq, s, k_tile);
     }
     __syncthreads(); /* results are written over the tiles */
@@ -141,7 +126,7 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
     DYNAMIC_SHARED(T, k_tile); /* [ROWS], v [ROWS], then for two steps q, dy [COLUMNS] */
     T *const v_tile = k_tile + SIDE, *const q_tiles = v_tile + SIDE;
     float *const numbers = (float *)(q_tiles + 4 * TILE); /* two steps of lse, dots [COLUMNS] */
-    const int tiles = (h.t + S::ROWS - 1) / S::ROWS;
+    const int tiles = divide_up(h.t, S::ROWS);
     int head = (int)blockIdx.x / tiles * h.share; /* of the group, for the next step to load */
     const int end = head + h.share;
     const int first = (int)blockIdx.x % tiles * S::ROWS, c = h.heads * h.d;
@@ -149,18 +134,10 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
     const int begin = queries_begin(h, first);
     const T *q = h.q + at_head(h, head, h.qk_stride), *dy = g.dy + at_head(h, head, c);
     const auto load = [&](int step, int query) {
-        const int thread = (int)threadIdx.x;
         load_step<T, D, S>(q_tiles, step, q, h.qk_stride, dy, c, query, h);
-        if (thread < 2 * S::COLUMNS) {
-            const int at = thread % S::COLUMNS;
-            const float *from = (thread < S::COLUMNS ? g.lse : g.dots) + (size_t)head * (size_t)h.t;
-            const bool inside = query + at < h.t;
-            copy_async4(numbers + step % 2 * 2 * S::COLUMNS + thread,
-                        from + (inside ? query + at : 0), inside);
-        }
+        load_row_numbers<S>(numbers + step % 2 * 2 * S::COLUMNS, g, h, head, query);
         copy_async_commit();
     };
-    static_assert(2 * S::COLUMNS <= S::THREADS, "a thread for each number");
     load_side<T, D, S>(k_tile, h.k + at_keys(h, head, h.qk_stride), h.qk_stride, first, h);
     load_side<T, D, S>(v_tile, h.v + at_keys(h, head, h.stride), h.stride, first, h);
     load(0, begin);
@@ -228,26 +205,13 @@ static void launch_tiles(const Run *run, Gradients<T> g, Heads<T> h, int n) {
     constexpr size_t bytes = tile_bytes + 4 * (size_t)S::COLUMNS * sizeof(float);
     static_assert(bytes <= SHARED_MOST, "shared memory");
     static_assert(tile_bytes >= (size_t)S::ROWS * (size_t)ROW<float, D> * sizeof(float), "results");
-    const int tiles = n * ((h.t + S::ROWS - 1) / S::ROWS);
+    const int tiles = n * divide_up(h.t, S::ROWS);
     const auto queries = attention_query_gradient_tiles<P, D, T, S>;
     const auto keys = attention_key_gradient_tiles<P, D, T, S>;
     SHARED_LIMIT(queries, tile_bytes);
     LAUNCH(queries, h.heads * tiles, S::THREADS, tile_bytes, run->stream, g, h);
     SHARED_LIMIT(keys, bytes);
     LAUNCH(keys, h.groups * tiles, S::THREADS, bytes, run->stream, g, h);
-}
-
-/* Heads are padded as in the forward pass. */
-template <Precision P, typename T>
-static void launch_padded(const Run *run, Gradients<T> g, Heads<T> h, int n) {
-    if (h.d <= 32)
-        launch_tiles<P, 32>(run, g, h, n);
-    else if (h.d <= 64)
-        launch_tiles<P, 64>(run, g, h, n);
-    else if (h.d <= 96)
-        launch_tiles<P, 96>(run, g, h, n);
-    else
-        launch_tiles<P, 128>(run, g, h, n);
 }
 
 /* ---- Launcher ---- */
@@ -264,7 +228,7 @@ static void input_gradient(const Run *run, void *dqkv, const void *dy, const voi
     if (version == 1)
         attention_rows_gradient(run, g, h, n);
     else if (version == 2)
-        launch_padded<P>(run, g, h, n);
+        WITH_PADDED_HEAD(h.d, D, launch_tiles<P, D>(run, g, h, n));
     else if constexpr (P == PRECISION_BF16)
         attention_hopper_gradient(run, g, h, n);
 }
@@ -272,14 +236,5 @@ static void input_gradient(const Run *run, void *dqkv, const void *dy, const voi
 void cuda_attention_input_gradient(const Run *run, void *dqkv, const void *dy, const void *qkv,
                                    const void *y, const float *lse, int n, int t,
                                    Attention attention, bool add) {
-    switch (run->precision) {
-        case PRECISION_BF16:
-            input_gradient<PRECISION_BF16>(run, dqkv, dy, qkv, y, lse, n, t, attention, add);
-            break;
-        case PRECISION_TF32:
-            input_gradient<PRECISION_TF32>(run, dqkv, dy, qkv, y, lse, n, t, attention, add);
-            break;
-        default:
-            input_gradient<PRECISION_FP32>(run, dqkv, dy, qkv, y, lse, n, t, attention, add);
-    }
+    WITH_PRECISION(run, P, input_gradient<P>(run, dqkv, dy, qkv, y, lse, n, t, attention, add));
 }

@@ -50,11 +50,11 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     constexpr int N = S::N, TILE = S::COLUMNS * D;
     DYNAMIC_SHARED(char, shared); /* q [ROWS], then for two steps k, v [COLUMNS] */
     Bf16 *const q_tile = first_panel(shared), *const kv_tiles = q_tile + S::ROWS * D;
-    const int tiles = (h.t + S::ROWS - 1) / S::ROWS, head = (int)blockIdx.x / tiles;
+    const int tiles = divide_up(h.t, S::ROWS), head = (int)blockIdx.x / tiles;
     const int first = (tiles - 1 - (int)blockIdx.x % tiles) * S::ROWS;
     const int group = (int)threadIdx.x / 128, group_query = first + 64 * group;
     const int warp = (int)threadIdx.x / 32, query = first + 16 * warp;
-    const int steps = (keys_end(h, first + S::ROWS) + S::COLUMNS - 1) / S::COLUMNS;
+    const int steps = divide_up(keys_end(h, first + S::ROWS), S::COLUMNS);
     const Bf16 *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
     const auto load = [&](int step) {
         load_pair<D, S>(kv_tiles, step, k, h.qk_stride, v, h.stride, step * S::COLUMNS, h.t);
@@ -91,8 +91,8 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
 /* Computes dots for the lane's two rows, from global memory.  Each of four lanes adds up a quarter
  * of a row. */
 template <int D>
-static __device__ __forceinline__ void memory_dots(float (&dots)[2], const Bf16 *dy, const Bf16 *y,
-                                                   int stride, int query, int t) {
+static __device__ __forceinline__ void memory_dots(float (&dots)[1][2], const Bf16 *dy,
+                                                   const Bf16 *y, int stride, int query, int t) {
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         const int row = accumulator_row(query, 0, 2 * i);
@@ -106,7 +106,7 @@ static __device__ __forceinline__ void memory_dots(float (&dots)[2], const Bf16 
 #pragma unroll
             for (int j = 0; j < 8; j++) sum = fmaf(a[j], b[j], sum);
         }
-        dots[i] = quad_sum(sum);
+        dots[0][i] = quad_sum(sum);
     }
 }
 
@@ -118,11 +118,11 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     DYNAMIC_SHARED(char, shared); /* q, dy [ROWS], then for two steps k, v [COLUMNS] */
     Bf16 *const q_tile = first_panel(shared), *const dy_tile = q_tile + S::ROWS * D;
     Bf16 *const kv_tiles = dy_tile + S::ROWS * D;
-    const int tiles = (h.t + S::ROWS - 1) / S::ROWS, head = (int)blockIdx.x / tiles;
+    const int tiles = divide_up(h.t, S::ROWS), head = (int)blockIdx.x / tiles;
     const int first = (tiles - 1 - (int)blockIdx.x % tiles) * S::ROWS, c = h.heads * h.d;
     const int group = (int)threadIdx.x / 128, group_query = first + 64 * group;
     const int query = first + 16 * ((int)threadIdx.x / 32);
-    const int steps = (keys_end(h, first + S::ROWS) + S::COLUMNS - 1) / S::COLUMNS;
+    const int steps = divide_up(keys_end(h, first + S::ROWS), S::COLUMNS);
     const Bf16 *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
     const auto load = [&](int step) {
         load_pair<D, S>(kv_tiles, step, k, h.qk_stride, v, h.stride, step * S::COLUMNS, h.t);
@@ -134,15 +134,9 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     load_swizzled<D, S::ROWS, S::THREADS>(dy_tile, dy, c, first, h.t);
     load(0);
 
-    float dots[2], lse[2], dq[1][D / 8][4];
+    float dots[1][2], lse[1][2], dq[1][D / 8][4];
     memory_dots<D>(dots, dy, y, c, query, h.t);
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        const int row = accumulator_row(query, 0, 2 * i);
-        const size_t at = (size_t)head * (size_t)h.t + (size_t)row;
-        lse[i] = row < h.t ? g.lse[at] * LOG2_E : 0;
-        if (row < h.t && threadIdx.x % 4 == 0) g.dots[at] = dots[i];
-    }
+    exchange_rows(lse, dots, g, h, head, query);
     clear(dq);
     for (int step = 0; step < steps; step++) {
         wait_for_copies();
@@ -155,13 +149,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
         multiply_rows_twice<D, S::ROWS>(s, q_tile + 64 * group * PANEL, k_tile, dp,
                                         dy_tile + 64 * group * PANEL, k_tile + TILE);
         if (key + S::COLUMNS > query + 1) hide_keys(s, h, query, key);
-#pragma unroll
-        for (int j = 0; j < N; j++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                const float p = exp2_fast(fmaf(s[0][j][i], h.scale * LOG2_E, -lse[i / 2]));
-                s[0][j][i] = p * (dp[0][j][i] - dots[i / 2]);
-            }
+        score_gradient(s, dp, lse, dots, h.scale * LOG2_E);
         multiply_sums<D>(dq, s, k_tile);
     }
     __syncthreads(); /* results are written over the tiles */
@@ -179,7 +167,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     SHARED(float, numbers, [2][2 * S::COLUMNS]); /* lse and dots of two steps */
     Bf16 *const k_tile = first_panel(shared), *const v_tile = k_tile + S::ROWS * D;
     Bf16 *const q_tiles = v_tile + S::ROWS * D;
-    const int tiles = (h.t + S::ROWS - 1) / S::ROWS, thread = (int)threadIdx.x;
+    const int tiles = divide_up(h.t, S::ROWS), thread = (int)threadIdx.x;
     int head = (int)blockIdx.x / tiles * h.share; /* of the group, for the next step to load */
     const int end = head + h.share;
     const int first = (int)blockIdx.x % tiles * S::ROWS, c = h.heads * h.d;
@@ -188,14 +176,9 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     const Bf16 *q = h.q + at_head(h, head, h.qk_stride), *dy = g.dy + at_head(h, head, c);
     const auto load = [&](int step, int query) {
         load_pair<D, S>(q_tiles, step, q, h.qk_stride, dy, c, query, h.t);
-        if (thread < 2 * S::COLUMNS) {
-            const int at = query + thread % S::COLUMNS;
-            const float *from = (thread < S::COLUMNS ? g.lse : g.dots) + (size_t)head * (size_t)h.t;
-            copy_async4(&numbers[step % 2][thread], from + (at < h.t ? at : 0), at < h.t);
-        }
+        load_row_numbers<S>(numbers[step % 2], g, h, head, query);
         copy_async_commit();
     };
-    static_assert(2 * S::COLUMNS <= S::THREADS, "a thread for each number");
     load_swizzled<D, S::ROWS, S::THREADS>(k_tile, h.k + at_keys(h, head, h.qk_stride), h.qk_stride,
                                           first, h.t);
     load_swizzled<D, S::ROWS, S::THREADS>(v_tile, h.v + at_keys(h, head, h.stride), h.stride, first,
@@ -257,8 +240,8 @@ static void launch_forward(const Run *run, Bf16 *y, float *lse, Heads<Bf16> h, i
     const auto kernel = attention_hopper<D, S>;
     const size_t bytes = bytes_of<D, S>(1);
     SHARED_LIMIT(kernel, bytes);
-    LAUNCH(kernel, n * h.heads * ((h.t + S::ROWS - 1) / S::ROWS), S::THREADS, bytes, run->stream, y,
-           lse, h);
+    LAUNCH(kernel, n * h.heads * divide_up(h.t, S::ROWS), S::THREADS, bytes, run->stream, y, lse,
+           h);
 }
 
 template <int D>
@@ -269,11 +252,9 @@ static void launch_gradient(const Run *run, Gradients<Bf16> g, Heads<Bf16> h, in
     const auto keys = attention_key_gradient_hopper<D, K>;
     const size_t q_bytes = bytes_of<D, Q>(2), k_bytes = bytes_of<D, K>(2);
     SHARED_LIMIT(queries, q_bytes);
-    LAUNCH(queries, n * h.heads * ((h.t + Q::ROWS - 1) / Q::ROWS), Q::THREADS, q_bytes, run->stream,
-           g, h);
+    LAUNCH(queries, n * h.heads * divide_up(h.t, Q::ROWS), Q::THREADS, q_bytes, run->stream, g, h);
     SHARED_LIMIT(keys, k_bytes);
-    LAUNCH(keys, n * h.groups * ((h.t + K::ROWS - 1) / K::ROWS), K::THREADS, k_bytes, run->stream,
-           g, h);
+    LAUNCH(keys, n * h.groups * divide_up(h.t, K::ROWS), K::THREADS, k_bytes, run->stream, g, h);
 }
 
 void attention_hopper_forward(const Run *run, Bf16 *y, float *lse, Heads<Bf16> h, int n) {

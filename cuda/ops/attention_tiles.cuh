@@ -20,6 +20,25 @@ struct Shape {
     static_assert(ROWS % COLUMNS == 0, "tiles begin at multiples of each other");
 };
 
+/* Host: the statement with D as the least size that the kernels are compiled for and that holds
+ * heads of d numbers, which are padded to it with zeros. */
+#define WITH_PADDED_HEAD(d, D, ...)       \
+    do {                                  \
+        if ((d) <= 32) {                  \
+            constexpr int D = 32;         \
+            __VA_ARGS__;                  \
+        } else if ((d) <= 64) {           \
+            constexpr int D = 64;         \
+            __VA_ARGS__;                  \
+        } else if ((d) <= 96) {           \
+            constexpr int D = 96;         \
+            __VA_ARGS__;                  \
+        } else {                          \
+            constexpr int D = TILED_HEAD; \
+            __VA_ARGS__;                  \
+        }                                 \
+    } while (0)
+
 /* ---- Loading ---- */
 
 /* Starts copying 16 bytes of a row of which `left` numbers exist, maybe none; the rest becomes
@@ -234,6 +253,52 @@ static __device__ __forceinline__ void finish(T *y, float *lse, float *stage,
     const int c = h.heads * h.d;
     put_tile<T, D>(y + at_head(h, head, c) + (size_t)query * (size_t)c, c, stage,
                    min(16 * M, h.t - query), h.d, NULL, false);
+}
+
+/* ---- Gradients ---- */
+
+/* Loads lse, times log2(e), of a warp's queries, and leaves their dots for the kernel of the keys.
+ */
+template <typename T, int M>
+static __device__ __forceinline__ void exchange_rows(float (&lse)[M][2], const float (&dots)[M][2],
+                                                     const Gradients<T> &g, const Heads<T> &h,
+                                                     int head, int query) {
+#pragma unroll
+    for (int m = 0; m < 2 * M; m++) {
+        const int row = accumulator_row(query, m / 2, m % 2 * 2);
+        const size_t at = (size_t)head * (size_t)h.t + (size_t)row;
+        lse[m / 2][m % 2] = row < h.t ? g.lse[at] * LOG2_E : 0;
+        if (row < h.t && threadIdx.x % 4 == 0) g.dots[at] = dots[m / 2][m % 2];
+    }
+}
+
+/* Turns scores s into p (dp - dots), where p = exp(s - lse).  Rows are queries; scale includes
+ * log2(e). */
+template <int M, int N>
+static __device__ __forceinline__ void score_gradient(float (&s)[M][N][4],
+                                                      const float (&dp)[M][N][4],
+                                                      const float (&lse)[M][2],
+                                                      const float (&dots)[M][2], float scale) {
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int j = 0; j < N; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const float p = exp2_fast(fmaf(s[m][j][i], scale, -lse[m][i / 2]));
+                s[m][j][i] = p * (dp[m][j][i] - dots[m][i / 2]);
+            }
+}
+
+/* Starts copying lse of COLUMNS queries to `numbers`, and then their dots; a thread for each. */
+template <typename S, typename T>
+static __device__ __forceinline__ void load_row_numbers(float *numbers, const Gradients<T> &g,
+                                                        const Heads<T> &h, int head, int query) {
+    static_assert(2 * S::COLUMNS <= S::THREADS, "a thread for each number");
+    const int thread = (int)threadIdx.x, at = query + thread % S::COLUMNS;
+    if (thread >= 2 * S::COLUMNS) return;
+    const float *from = (thread < S::COLUMNS ? g.lse : g.dots) + (size_t)head * (size_t)h.t;
+    copy_async4(numbers + thread, from + (at < h.t ? at : 0), at < h.t);
 }
 
 /* Writes a warp's rows of a head's gradient, times factor; `stage` is the block's. */

@@ -60,8 +60,6 @@ static inline bool conv2d_is_product(const Conv *conv) {
     return conv->kernel == 1 && conv->stride == 1 && conv->pad == 0;
 }
 
-static inline int divide_up(int a, int b) { return (a + b - 1) / b; }
-
 /* Computes the numbers that follow from the sizes. */
 static inline void complete(Correlation *c) {
     c->pixels = c->n * c->out_h * c->out_w;

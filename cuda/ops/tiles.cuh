@@ -66,8 +66,8 @@ static __device__ __forceinline__ void load_fragment(unsigned (&r)[4], const voi
 
 /* The left side of multiply_qkt: rows in shared memory, or, where there are registers for them,
  * fragments that were loaded once. */
-template <Precision P, int D, int M>
-struct LeftRows {
+template <Precision P, int D, int M, bool HELD>
+struct LeftSide {
     typedef typename ValueOf<P>::type T;
     const T *rows;
 
@@ -80,12 +80,12 @@ struct LeftRows {
 };
 
 template <Precision P, int D, int M>
-struct LeftHeld {
+struct LeftSide<P, D, M, true> {
     typedef typename ValueOf<P>::type T;
     unsigned held[D / (2 * CHUNK<T>)][M][4];
 
     __device__ __forceinline__ void take(const T *tile) {
-        LeftRows<P, D, M> left;
+        LeftSide<P, D, M, false> left;
         left.take(tile);
 #pragma unroll
         for (int step = 0; step < D / (2 * CHUNK<T>); step++)
@@ -97,11 +97,6 @@ struct LeftHeld {
         for (int i = 0; i < 4; i++) a[i] = held[step][m][i];
     }
 };
-
-template <Precision P, int D, int M, bool HELD>
-struct LeftSide : LeftRows<P, D, M> {};
-template <Precision P, int D, int M>
-struct LeftSide<P, D, M, true> : LeftHeld<P, D, M> {};
 
 /* ---- c += a b^T ---- */
 
