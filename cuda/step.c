@@ -196,10 +196,9 @@ void step_update(Stage *base, double lr, double gradient_scale) {
     count_optimizer_steps(s, true);
     if (base->settings.offload) {
         offload_update(s, lr, gradient_scale); /* the next step's wait reports a failure */
-    } else {
-        if (s->updater)
-            update_prepare(s->updater, s->run.stream, lr, gradient_scale, s->optimizer_step);
-        if (s->updater) update_apply(&s->run, s->updater, NULL);
+    } else if (s->updater) {
+        update_prepare(s->updater, s->run.stream, lr, gradient_scale, s->optimizer_step);
+        update_apply(&s->run, s->updater, NULL);
     }
     s->stepping = false;
     note_gradients(s, false);

@@ -24,18 +24,12 @@ template <typename Op, typename T, int V>
 static __global__ void map_packed(T *y, const T *a, const T *b, size_t count, bool add) {
     const size_t packs = count / V, first = (size_t)blockIdx.x * THREADS * PACKS + threadIdx.x;
     Pack<T, V> p[PACKS], q[PACKS], old[PACKS];
-#pragma unroll
-    for (int k = 0; k < PACKS; k++) {
-        const size_t i = first + (size_t)k * THREADS;
-        if (i >= packs) break;
+    each_of<PACKS>(first, (size_t)THREADS, packs, [&](int k, size_t i) {
         p[k] = load_pack<V>(a + i * V);
         if (Op::binary) q[k] = load_pack<V>(b + i * V);
         if (add) old[k] = load_pack<V>(y + i * V);
-    }
-#pragma unroll
-    for (int k = 0; k < PACKS; k++) {
-        const size_t i = first + (size_t)k * THREADS;
-        if (i >= packs) break;
+    });
+    each_of<PACKS>(first, (size_t)THREADS, packs, [&](int k, size_t i) {
         float left[V], right[V] = {}, sum[V] = {};
         unpack(left, p[k]);
         if (Op::binary) unpack(right, q[k]);
@@ -46,7 +40,7 @@ static __global__ void map_packed(T *y, const T *a, const T *b, size_t count, bo
             left[j] = add ? __fadd_rn(sum[j], value) : value;
         }
         store_floats(y + i * V, left);
-    }
+    });
     const size_t i = packs * V + threadIdx.x;
     if (blockIdx.x + 1 < gridDim.x || i >= count) return;
     put(y + i, Op::at(to_float(a[i]), Op::binary ? to_float(b[i]) : 0), add);

@@ -82,19 +82,12 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
     Distances<T, V> term = {{x}, {}};
 
     Pack<T, V> first[COLUMN_LOADS];
-#pragma unroll
-    for (int k = 0; k < COLUMN_LOADS; k++)
-        if (p.row + k * cut.rows < p.end)
-            first[k] = load_pack<V>(x + (size_t)(p.row + k * cut.rows) * c + (size_t)p.column);
+    each_of<COLUMN_LOADS>(p.row, cut.rows, p.end, [&](int k, int row) {
+        first[k] = load_pack<V>(x + (size_t)row * c + (size_t)p.column);
+    });
     float start[1][V] = {}, sum[2][V] = {};
-#pragma unroll
-    for (int k = 0; k < COLUMN_LOADS; k++)
-        if (p.row + k * cut.rows < p.end) {
-            float value[V];
-            unpack(value, first[k]);
-#pragma unroll
-            for (int j = 0; j < V; j++) start[0][j] += value[j];
-        }
+    each_of<COLUMN_LOADS>(p.row, cut.rows, p.end,
+                          [&](int k, int) { ColumnSum<T>{x}.add(start, first[k], p.column); });
     columns_block_sum(start, scratch, cut, p);
     const int chunk_start = (int)blockIdx.x * cut.chunk_rows;
     const int seen = min(COLUMN_LOADS * cut.rows, p.end - chunk_start);
@@ -104,9 +97,8 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
 #pragma unroll
     for (int j = 0; j < V; j++) term.pivot[j] = shared_pivot[p.pack * V + j];
 
-#pragma unroll
-    for (int k = 0; k < COLUMN_LOADS; k++)
-        if (p.row + k * cut.rows < p.end) term.add(sum, first[k], p.column);
+    each_of<COLUMN_LOADS>(p.row, cut.rows, p.end,
+                          [&](int k, int) { term.add(sum, first[k], p.column); });
     ColumnPlace rest = p;
     if (p.row < p.end) rest.row += COLUMN_LOADS * cut.rows;
     add_rows(sum, term, cut, rest);
@@ -193,15 +185,11 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
         Pack<T, V> in[COLUMN_LOADS], with[COLUMN_LOADS];
         const size_t at = (size_t)row * (size_t)cut.c + (size_t)p.column;
         const size_t step = (size_t)cut.rows * (size_t)cut.c;
-#pragma unroll
-        for (int k = 0; k < COLUMN_LOADS; k++) {
-            if (row + k * cut.rows >= p.end) break;
+        each_of<COLUMN_LOADS>(row, cut.rows, p.end, [&](int k, int) {
             in[k] = load_pack<V>(x + at + (size_t)k * step);
             if (skip) with[k] = load_pack<V>(skip + at + (size_t)k * step);
-        }
-#pragma unroll
-        for (int k = 0; k < COLUMN_LOADS; k++) {
-            if (row + k * cut.rows >= p.end) break;
+        });
+        each_of<COLUMN_LOADS>(row, cut.rows, p.end, [&](int k, int) {
             float value[V], added[V] = {};
             unpack(value, in[k]);
             if (skip) unpack(added, with[k]);
@@ -209,7 +197,7 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
             for (int j = 0; j < V; j++)
                 value[j] = normalised(value[j], mean[j], scale[j], shift[j], added[j], norm.relu);
             store_floats(y + at + (size_t)k * step, value);
-        }
+        });
     }
 }
 

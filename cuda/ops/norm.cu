@@ -44,18 +44,12 @@ template <int threads, int K, typename T, int V>
 static __device__ __forceinline__ void load_row(Pack<T, V> (&held)[K], T *sum, const T *x,
                                                 const T *skip, int lane, int packs) {
     Pack<T, V> other[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) {
-        const int i = lane + k * threads;
-        if (i >= packs) break;
+    each_of<K>(lane, threads, packs, [&](int k, int i) {
         held[k] = load_pack<V>(x + (size_t)i * V);
         if (skip) other[k] = load_pack<V>(skip + (size_t)i * V);
-    }
+    });
     if (!skip) return;
-#pragma unroll
-    for (int k = 0; k < K; k++) {
-        const int i = lane + k * threads;
-        if (i >= packs) break;
+    each_of<K>(lane, threads, packs, [&](int k, int i) {
         float a[V], b[V];
         unpack(a, held[k]);
         unpack(b, other[k]);
@@ -63,7 +57,7 @@ static __device__ __forceinline__ void load_row(Pack<T, V> (&held)[K], T *sum, c
         for (int j = 0; j < V; j++) a[j] = __fadd_rn(a[j], b[j]);
         pack_floats(&held[k], a);
         store_pack(sum + (size_t)i * V, held[k]);
-    }
+    });
 }
 
 /* Returns the sum of x or, with `square`, of (x - m)^2 over the thread's packs. */
@@ -71,14 +65,12 @@ template <bool square, int threads, int K, typename T, int V>
 static __device__ __forceinline__ float sum_held(const Pack<T, V> (&held)[K], float m, int lane,
                                                  int packs) {
     float total = 0;
-#pragma unroll
-    for (int k = 0; k < K; k++) {
-        if (lane + k * threads >= packs) break;
+    each_of<K>(lane, threads, packs, [&](int k, int) {
         float x[V];
         unpack(x, held[k]);
 #pragma unroll
         for (int j = 0; j < V; j++) total = square ? fmaf(x[j] - m, x[j] - m, total) : total + x[j];
-    }
+    });
     return total;
 }
 
@@ -99,10 +91,7 @@ static __global__ void norm_forward_packed(T *y, T *sum, const T *x, const T *sk
     if (centred) m = row_sum<threads>(sum_held<false, threads>(held, 0, lane, packs), scratch) / c;
     const float squares = row_sum<threads>(sum_held<true, threads>(held, m, lane, packs), scratch);
     const float r = 1.0f / sqrtf(squares / c + eps);
-#pragma unroll
-    for (int k = 0; k < K; k++) {
-        const int i = lane + k * threads;
-        if (i >= packs) break;
+    each_of<K>(lane, threads, packs, [&](int k, int i) {
         float value[V], scale[V], shift[V] = {};
         unpack(value, held[k]);
         load_floats(scale, g + (size_t)i * V);
@@ -110,7 +99,7 @@ static __global__ void norm_forward_packed(T *y, T *sum, const T *x, const T *sk
 #pragma unroll
         for (int j = 0; j < V; j++) value[j] = fmaf((value[j] - m) * r, scale[j], shift[j]);
         store_floats(y + at + (size_t)i * V, value);
-    }
+    });
     if (lane == 0) {
         if (centred) norm.mean[row] = m;
         norm.r[row] = r;

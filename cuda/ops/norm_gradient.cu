@@ -73,23 +73,18 @@ struct HeldRow {
 template <int threads, int K, typename T, int V>
 static __device__ __forceinline__ void load_held(HeldRow<K, T, V> *row, const T *x, const T *dy,
                                                  const T *addend) {
-#pragma unroll
-    for (int k = 0; k < K; k++) {
-        const int i = row->lane + k * threads;
-        if (i >= row->packs) break;
+    each_of<K>(row->lane, threads, row->packs, [&](int k, int i) {
         row->x[k] = load_pack<V>(x + (size_t)i * V);
         row->dy[k] = load_pack<V>(dy + (size_t)i * V);
         if (addend) row->addend[k] = load_pack<V>(addend + (size_t)i * V);
-    }
+    });
 }
 
 /* Adds the row's terms of dg and db. */
 template <int threads, int Q, int K, typename T, int V>
 static __device__ __forceinline__ void add_terms(float (&sum)[Q][K][V],
                                                  const HeldRow<K, T, V> &row) {
-#pragma unroll
-    for (int k = 0; k < K; k++) {
-        if (row.lane + k * threads >= row.packs) break;
+    each_of<K>(row.lane, threads, row.packs, [&](int k, int) {
         float value[V], d[V];
         unpack(value, row.x[k]);
         unpack(d, row.dy[k]);
@@ -98,17 +93,14 @@ static __device__ __forceinline__ void add_terms(float (&sum)[Q][K][V],
             sum[0][k][j] = fmaf(d[j], (value[j] - row.m) * row.r, sum[0][k][j]);
             if constexpr (Q == 2) sum[1][k][j] += d[j];
         }
-    }
+    });
 }
 
 template <bool centred, int threads, int K, typename T, int V>
 static __device__ __forceinline__ void store_gradient(T *dx, bool add, const HeldRow<K, T, V> &row,
                                                       const T *__restrict__ g, float *scratch) {
     float sum = 0, product = 0;
-#pragma unroll
-    for (int k = 0; k < K; k++) {
-        const int i = row.lane + k * threads;
-        if (i >= row.packs) break;
+    each_of<K>(row.lane, threads, row.packs, [&](int k, int i) {
         float value[V], d[V], scale[V];
         unpack(value, row.x[k]);
         unpack(d, row.dy[k]);
@@ -119,14 +111,11 @@ static __device__ __forceinline__ void store_gradient(T *dx, bool add, const Hel
             sum += d[j];
             product = fmaf(d[j], value[j] - row.m, product);
         }
-    }
+    });
     const float c = (float)(row.packs * V);
     const float average = centred ? row_sum<threads>(sum, scratch) / c : 0;
     const float slope = row_sum<threads>(product, scratch) / c * row.r * row.r;
-#pragma unroll
-    for (int k = 0; k < K; k++) {
-        const int i = row.lane + k * threads;
-        if (i >= row.packs) break;
+    each_of<K>(row.lane, threads, row.packs, [&](int k, int i) {
         float value[V], d[V], scale[V], other[V] = {};
         unpack(value, row.x[k]);
         unpack(d, row.dy[k]);
@@ -139,7 +128,7 @@ static __device__ __forceinline__ void store_gradient(T *dx, bool add, const Hel
             d[j] = add ? __fadd_rn(other[j], gradient) : gradient;
         }
         store_floats(dx + (size_t)i * V, d);
-    }
+    });
 }
 
 /* Overwrites partial[Q][c] with the sums over the block's rows.  All threads must call it; if the
@@ -162,13 +151,10 @@ static __device__ __forceinline__ void store_sums(float *partial, float (&sum)[Q
             for (int other = 0; other < others; other++)
                 sum[n / (K * V)][n / V % K][n % V] += scratch[other][n][lane];
     }
-#pragma unroll
-    for (int k = 0; k < K; k++) {
-        const int i = lane + k * threads;
-        if (i >= packs) break;
+    each_of<K>(lane, threads, packs, [&](int k, int i) {
 #pragma unroll
         for (int q = 0; q < Q; q++) store_floats(partial + (q * packs + i) * V, sum[q][k]);
-    }
+    });
 }
 
 /* dx is NULL if it is not wanted.  The addend may be dx, or NULL for none.  With `sums`,
