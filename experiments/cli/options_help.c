@@ -142,8 +142,8 @@ const CommandInfo command_table[COMMANDS] = {
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Returns how many changes of one character lead from a to b: replace, insert, delete, or swap
- * neighbours (Damerau 1964). */
+/* Returns how many changes of one character lead from a to b: replace, insert or delete
+ * (Levenshtein 1966). */
 static size_t edit_distance(const char *a, const char *b) {
     enum { LONGEST = 40 };
     size_t n = strlen(a), m = strlen(b), cost[LONGEST + 1][LONGEST + 1];
@@ -156,8 +156,6 @@ static size_t edit_distance(const char *a, const char *b) {
             }
             cost[i][j] = smaller(smaller(cost[i - 1][j], cost[i][j - 1]) + 1,
                                  cost[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                cost[i][j] = smaller(cost[i][j], cost[i - 2][j - 2] + 1);
         }
     return cost[n][m];
 }

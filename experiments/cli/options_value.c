@@ -170,7 +170,7 @@ int price_find(double *dollars, const Gpu *gpu, const char *list) {
     for (char *item = strtok(copy.text, ","); item; item = strtok(NULL, ",")) {
         char *equals = strchr(item, '='), *end = item;
         double price = equals ? strtod(equals + 1, &end) : NAN;
-        if (!equals || end == equals + 1 || *end || !(price > 0 && price < INFINITY))
+        if (!equals || *end || !(price > 0 && price < INFINITY))
             return error_set("--price %.80s: it takes GPU=DOLLARS, as in rtx4090=0.31", item);
         *equals = 0;
         if (!gpu_find(item)) return error_set("--price: %s", error_message());

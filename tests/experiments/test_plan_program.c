@@ -72,7 +72,8 @@ static void case_search(void) {
     CHECK(strstr(printed->out, "The cheapest: ") && strstr(printed->out, "The fastest: "), "%s",
           printed->out);
     CHECK(strstr(printed->out, "no price: give --price"), "h100 has a price");
-    CHECK(strstr(printed->out, ", bf16"), "other precisions than the default are tried, too");
+    CHECK(strstr(printed->out, ", bf16") && strstr(printed->out, "BCD-1/5"),
+          "other precisions and submodels than the default are tried, too");
     Tables t;
     if (read_tables(&t, "search.h5")) {
         const Table *cheap = tables_find(&t, "cheapest"), *fast = tables_find(&t, "fastest");

@@ -81,7 +81,8 @@ static void one_line_on_a_terminal(void) {
     const char *text = program_on_terminal("train " RESNET "--steps 30 --out shown");
     if (!text) SKIP("no pseudo-terminal here");
     CHECK(strstr(text, "\r\033[K") && strstr(text, "step 30/30  loss "), "printed \"%s\"", text);
-    CHECK(strstr(text, "images/s") && strstr(text, " left"), "printed \"%s\"", text);
+    CHECK(strstr(text, "images/s") && strstr(text, " left\r\033[Kstep 30, epoch "),
+          "printed \"%s\"", text);
     /* The loss shown is a mean of the losses so far, of which the last one counts a twentieth. */
     RunFile file;
     if (!read_run(&file, "shown")) return;
@@ -92,10 +93,20 @@ static void one_line_on_a_terminal(void) {
     runfile_free(&file);
 }
 
+static void says_where_it_was_trained(void) {
+    run(0, "train " RESNET "--steps 2 --out moved");
+    CHECK(!strstr(run(0, "train --resume moved --steps 3")->out, "rounds differently"),
+          "not moved");
+    const Printed *printed = run(0, "train --resume moved --steps 4 --device plain");
+    CHECK(strstr(printed->out, "so far trained on cpu in fp32, now on plain in fp32,"), "%s",
+          printed->out);
+}
+
 void test_train_print(void) {
     make_words();
     RUN(says_what_it_trains);
     RUN(images_train_their_ends);
     RUN(a_loss_that_diverges_is_short);
     RUN(one_line_on_a_terminal);
+    RUN(says_where_it_was_trained);
 }

@@ -208,6 +208,7 @@ static void auto_leaves_when_the_loss_stands_still(void) {
         double tolerance;
         int min_steps, max_steps, steps;
     } rows[] = {{"stands still", 0.01, 1, 1000, 15},
+                {"not lower is enough", 0, 1, 1000, 15},
                 {"not before min_steps", 0.01, 20, 1000, 21},
                 {"not after max_steps", 0.01, 1, 7, 7},
                 {"a demanding tolerance", 0.3, 1, 1000, 6}};
