@@ -141,6 +141,11 @@ static void case_all(void) {
         CHECK(file_exists(scratch_path(name + 1)), "no %s", name);
         strcat(report, name);
     }
+    Tables cost = {0};
+    if (CHECK(tables_read(&cost, scratch_path("every/cost.h5")) == 0, "%s", error_message()))
+        CHECK(table_find(tables_find(&cost, "table5"), "G-10B worst", "multiplier_ours"),
+              "costs without the multiplier that validity measured");
+    tables_free(&cost);
     const Printed *printed = run(0, "%s --out every.html", report);
     CHECK(strstr(printed->out, "B-F multipliers") && strstr(printed->out, "Table 12") &&
               strstr(printed->out, "Figure 5"),

@@ -313,6 +313,23 @@ static void rows_find_room(void) {
     runfile_free(&run);
 }
 
+/* A column of 4 MiB is stored in pieces of one. */
+static void large_columns_are_cut(void) {
+    enum { NUMBERS = 1 << 19 };
+    double *column = calloc(NUMBERS, sizeof *column);
+    hsize_t chunk = 0;
+    H5File file;
+    CHECK(h5_create(&file, scratch_path("large.h5")) == 0, "%s", error_message());
+    h5_write(&file, "/column", H5_DOUBLE, column, 1, (H5Dim[]){{"row", NUMBERS, NULL}}, "s");
+    hid_t data = H5Dopen2(file.id, "/column", H5P_DEFAULT), how = H5Dget_create_plist(data);
+    CHECK(H5Pget_chunk(how, 1, &chunk) == 1 && chunk == 1 << 17, "pieces of %d numbers",
+          (int)chunk);
+    H5Pclose(how);
+    H5Dclose(data);
+    CHECK(h5_commit(&file) == 0, "%s", error_message());
+    free(column);
+}
+
 void test_h5(void) {
     RUN(round_trip);
     RUN(optional_fields);
@@ -325,4 +342,5 @@ void test_h5(void) {
     RUN(refuses_a_missing_directory);
     RUN(remembers_the_first_failure);
     RUN(rows_find_room);
+    RUN(large_columns_are_cut);
 }

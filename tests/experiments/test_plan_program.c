@@ -36,6 +36,7 @@ static void case_plan(void) {
           "%s", printed->out);
     Tables t;
     if (read_tables(&t, "plan.h5")) {
+        CHECK(!strcmp(t.table[0]->column[4].head, "tokens"), "%s", t.table[0]->column[4].head);
         for (int i = 0; i < 2; i++) /* three methods, and the cheapest of any sizes */
             CHECK(t.table[i]->rows == 4, "%s: %d rows", t.table[i]->name, t.table[i]->rows);
         double rate = cell(&t, "plan", "BCD-1/3", "rate");

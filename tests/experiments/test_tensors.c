@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../../data/safetensors.h"
-#include "../../experiments/store/h5.h"
+#include "../../experiments/store/tensors.h"
 #include "../../ref/error.h"
 #include "cli.h"
 
@@ -114,4 +114,29 @@ static void own_names_are_read(void) {
                 "holds only tensors; bcd train --init takes it, together with --model");
 }
 
-void test_tensors(void) { RUN(own_names_are_read); }
+/* What the dimensions of embeddings mean, where those of other matrices are "out" and "in". */
+static void embeddings_have_names(void) {
+    static const struct {
+        const char *param, *first, *second;
+    } rows[] = {{"embedding.token.weight", "token", "channel"},
+                {"embedding.position.weight", "position", "channel"},
+                {"block1.attention.qkv.weight", "out", "in"}};
+    Model *model = model_create("gpt:layers=1,width=4,heads=1,context=3,vocabulary=5");
+    int found = 0;
+    for (int p = 0; p < model->params; p++)
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            H5Dim dims[4];
+            if (strcmp(model->param[p].name, rows[i].param)) continue;
+            tensor_shape(dims, model, TENSOR_PARAMETER, p);
+            CHECK(!strcmp(dims[0].name, rows[i].first) && !strcmp(dims[1].name, rows[i].second),
+                  "%s: %s, %s", rows[i].param, dims[0].name, dims[1].name);
+            found++;
+        }
+    CHECK(found == 3, "%d of 3 parameters", found);
+    model_free(model);
+}
+
+void test_tensors(void) {
+    RUN(own_names_are_read);
+    RUN(embeddings_have_names);
+}

@@ -6,6 +6,15 @@
 #include "../../experiments/text.h"
 #include "cli.h"
 
+static void help_has_each_section_once(void) {
+    static const char *const sections[] = {"\nModel and data\n", "\nOptimizer\n", "\nRunning\n"};
+    const char *help = run(0, "train --help")->out;
+    for (int i = 0; i < 3; i++) {
+        const char *section = strstr(help, sections[i]);
+        CHECK(section && !strstr(section + 1, sections[i]), "%s", sections[i]);
+    }
+}
+
 /* The lines before the first step. */
 static void says_what_it_trains(void) {
     static const char gpt[] =
@@ -104,6 +113,7 @@ static void says_where_it_was_trained(void) {
 
 void test_train_print(void) {
     make_words();
+    RUN(help_has_each_section_once);
     RUN(says_what_it_trains);
     RUN(images_train_their_ends);
     RUN(a_loss_that_diverges_is_short);
