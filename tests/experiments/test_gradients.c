@@ -250,6 +250,8 @@ static void case_wrong_files(void) {
     refused(gpt, "/nowhere.h5", "/nowhere.h5");
     refused(gpt, images, "/tokens"); /* images for a model that reads tokens */
     refused(images, batch, "/images");
+    write_batch(batch, 0, 7, 3, 3);
+    refused(gpt, batch, "/targets: 1 to 1048576 samples");
     write_batch(batch, 2, 5, 3, 3);
     refused(gpt, batch, "/tokens"); /* five tokens where the model reads seven */
     write_batch(batch, 2, 7, 31, 3);
