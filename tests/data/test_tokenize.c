@@ -221,6 +221,27 @@ static void pieces_give_the_tokens_of_the_whole(void) {
     tokenizer_free(tokenizer);
 }
 
+/* JSON lines, read in pieces of every size, are the documents that they are. */
+static void pieces_give_whole_lines(void) {
+    static const char text[] =
+        "{\"text\": \"hello world\"}\n{\"text\": \"a\"}\n\n{\"text\": \"b\"}";
+    static const char *const documents_in_it[] = {"hello world", "a", "b"};
+    const char *path = scratch_text("pieces.jsonl", text);
+    for (size_t piece = 1; piece <= sizeof text; piece++) {
+        Documents *documents = documents_of(stream_open(path), path, true, piece);
+        const char *part;
+        size_t bytes, count = 0;
+        bool starts;
+        while (documents_next(documents, &part, &bytes, &starts) > 0 && count < 3) {
+            const char *wanted = documents_in_it[count++];
+            CHECK(starts && bytes == strlen(wanted) && memcmp(part, wanted, bytes) == 0,
+                  "pieces of %zu bytes: \"%.*s\", not \"%s\"", piece, (int)bytes, part, wanted);
+        }
+        documents_close(documents);
+        CHECK(count == 3, "pieces of %zu bytes: %zu documents", piece, count);
+    }
+}
+
 /* Text in which nearly nothing can be cut: the buffer grows until something can. */
 static void one_long_word(void) {
     enum { LENGTH = 3 << 20 };
@@ -322,6 +343,7 @@ void test_data_tokenize(void) {
     RUN(zstd_is_decompressed);
     RUN(end_of_text_stands_between_documents);
     RUN(pieces_give_the_tokens_of_the_whole);
+    RUN(pieces_give_whole_lines);
     RUN(one_long_word);
     RUN(failures_leave_no_file);
     RUN(encoded_elsewhere);
