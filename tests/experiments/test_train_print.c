@@ -102,6 +102,11 @@ static void one_line_on_a_terminal(void) {
     runfile_free(&file);
 }
 
+static void says_whose_turn_it_is(void) {
+    const char *out = run(0, "train " RESNET "--steps 8 --out turns")->out;
+    CHECK(strstr(out, "step 7: submodel 2 of 3 ("), "%s", out);
+}
+
 static void says_where_it_was_trained(void) {
     run(0, "train " RESNET "--steps 2 --out moved");
     CHECK(!strstr(run(0, "train --resume moved --steps 3")->out, "rounds differently"),
@@ -118,5 +123,6 @@ void test_train_print(void) {
     RUN(images_train_their_ends);
     RUN(a_loss_that_diverges_is_short);
     RUN(one_line_on_a_terminal);
+    RUN(says_whose_turn_it_is);
     RUN(says_where_it_was_trained);
 }
