@@ -34,8 +34,7 @@ static int make_training(RankEngine *e, SchedulePlan plan) {
 }
 
 static int make_evaluation(RankEngine *e) {
-    SchedulePlan plan =
-        rank_schedule_plan(e->cost, e->trains, e->placement, e->base.model, e->settings, NULL);
+    SchedulePlan plan = rank_schedule_plan(e->cost, e->placement, e->base.model, e->settings, NULL);
     return schedule_make(&e->evaluation, &plan);
 }
 
@@ -44,8 +43,7 @@ static int rank_activate(Engine *base, const bool *active) {
     const Model *m = base->model;
     if (memcmp(active, e->active, (size_t)m->blocks) == 0) return 0;
     memcpy(e->active, active, (size_t)m->blocks);
-    SchedulePlan plan =
-        rank_schedule_plan(e->cost, e->trains, e->placement, m, e->settings, active);
+    SchedulePlan plan = rank_schedule_plan(e->cost, e->placement, m, e->settings, active);
     rank_in_flight(e->blocks.in_flight, e->blocks.local, e->placement, m->blocks, &plan);
     int failed = e->stage->is->activate(e->stage, active) || rank_cache_activate(e) ||
                  make_training(e, plan);
@@ -212,7 +210,6 @@ static void rank_free(Engine *base) {
     schedule_free(&e->cached_training);
     schedule_free(&e->evaluation);
     free(e->active);
-    free(e->trains);
     free(e->cost);
     free(e->square);
     e->stage->is->free(e->stage);
@@ -227,12 +224,11 @@ static int reserve(RankEngine *e) {
     size_t params = (size_t)e->base.model->params, ranks = (size_t)e->placement->ranks;
     size_t boundaries = chunks * (size_t)e->settings.micro_batches;
     e->active = calloc(blocks, sizeof *e->active);
-    e->trains = calloc(chunks, sizeof *e->trains);
     e->cost = calloc(chunks, sizeof *e->cost);
     e->value = calloc(boundaries, sizeof *e->value);
     e->gradient = calloc(boundaries, sizeof *e->gradient);
     e->square = calloc((ranks + 1) * params + 1, sizeof *e->square);
-    return e->active && e->trains && e->cost && e->value && e->gradient && e->square
+    return e->active && e->cost && e->value && e->gradient && e->square
                ? 0
                : error_set("pipeline: out of memory");
 }

@@ -19,7 +19,7 @@ static bool runs(const SchedulePlan *plan, int chunk, Step step) {
         case INPUT_GRADIENT:
             return chunk >= plan->lowest;
         default:
-            return chunk >= plan->lowest && plan->trains[chunk];
+            return chunk >= plan->lowest && plan->cost[chunk].weight_gradient > 0;
     }
 }
 

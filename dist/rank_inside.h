@@ -36,7 +36,6 @@ typedef struct {
     RankBlocks blocks;
     PipelineSettings settings;
     bool *active;    /* [blocks] */
-    bool *trains;    /* [chunks] */
     ChunkCost *cost; /* [chunks] */
     Schedule training, evaluation;
     Schedule cached_training; /* training without the prefix, for a step that the cache has */

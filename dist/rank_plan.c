@@ -5,30 +5,26 @@
 #include "../ref/error.h"
 #include "../ref/layout.h"
 
-SchedulePlan rank_schedule_plan(ChunkCost *cost, bool *trains, const Placement *p, const Model *m,
+SchedulePlan rank_schedule_plan(ChunkCost *cost, const Placement *p, const Model *m,
                                 PipelineSettings settings, const bool *active) {
-    for (int c = 0; c < p->chunks; c++) {
-        cost[c] = (ChunkCost){1, 1, 1};
-        trains[c] = false;
-    }
+    for (int c = 0; c < p->chunks; c++) cost[c] = (ChunkCost){1, 1, 0};
     for (int i = 0; i < m->nodes; i++) {
         const Node *node = &m->node[i];
         int chunk = p->chunk_of[m->value[node->out].block];
         cost[chunk].forward += node_flops(node, PASS_FORWARD);
         cost[chunk].input_gradient += node_flops(node, PASS_INPUT_GRADIENT);
         if (!active || !node_trains(m, node, active)) continue;
-        trains[chunk] = true;
+        if (cost[chunk].weight_gradient == 0) cost[chunk].weight_gradient = 1;
         cost[chunk].weight_gradient += node_flops(node, PASS_WEIGHT_GRADIENT);
     }
     int lowest = 0;
-    while (lowest < p->chunks && !trains[lowest]) lowest++;
+    while (lowest < p->chunks && cost[lowest].weight_gradient == 0) lowest++;
     return (SchedulePlan){.kind = settings.kind,
                           .ranks = p->ranks,
                           .chunks = p->chunks,
                           .micro_batches = settings.micro_batches,
                           .rank_of = p->rank_of,
                           .lowest = lowest,
-                          .trains = trains,
                           .cost = cost,
                           .slack = settings.slack};
 }
@@ -78,13 +74,9 @@ void rank_in_flight(int *in_flight, const bool *local, const Placement *p, int b
 int rank_blocks_set_in_flight(RankBlocks *blocks, const Placement *p, const Model *model,
                               PipelineSettings settings, const bool *active) {
     ChunkCost *cost = calloc((size_t)p->chunks, sizeof *cost);
-    bool *trains = calloc((size_t)p->chunks, sizeof *trains);
-    int failed = cost && trains ? 0 : error_set("pipeline: out of memory");
-    if (!failed) {
-        SchedulePlan plan = rank_schedule_plan(cost, trains, p, model, settings, active);
-        rank_in_flight(blocks->in_flight, blocks->local, p, model->blocks, &plan);
-    }
+    if (!cost) return error_set("pipeline: out of memory");
+    SchedulePlan plan = rank_schedule_plan(cost, p, model, settings, active);
+    rank_in_flight(blocks->in_flight, blocks->local, p, model->blocks, &plan);
     free(cost);
-    free(trains);
-    return failed;
+    return 0;
 }

@@ -36,9 +36,9 @@ void rank_in_flight(int *in_flight, const bool *local, const Placement *placemen
                     const SchedulePlan *plan);
 
 /* Returns the plan of a training step, or with active NULL of an evaluation.  It refers to
- * cost[chunks] and trains[chunks], which this overwrites; the unit of cost is operations, since
- * only the order of tasks depends on it. */
-SchedulePlan rank_schedule_plan(ChunkCost *cost, bool *trains, const Placement *placement,
-                                const Model *model, PipelineSettings settings, const bool *active);
+ * cost[chunks], which this overwrites; the unit of cost is operations, since only the order of
+ * tasks depends on it. */
+SchedulePlan rank_schedule_plan(ChunkCost *cost, const Placement *placement, const Model *model,
+                                PipelineSettings settings, const bool *active);
 
 #endif

@@ -73,22 +73,10 @@ static int perform(RankEngine *e, const Task *t, int lowest) {
     return 0;
 }
 
-/* Returns the lowest chunk for which a schedule has a backward pass. */
-static int lowest_backward(const Schedule *schedule, int chunks) {
-    int lowest = chunks;
-    for (int r = 0; r < schedule->ranks; r++)
-        for (int i = 0; i < schedule->rank[r].tasks; i++) {
-            const Task *t = &schedule->rank[r].task[i];
-            if (t->kind == TASK_INPUT_GRADIENT && t->chunk < lowest) lowest = t->chunk;
-        }
-    return lowest;
-}
-
 int rank_run_schedule(RankEngine *e, const Schedule *schedule) {
     const TaskList *list = &schedule->rank[e->transport->rank];
-    int lowest = lowest_backward(schedule, e->placement->chunks);
     for (int i = 0; i < list->tasks; i++)
-        if (perform(e, &list->task[i], lowest)) {
+        if (perform(e, &list->task[i], schedule->lowest)) {
             boundary_drop_all(e);
             return -1;
         }

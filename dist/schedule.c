@@ -99,7 +99,7 @@ static void release(ListScheduler *s) {
 }
 
 int schedule_make(Schedule *schedule, const SchedulePlan *plan) {
-    *schedule = (Schedule){.ranks = plan->ranks};
+    *schedule = (Schedule){.ranks = plan->ranks, .lowest = plan->lowest};
     if (check(plan)) return -1;
     ListScheduler s = {.plan = plan, .schedule = schedule};
     int failed = reserve(&s);

@@ -24,7 +24,9 @@ typedef enum {
 extern const char *const schedule_names[SCHEDULE_KINDS];
 
 typedef struct {
-    double forward, input_gradient, weight_gradient; /* of one micro-batch, in any unit of time */
+    /* Of one micro-batch, in any unit of time.  A chunk computes weight gradients if they cost more
+     * than 0. */
+    double forward, input_gradient, weight_gradient;
 } ChunkCost;
 
 typedef struct {
@@ -33,7 +35,6 @@ typedef struct {
     const int *rank_of;    /* [chunks] */
     int first;             /* the lowest chunk that runs forward; the outputs below it are cached */
     int lowest;            /* the lowest chunk that runs backward, or `chunks` if none does */
-    const bool *trains;    /* [chunks]: computes weight gradients */
     const ChunkCost *cost; /* [chunks] */
     const double *transfer; /* [chunks - 1]: the time of a message between chunks c and c + 1, if
                              * they are on different ranks; NULL: messages take no time */
@@ -66,6 +67,7 @@ typedef struct {
 typedef struct {
     TaskList *rank; /* [ranks] */
     int ranks;
+    int lowest;  /* as in the plan */
     double time; /* of the whole step, under the plan's costs */
 } Schedule;
 

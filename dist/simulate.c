@@ -60,14 +60,13 @@ static int reserve(Simulation *s) {
     s->block = calloc(blocks, sizeof *s->block);
     s->bytes = calloc(blocks, sizeof *s->bytes);
     s->chunk = calloc(chunks, sizeof *s->chunk);
-    s->trains = calloc(chunks, sizeof *s->trains);
     s->transfer_s = calloc(chunks, sizeof *s->transfer_s);
     s->update_s = calloc(ranks, sizeof *s->update_s);
     s->reduced = calloc(ranks, sizeof *s->reduced);
     s->local = calloc(blocks, sizeof *s->local);
     s->in_flight = calloc(blocks, sizeof *s->in_flight);
-    return s->active && s->block && s->bytes && s->chunk && s->trains && s->transfer_s &&
-                   s->update_s && s->reduced && s->local && s->in_flight
+    return s->active && s->block && s->bytes && s->chunk && s->transfer_s && s->update_s &&
+                   s->reduced && s->local && s->in_flight
                ? 0
                : error_set("simulate: out of memory");
 }
@@ -78,7 +77,6 @@ static void simulation_free(Simulation *s) {
     free(s->block);
     free(s->bytes);
     free(s->chunk);
-    free(s->trains);
     free(s->transfer_s);
     free(s->update_s);
     free(s->reduced);

@@ -14,7 +14,6 @@ typedef struct {
     BlockCost *block;   /* [blocks] */
     BlockMemory *bytes; /* [blocks] */
     ChunkCost *chunk;   /* [chunks] */
-    bool *trains;       /* [chunks] */
     double *update_s;   /* [ranks] */
     double *reduced;    /* [ranks]: bytes of the gradients that replicas add up */
     double *transfer_s; /* [chunks]: of a message between this chunk and the one above */

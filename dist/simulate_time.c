@@ -8,7 +8,6 @@
 static void sum_blocks(Simulation *s) {
     const Model *m = s->c->model;
     memset(s->chunk, 0, (size_t)s->placement->chunks * sizeof *s->chunk);
-    memset(s->trains, 0, (size_t)s->placement->chunks * sizeof *s->trains);
     memset(s->update_s, 0, (size_t)s->placement->ranks * sizeof *s->update_s);
     memset(s->reduced, 0, (size_t)s->placement->ranks * sizeof *s->reduced);
     for (int b = 0; b < m->blocks; b++) {
@@ -17,7 +16,6 @@ static void sum_blocks(Simulation *s) {
         s->chunk[chunk].forward += pass[PASS_FORWARD];
         s->chunk[chunk].input_gradient += pass[PASS_INPUT_GRADIENT];
         s->chunk[chunk].weight_gradient += pass[PASS_WEIGHT_GRADIENT];
-        s->trains[chunk] |= pass[PASS_WEIGHT_GRADIENT] > 0;
         s->update_s[rank] += s->block[b].update_s;
         s->reduced[rank] += (double)s->bytes[b].gradients;
     }
@@ -52,7 +50,6 @@ void simulation_plan(Simulation *s) {
     for (int i = 0; i < s->placement->chunks && !c->stage.deferred; i++) {
         s->chunk[i].input_gradient += s->chunk[i].weight_gradient;
         s->chunk[i].weight_gradient = 0;
-        s->trains[i] = false;
     }
     s->plan = (SchedulePlan){.kind = c->schedule,
                              .ranks = c->pipeline,
@@ -60,7 +57,6 @@ void simulation_plan(Simulation *s) {
                              .micro_batches = c->micro_batches,
                              .rank_of = s->placement->rank_of,
                              .lowest = s->placement->chunk_of[lowest],
-                             .trains = s->trains,
                              .cost = s->chunk,
                              .transfer = s->transfer_s,
                              .slack = c->slack};

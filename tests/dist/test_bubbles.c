@@ -126,12 +126,10 @@ static void units_as_expected(const void *data) {
 static double waiting_time(ScheduleKind kind, int ranks, int v, int micro, ChunkCost each,
                            int slack) {
     int rank_of[16];
-    bool trains[16];
     ChunkCost cost[16];
     Schedule schedule;
     for (int c = 0; c < ranks * v; c++) {
         rank_of[c] = c % ranks;
-        trains[c] = each.weight_gradient > 0;
         cost[c] = each;
     }
     SchedulePlan plan = {.kind = kind,
@@ -139,7 +137,6 @@ static double waiting_time(ScheduleKind kind, int ranks, int v, int micro, Chunk
                          .chunks = ranks * v,
                          .micro_batches = micro,
                          .rank_of = rank_of,
-                         .trains = trains,
                          .cost = cost,
                          .slack = slack};
     if (!CHECK(schedule_make(&schedule, &plan) == 0, "%s", error_message())) return NAN;

@@ -12,7 +12,6 @@ enum { MAX_CHUNKS = 12, MAX_MICRO = 6, MAX_RANKS = 4, MAX_MESSAGES = 200 };
 typedef struct {
     SchedulePlan plan;
     int rank_of[MAX_CHUNKS];
-    bool trains[MAX_CHUNKS];
     ChunkCost cost[MAX_CHUNKS];
 } Setting;
 
@@ -36,6 +35,8 @@ static void describe(const Setting *s, char text[120]) {
              "kind %d, %d ranks, %d chunks, %d micro-batches, first %d, lowest %d, slack %d",
              (int)p->kind, p->ranks, p->chunks, p->micro_batches, p->first, p->lowest, p->slack);
 }
+
+static bool trains(const SchedulePlan *p, int chunk) { return p->cost[chunk].weight_gradient > 0; }
 
 static bool same_rank(const Setting *s, int a, int b) { return s->rank_of[a] == s->rank_of[b]; }
 
@@ -106,11 +107,11 @@ static void input_gradient(Machine *m, int c, int k) {
     CHECK(m->done[c][k][TASK_FORWARD], "gradient %d.%d before its forward", c, k);
     CHECK(c == p->chunks - 1 || m->gradient[c][k], "gradient %d.%d without its input", c, k);
     if (c > p->lowest && same_rank(m->setting, c, c - 1)) m->gradient[c - 1][k] = true;
-    if (!p->trains[c]) hold(m, c, -1);
+    if (!trains(p, c)) hold(m, c, -1);
 }
 
 static void weight_gradient(Machine *m, int c, int k) {
-    CHECK(m->setting->plan.trains[c], "a weight gradient of a frozen chunk: %d.%d", c, k);
+    CHECK(trains(&m->setting->plan, c), "a weight gradient of a frozen chunk: %d.%d", c, k);
     CHECK(m->done[c][k][TASK_INPUT_GRADIENT], "weight gradient %d.%d before the other", c, k);
     hold(m, c, -1);
 }
@@ -168,7 +169,7 @@ static void check_complete(const Machine *m, const Schedule *schedule) {
             const bool *done = m->done[c][k];
             CHECK(done[TASK_FORWARD] == (c >= p->first), "forward %d.%d", c, k);
             CHECK(done[TASK_INPUT_GRADIENT] == (c >= p->lowest), "input gradient %d.%d", c, k);
-            CHECK(done[TASK_WEIGHT_GRADIENT] == (c >= p->lowest && p->trains[c]),
+            CHECK(done[TASK_WEIGHT_GRADIENT] == (c >= p->lowest && trains(p, c)),
                   "weight gradient %d.%d", c, k);
         }
         CHECK(m->max_held[c] <= schedule_bound(p, c), "chunk %d holds %d micro-batches, not %d", c,
@@ -200,11 +201,9 @@ static void setting_make(Setting *s, SchedulePlan plan, int end) {
     *s = (Setting){.plan = plan};
     for (int c = 0; c < plan.chunks; c++) {
         s->rank_of[c] = c % plan.ranks;
-        s->trains[c] = c >= plan.lowest && c < end;
-        s->cost[c] = (ChunkCost){1, 1, 1};
+        s->cost[c] = (ChunkCost){1, 1, c >= plan.lowest && c < end};
     }
     s->plan.rank_of = s->rank_of;
-    s->plan.trains = s->trains;
     s->plan.cost = s->cost;
 }
 
@@ -243,7 +242,8 @@ static void uneven(const void *row) {
     setting_make(&s, plan, 4);
     for (int c = 0; c < 5; c++) {
         s.rank_of[c] = rank_of[c];
-        s.cost[c] = (ChunkCost){1 + 0.37 * c, 0.3 * (5 - c), 0.11 * c + 0.01};
+        s.cost[c] =
+            (ChunkCost){1 + 0.37 * c, 0.3 * (5 - c), s.cost[c].weight_gradient * (0.11 * c + 0.01)};
     }
     check_setting(&s);
 }
@@ -347,7 +347,8 @@ static void timeline_adds_up(const void *row) {
                              .transfer = transfer};
         Setting s;
         setting_make(&s, plan, 6);
-        for (int c = 0; c < plan.chunks; c++) s.cost[c] = (ChunkCost){1 + c % 3, 2, 0.5 * (c % 2)};
+        for (int c = 0; c < plan.chunks; c++)
+            s.cost[c] = (ChunkCost){1 + c % 3, 2, s.cost[c].weight_gradient * 0.5 * (1 + c % 2)};
         check_timeline(&s);
     }
 }
