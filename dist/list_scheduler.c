@@ -136,7 +136,8 @@ static void append_task(ListScheduler *s, int rank, Task task) {
     tasks->task[tasks->tasks++] = task;
 }
 
-SchedulerChannel *scheduler_channel(const ListScheduler *s, int from_chunk, int to_chunk) {
+/* Returns the channel from a chunk to its neighbour. */
+static SchedulerChannel *channel(const ListScheduler *s, int from_chunk, int to_chunk) {
     int ranks = s->plan->ranks, gradient = to_chunk < from_chunk;
     const int *rank_of = s->plan->rank_of;
     return &s->channel[(rank_of[from_chunk] * ranks + rank_of[to_chunk]) * 2 + gradient];
@@ -147,22 +148,30 @@ static void send(ListScheduler *s, int from, int to, int micro, double now) {
     const int *rank_of = s->plan->rank_of;
     if (rank_of[from] == rank_of[to]) return;
     bool gradient = to < from;
-    SchedulerChannel *c = scheduler_channel(s, from, to);
+    SchedulerChannel *c = channel(s, from, to);
+    SchedulerMessage *message = &micro_batch(s, to, micro)->message[gradient];
     double arrives = now + transfer_time(s->plan, from, to);
     append_task(s, rank_of[from],
                 (Task){gradient ? TASK_SEND_GRADIENT : TASK_SEND_VALUE, from, micro, now, arrives});
-    micro_batch(s, to, micro)->message[gradient] = c->sent;
-    c->message[c->sent++] =
+    message->task =
         (Task){gradient ? TASK_RECEIVE_GRADIENT : TASK_RECEIVE_VALUE, to, micro, now, arrives};
+    *c->end = message;
+    c->end = &message->next;
 }
 
 /* Receives the message for a step.  Messages have no tags and arrive in the order they were sent,
  * so earlier ones that the receiver needs only later are received first. */
 static void receive(ListScheduler *s, int from, int to, int micro) {
     if (s->plan->rank_of[from] == s->plan->rank_of[to]) return;
-    SchedulerChannel *c = scheduler_channel(s, from, to);
-    int wanted = micro_batch(s, to, micro)->message[to < from];
-    while (c->received <= wanted) append_task(s, s->plan->rank_of[to], c->message[c->received++]);
+    SchedulerChannel *c = channel(s, from, to);
+    const SchedulerMessage *wanted = &micro_batch(s, to, micro)->message[to < from];
+    while (!wanted->received) {
+        SchedulerMessage *message = c->first;
+        append_task(s, s->plan->rank_of[to], message->task);
+        message->received = true;
+        c->first = message->next;
+        if (!c->first) c->end = &c->first;
+    }
 }
 
 static void perform(ListScheduler *s, int rank, Choice choice) {

@@ -7,11 +7,16 @@
 /* The steps of one micro-batch on one chunk. */
 typedef enum { FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, STEPS } Step;
 
-/* Messages from one rank to another, values or gradients, in the order they are sent. */
+/* A message on its way to a chunk. */
+typedef struct SchedulerMessage {
+    struct SchedulerMessage *next; /* sent later through the same channel */
+    Task task;                     /* the receiver's */
+    bool received;
+} SchedulerMessage;
+
+/* What one rank has sent to another, values or gradients, and that has not received yet. */
 typedef struct {
-    Task *message; /* [room]: the receiver's tasks */
-    int room;      /* for the messages of a step; 0 if no chunks communicate in this direction */
-    int sent, received;
+    SchedulerMessage *first, **end;
 } SchedulerChannel;
 
 typedef struct {
@@ -21,8 +26,8 @@ typedef struct {
 
 /* A micro-batch on a chunk. */
 typedef struct {
-    double done[STEPS]; /* when the step ended; -1: not yet */
-    int message[2];     /* the indices, in their channels, of its input and its gradient */
+    double done[STEPS];          /* when the step ended; -1: not yet */
+    SchedulerMessage message[2]; /* its input and its gradient, if they come from another rank */
 } SchedulerMicroBatch;
 
 typedef struct {
@@ -47,9 +52,6 @@ typedef struct {
     SchedulerRank *rank;        /* [ranks] */
     SchedulerChannel *channel;  /* [ranks][ranks][2] */
 } ListScheduler;
-
-/* Returns the channel from a chunk to its neighbour. */
-SchedulerChannel *scheduler_channel(const ListScheduler *scheduler, int from_chunk, int to_chunk);
 
 /* Simulates the step to its end.  All arrays have been allocated. */
 void scheduler_run(ListScheduler *scheduler);

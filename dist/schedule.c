@@ -30,26 +30,6 @@ static int check(const SchedulePlan *plan) {
     return 0;
 }
 
-/* Allocates the channels, with room for all messages of a step. */
-static int open_channels(ListScheduler *s) {
-    const SchedulePlan *plan = s->plan;
-    size_t channels = (size_t)plan->ranks * (size_t)plan->ranks * 2;
-    s->channel = calloc(channels, sizeof *s->channel);
-    if (!s->channel) return -1;
-    for (int c = 0; c + 1 < plan->chunks; c++) {
-        if (plan->rank_of[c] == plan->rank_of[c + 1]) continue;
-        scheduler_channel(s, c, c + 1)->room += plan->micro_batches;
-        scheduler_channel(s, c + 1, c)->room += plan->micro_batches;
-    }
-    for (size_t i = 0; i < channels; i++) {
-        SchedulerChannel *c = &s->channel[i];
-        if (!c->room) continue;
-        c->message = malloc((size_t)c->room * sizeof *c->message);
-        if (!c->message) return -1;
-    }
-    return 0;
-}
-
 static int open_lists(ListScheduler *s) {
     const SchedulePlan *plan = s->plan;
     s->schedule->rank = calloc((size_t)plan->ranks, sizeof *s->schedule->rank);
@@ -79,19 +59,20 @@ static void prepare_chunks(ListScheduler *s) {
 static int reserve(ListScheduler *s) {
     const SchedulePlan *plan = s->plan;
     size_t micro = (size_t)plan->chunks * (size_t)plan->micro_batches;
-    s->micro = malloc(micro * sizeof *s->micro);
+    size_t channels = (size_t)plan->ranks * (size_t)plan->ranks * 2;
+    s->micro = calloc(micro, sizeof *s->micro);
     s->chunk = calloc((size_t)plan->chunks, sizeof *s->chunk);
     s->rank = calloc((size_t)plan->ranks, sizeof *s->rank);
-    if (!s->micro || !s->chunk || !s->rank) return -1;
+    s->channel = calloc(channels, sizeof *s->channel);
+    if (!s->micro || !s->chunk || !s->rank || !s->channel) return -1;
+    for (size_t i = 0; i < channels; i++) s->channel[i].end = &s->channel[i].first;
     for (size_t i = 0; i < micro; i++)
         for (int step = 0; step < STEPS; step++) s->micro[i].done[step] = -1;
     prepare_chunks(s);
-    return open_channels(s) || open_lists(s) ? -1 : 0;
+    return open_lists(s);
 }
 
 static void release(ListScheduler *s) {
-    size_t ranks = (size_t)s->plan->ranks;
-    for (size_t i = 0; s->channel && i < ranks * ranks * 2; i++) free(s->channel[i].message);
     free(s->channel);
     free(s->micro);
     free(s->chunk);
