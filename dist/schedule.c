@@ -16,20 +16,6 @@ int schedule_bound(const SchedulePlan *plan, int chunk) {
 
 /* ---- create and destroy ---- */
 
-static int check(const SchedulePlan *plan) {
-    if (plan->ranks < 1 || plan->chunks < plan->ranks || plan->micro_batches < 1 ||
-        plan->slack < 0 || plan->first < 0 || plan->first >= plan->chunks ||
-        plan->lowest < plan->first)
-        return error_set(
-            "schedule: %d chunks on %d ranks, %d micro-batches, from chunk %d: impossible",
-            plan->chunks, plan->ranks, plan->micro_batches, plan->first);
-    for (int c = 0; c < plan->chunks; c++)
-        if (plan->rank_of[c] < 0 || plan->rank_of[c] >= plan->ranks)
-            return error_set("schedule: chunk %d is on rank %d of %d", c, plan->rank_of[c],
-                             plan->ranks);
-    return 0;
-}
-
 static int open_lists(ListScheduler *s) {
     const SchedulePlan *plan = s->plan;
     s->schedule->rank = calloc((size_t)plan->ranks, sizeof *s->schedule->rank);
@@ -81,7 +67,6 @@ static void release(ListScheduler *s) {
 
 int schedule_make(Schedule *schedule, const SchedulePlan *plan) {
     *schedule = (Schedule){.ranks = plan->ranks, .lowest = plan->lowest};
-    if (check(plan)) return -1;
     ListScheduler s = {.plan = plan, .schedule = schedule};
     int failed = reserve(&s);
     if (!failed) scheduler_run(&s);

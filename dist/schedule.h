@@ -31,10 +31,10 @@ typedef struct {
 
 typedef struct {
     ScheduleKind kind;
-    int ranks, chunks, micro_batches;
-    const int *rank_of;    /* [chunks] */
+    int ranks, chunks, micro_batches; /* 1 <= ranks <= chunks; 1 <= micro_batches */
+    const int *rank_of;               /* [chunks] */
     int first;             /* the lowest chunk that runs forward; the outputs below it are cached */
-    int lowest;            /* the lowest chunk that runs backward, or `chunks` if none does */
+    int lowest;            /* >= first: the lowest that runs backward; `chunks` if none does */
     const ChunkCost *cost; /* [chunks] */
     const double *transfer; /* [chunks - 1]: the time of a message between chunks c and c + 1, if
                              * they are on different ranks; NULL: messages take no time */
@@ -71,8 +71,7 @@ typedef struct {
     double time; /* of the whole step, under the plan's costs */
 } Schedule;
 
-/* Makes the lists, for schedule_free to free.  -1 and an error if memory runs out or the plan is
- * impossible. */
+/* Makes the lists, for schedule_free to free.  -1 and an error when memory runs out. */
 int schedule_make(Schedule *schedule, const SchedulePlan *plan);
 void schedule_free(Schedule *schedule);
 

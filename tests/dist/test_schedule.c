@@ -353,24 +353,6 @@ static void timeline_adds_up(const void *row) {
     }
 }
 
-static void refuses_the_impossible(void) {
-    Setting s;
-    Schedule schedule;
-    setting_make(&s, (SchedulePlan){.ranks = 2, .chunks = 2, .micro_batches = 1}, 2);
-    SchedulePlan wrong[6] = {s.plan, s.plan, s.plan, s.plan, s.plan, s.plan};
-    int nowhere[2] = {0, 2};
-    wrong[0].chunks = 1;
-    wrong[1].micro_batches = 0;
-    wrong[2].first = 2;
-    wrong[3].first = 1;
-    wrong[4].slack = -1;
-    wrong[5].rank_of = nowhere;
-    for (int i = 0; i < 6; i++)
-        CHECK(schedule_make(&schedule, &wrong[i]) == -1 &&
-                  strstr(error_message(), i < 5 ? "from chunk" : "rank 2"),
-              "plan %d: %s", i, error_message());
-}
-
 void test_schedule(void) {
     static const ScheduleKind kinds[] = {SCHEDULE_1F1B, SCHEDULE_ZERO_BUBBLE};
     RUN_ROW("every small size, 1F1B", every_small_size, &kinds[0]);
@@ -380,5 +362,4 @@ void test_schedule(void) {
     RUN(times_in_closed_form);
     RUN_ROW("timeline, 1F1B", timeline_adds_up, &kinds[0]);
     RUN_ROW("timeline, zero bubble", timeline_adds_up, &kinds[1]);
-    RUN(refuses_the_impossible);
 }
