@@ -80,7 +80,7 @@ static void take_batch(RankEngine *e, const Batch *batch) {
  * device. */
 static int gradient_norm(RankEngine *e, double *norm) {
     size_t params = (size_t)e->base.model->params, ranks = (size_t)e->transport->ranks;
-    double *mine = e->square + ranks * params, sum = 0;
+    double *mine = e->square + (size_t)e->transport->rank * params, sum = 0;
     if (e->stage->is->gradient_squares(e->stage, mine) ||
         transport_gather(e->transport, e->square, mine, params * sizeof *mine))
         return -1;
@@ -202,10 +202,9 @@ static const MemCount *rank_memory(Engine *base) {
 
 static void rank_free(Engine *base) {
     RankEngine *e = of(base);
-    if (e->value && e->gradient) boundary_drop_all(e);
+    if (e->transit) boundary_drop_all(e);
     rank_cache_close(e);
-    free(e->value);
-    free(e->gradient);
+    free(e->transit);
     schedule_free(&e->training);
     schedule_free(&e->cached_training);
     schedule_free(&e->evaluation);
@@ -222,15 +221,12 @@ static void rank_free(Engine *base) {
 static int reserve(RankEngine *e) {
     size_t blocks = (size_t)e->base.model->blocks, chunks = (size_t)e->placement->chunks;
     size_t params = (size_t)e->base.model->params, ranks = (size_t)e->placement->ranks;
-    size_t boundaries = chunks * (size_t)e->settings.micro_batches;
     e->active = calloc(blocks, sizeof *e->active);
     e->cost = calloc(chunks, sizeof *e->cost);
-    e->value = calloc(boundaries, sizeof *e->value);
-    e->gradient = calloc(boundaries, sizeof *e->gradient);
-    e->square = calloc((ranks + 1) * params + 1, sizeof *e->square);
-    return e->active && e->cost && e->value && e->gradient && e->square
-               ? 0
-               : error_set("pipeline: out of memory");
+    e->transit = calloc(2 * chunks * (size_t)e->settings.micro_batches, sizeof *e->transit);
+    e->square = calloc(ranks * params + 1, sizeof *e->square);
+    return e->active && e->cost && e->transit && e->square ? 0
+                                                           : error_set("pipeline: out of memory");
 }
 
 Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replicas,

@@ -25,7 +25,8 @@ int micro_batch_samples(const RankEngine *e, int micro) {
 }
 
 static void **in_transit(RankEngine *e, Boundary b) {
-    return (b.gradient ? e->gradient : e->value) + b.to * e->settings.micro_batches + b.micro;
+    int chunk = b.to + (b.gradient ? e->placement->chunks : 0);
+    return &e->transit[chunk * e->settings.micro_batches + b.micro];
 }
 
 /* Creates and frees as many messages as can be on their way to and from this rank's chunks at once.
@@ -77,8 +78,7 @@ static int reserve(RankEngine *e, Boundary b) {
     return *in_transit(e, b) ? 0 : error_set("pipeline: out of memory for a message");
 }
 
-static void drop(RankEngine *e, Boundary b) {
-    void **message = in_transit(e, b);
+static void drop(const RankEngine *e, void **message) {
     if (!e->messages)
         free(*message);
     else if (*message)
@@ -87,11 +87,8 @@ static void drop(RankEngine *e, Boundary b) {
 }
 
 void boundary_drop_all(RankEngine *e) {
-    for (int c = 0; c < e->placement->chunks; c++)
-        for (int k = 0; k < e->settings.micro_batches; k++) {
-            drop(e, input_of(c, k));
-            drop(e, output_gradient_of(c, k));
-        }
+    int count = 2 * e->placement->chunks * e->settings.micro_batches;
+    for (int i = 0; i < count; i++) drop(e, &e->transit[i]);
 }
 
 int boundary_pack(RankEngine *e, Boundary b) {
@@ -103,11 +100,11 @@ int boundary_pack(RankEngine *e, Boundary b) {
 }
 
 int boundary_unpack(RankEngine *e, Boundary b) {
-    void *message = *in_transit(e, b);
-    int failed =
-        e->messages ? e->stage->is->message_unpack(e->stage, role(b), boundary_block(e, b), message)
-                    : e->stage->is->write(e->stage, role(b), boundary_block(e, b), message);
-    drop(e, b);
+    void **message = in_transit(e, b);
+    int block = boundary_block(e, b);
+    int failed = e->messages ? e->stage->is->message_unpack(e->stage, role(b), block, *message)
+                             : e->stage->is->write(e->stage, role(b), block, *message);
+    drop(e, message);
     return failed;
 }
 
@@ -125,6 +122,6 @@ int boundary_transfer(RankEngine *e, Boundary b, bool send, int peer_chunk) {
     if (e->messages)
         *message = t.message; /* the received one, or NULL after a send */
     else if (send)
-        drop(e, b);
+        drop(e, message);
     return failed;
 }

@@ -39,12 +39,12 @@ typedef struct {
     ChunkCost *cost; /* [chunks] */
     Schedule training, evaluation;
     Schedule cached_training; /* training without the prefix, for a step that the cache has */
-    /* [chunks][micro_batches]: values and gradients on their way to a chunk, which this rank has
-     * received or computed, and not used or sent yet; NULL: none.  They are messages of the device
-     * if `messages`, otherwise arrays in host memory. */
-    void **value, **gradient;
+    /* [2][chunks][micro_batches]: values, then gradients, on their way to a chunk, which this rank
+     * has received or computed, and not used or sent yet; NULL: none.  They are messages of the
+     * device if `messages`, otherwise arrays in host memory. */
+    void **transit;
     bool messages;
-    double *square; /* [ranks + 1][params]: sums of squares of gradients, for the norm */
+    double *square; /* [ranks][params]: sums of squares of gradients, for the norm */
     RankCache cache;
     /* The current step: */
     const Batch *global_batch; /* of all replicas */
