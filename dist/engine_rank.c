@@ -97,13 +97,13 @@ typedef enum { DONE, FAILED_TOGETHER, FAILED_ALONE } StepOutcome;
 static StepOutcome update(RankEngine *e, double lr) {
     const OptimizerSettings *optimizer = &e->stage->settings.optimizer;
     double norm = 0;
-    if (tied_reduce_gradients(e) || replicas_reduce_gradients(e)) return FAILED_ALONE;
+    if (tied_exchange(e, TENSOR_GRADIENT) || replicas_reduce_gradients(e)) return FAILED_ALONE;
     if (optimizer->clip_norm > 0 && gradient_norm(e, &norm)) return FAILED_ALONE;
     if (optimizer_check_norm(norm)) return FAILED_TOGETHER;
     if (replicas_average_buffers(e))
         return FAILED_ALONE; /* from here on no error is common to all */
     e->stage->is->update(e->stage, lr, optimizer_clip(optimizer, norm));
-    return tied_send_parameters(e) ? FAILED_ALONE : DONE;
+    return tied_exchange(e, TENSOR_PARAMETER) ? FAILED_ALONE : DONE;
 }
 
 static StepOutcome try_step(RankEngine *e, double lr, Loss *loss) {

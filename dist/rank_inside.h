@@ -100,11 +100,10 @@ void boundary_drop_all(RankEngine *engine);
 
 /* ---- tied parameters ---- */
 
-/* Before the update: sends the gradients of tied parameters to the ranks that own them, which add
- * them to theirs. */
-int tied_reduce_gradients(RankEngine *engine);
-/* After the update: sends the new values back. */
-int tied_send_parameters(RankEngine *engine);
+/* Before the update, with TENSOR_GRADIENT: sends the gradients of tied parameters to the ranks that
+ * own them, which add them to theirs.  After it, with TENSOR_PARAMETER: sends the new values back.
+ */
+int tied_exchange(RankEngine *engine, TensorRole role);
 
 /* ---- replicas of the pipeline ---- */
 
