@@ -26,16 +26,12 @@ int rank_cache_open(RankEngine *e) {
     if (engine_check_cache(e->stage, s->samples, s->augmented)) return -1;
     /* A device counts only its own memory. */
     MemCount *counted = e->stage->is->cache_reserve ? &c->host : e->stage->is->memory(e->stage);
-    c->capacity = (size_t)(e->stage->settings.batch * s->micro_batches * replica_count(e));
-    c->unused = malloc(c->capacity * sizeof *c->unused);
-    if (!c->unused) return error_set("cache: out of memory for a batch");
     return prefix_cache_init(&c->prefix, counted, s->cache_bytes, s->cache_dir, s->samples);
 }
 
 void rank_cache_close(RankEngine *e) {
     if (e->cache.prefix.slot) prefix_cache_free(&e->cache.prefix);
     free(e->cache.values);
-    free(e->cache.unused);
 }
 
 int rank_cache_activate(RankEngine *e) {
@@ -49,7 +45,8 @@ int rank_cache_activate(RankEngine *e) {
     c->values = NULL;
     if (e->settings.cache_bytes) prefix_cache_clear(&c->prefix, holds_cache(e) ? width(e) : 1, 0);
     if (!holds_cache(e)) return 0;
-    c->values = malloc(c->capacity * width(e) * sizeof *c->values);
+    int samples = e->stage->settings.batch * e->settings.micro_batches * replica_count(e);
+    c->values = malloc((size_t)samples * width(e) * sizeof *c->values);
     return c->values ? 0 : error_set("cache: out of memory for a batch");
 }
 
@@ -102,6 +99,5 @@ int rank_cache_store(RankEngine *e) {
     if (e->replica_transport &&
         transport_gather(e->replica_transport, c->values, replica_values(e), bytes))
         return -1;
-    return prefix_cache_put(&c->prefix, c->values, e->global_batch->ids, e->global_batch->n,
-                            c->unused);
+    return prefix_cache_put(&c->prefix, c->values, e->global_batch->ids, e->global_batch->n, NULL);
 }

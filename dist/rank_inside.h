@@ -19,12 +19,11 @@
  * block's inputs; the other ranks only know whether they are in the cache. */
 typedef struct {
     PrefixCache prefix;
-    MemCount host;   /* counts the cache's memory where a device counts only its own */
-    int lowest;      /* the lowest active block; -1 if there is no prefix or no cache */
-    bool hit;        /* all inputs of this step are in the cache, so the prefix need not run */
-    real *values;    /* [capacity][width]: inputs of a step, if this rank holds them; else NULL */
-    int *unused;     /* [capacity]: device slots for prefix_cache_put, which sets none */
-    size_t capacity; /* samples in a step, of all replicas */
+    MemCount host; /* counts the cache's memory where a device counts only its own */
+    int lowest;    /* the lowest active block; -1 if there is no prefix or no cache */
+    bool hit;      /* all inputs of this step are in the cache, so the prefix need not run */
+    real *values;  /* [samples of all replicas][width]: inputs of a step, if this rank holds them;
+                    * else NULL */
 } RankCache;
 
 typedef struct {

@@ -39,8 +39,8 @@ int prefix_cache_get(PrefixCache *cache, real *values, const int *ids, int n);
 
 /* Keeps values[n][width] of the samples that are not kept yet.  For those that belong in device
  * memory it sets device_slots[i] to their slot, reads no values, and the caller copies them; it
- * sets the other device_slots to -1.  -1 and an error when memory runs out or the file cannot
- * grow. */
+ * sets the other device_slots to -1.  Without device memory, device_slots may be NULL.  -1 and an
+ * error when memory runs out or the file cannot grow. */
 int prefix_cache_put(PrefixCache *cache, const real *values, const int *ids, int n,
                      int *device_slots);
 /* Returns true if putting n more samples may read their values. */
