@@ -17,7 +17,7 @@ static int rank_abort(RankEngine *e) {
     char why[400];
     snprintf(why, sizeof why, "%s", error_message());
     e->transport->is->abort(e->transport, why);
-    if (e->replica_transport) e->replica_transport->is->abort(e->replica_transport, why);
+    e->replicas->is->abort(e->replicas, why);
     return error_set("%s", why);
 }
 
@@ -70,7 +70,7 @@ static int run_batch(RankEngine *e, const Schedule *schedule, Mode mode, int siz
 }
 
 static void take_batch(RankEngine *e, const Batch *batch) {
-    int share = replica_samples(e, batch->n), first = replica_rank(e) * share;
+    int share = replica_samples(e, batch->n), first = e->replicas->rank * share;
     int end = first + share < batch->n ? first + share : batch->n;
     e->global_batch = batch;
     e->batch = batch_slice(batch, e->base.model, first, end);
@@ -130,7 +130,7 @@ static int rank_step(Engine *base, const Batch *batch, double lr, Loss *loss) {
 static int rank_evaluate(Engine *base, const Batch *batch, Loss *loss) {
     RankEngine *e = of(base);
     int size = e->stage->settings.batch;
-    int max = size * e->settings.micro_batches * replica_count(e);
+    int max = size * e->settings.micro_batches * e->replicas->ranks;
     *loss = (Loss){0};
     for (int first = 0; first < batch->n; first += max) {
         int end = batch->n - first < max ? batch->n : first + max;
@@ -173,9 +173,8 @@ static size_t read_local(RankEngine *e, TensorRole role, int number, real *data)
 static size_t rank_read(Engine *base, TensorRole role, int number, real *data) {
     RankEngine *e = of(base);
     size_t count = 0;
-    if (!e->replica_transport) return read_local(e, role, number, data);
-    if (replica_rank(e) == 0) count = read_local(e, role, number, data);
-    return count == READ_FAILED ? count : share_read(e->replica_transport, 0, count, data);
+    if (e->replicas->rank == 0) count = read_local(e, role, number, data);
+    return count == READ_FAILED ? count : share_read(e->replicas, 0, count, data);
 }
 
 static int rank_write(Engine *base, TensorRole role, int number, const real *data) {
@@ -212,8 +211,8 @@ static void rank_free(Engine *base) {
     free(e->cost);
     free(e->square);
     e->stage->is->free(e->stage);
+    e->replicas->is->free(e->replicas);
     e->transport->is->free(e->transport);
-    if (e->replica_transport) e->replica_transport->is->free(e->replica_transport);
     rank_blocks_free(&e->blocks);
     free(e);
 }
@@ -244,11 +243,12 @@ Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replic
         .free = rank_free,
     };
     bool corrects = stage->settings.correct_factor > 0;
-    RankEngine *e = corrects ? NULL : calloc(1, sizeof *e);
+    if (!replicas) replicas = transport_group(transport, &transport->rank, 1);
+    RankEngine *e = corrects || !replicas ? NULL : calloc(1, sizeof *e);
     if (!e) {
         stage->is->free(stage);
-        transport->is->free(transport);
         if (replicas) replicas->is->free(replicas);
+        transport->is->free(transport);
         rank_blocks_free(&blocks);
         error_set("pipeline: %s",
                   corrects ? "blocks above the active ones are corrected on one device alone"
@@ -258,7 +258,7 @@ Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replic
     *e = (RankEngine){.base = {&class, stage->model},
                       .stage = stage,
                       .transport = transport,
-                      .replica_transport = replicas,
+                      .replicas = replicas,
                       .placement = placement,
                       .blocks = blocks,
                       .settings = settings,

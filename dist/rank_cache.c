@@ -45,14 +45,14 @@ int rank_cache_activate(RankEngine *e) {
     c->values = NULL;
     if (e->settings.cache_bytes) prefix_cache_clear(&c->prefix, holds_cache(e) ? width(e) : 1, 0);
     if (!holds_cache(e)) return 0;
-    int samples = e->stage->settings.batch * e->settings.micro_batches * replica_count(e);
+    int samples = e->stage->settings.batch * e->settings.micro_batches * e->replicas->ranks;
     c->values = malloc((size_t)samples * width(e) * sizeof *c->values);
     return c->values ? 0 : error_set("cache: out of memory for a batch");
 }
 
 /* Returns where the samples of this replica begin in cache.values. */
 static real *replica_values(const RankEngine *e) {
-    int first = replica_rank(e) * replica_samples(e, e->global_batch->n);
+    int first = e->replicas->rank * replica_samples(e, e->global_batch->n);
     return e->cache.values + (size_t)first * width(e);
 }
 
@@ -77,27 +77,13 @@ int rank_cache_copy(RankEngine *e, int micro) {
     return rank_read_stage(e, TENSOR_VALUE, below, inputs);
 }
 
-/* Sets *all to whether every replica found all its inputs. */
-static int all_replicas_hit(RankEngine *e, bool *all) {
-    *all = e->cache.hit;
-    if (!e->replica_transport) return 0;
-    bool *each = malloc((size_t)e->replica_transport->ranks * sizeof *each);
-    if (!each) return error_set("cache: out of memory");
-    int failed = transport_gather(e->replica_transport, each, &e->cache.hit, sizeof *each);
-    for (int c = 0; c < e->replica_transport->ranks && !failed; c++) *all &= each[c];
-    free(each);
-    return failed;
-}
-
 int rank_cache_store(RankEngine *e) {
     RankCache *c = &e->cache;
-    bool nothing_new;
+    real missed = c->hit ? 0 : 1; /* by how many replicas */
     if (!holds_cache(e)) return 0;
-    if (all_replicas_hit(e, &nothing_new)) return -1;
-    if (nothing_new) return 0;
+    if (transport_all_reduce(e->replicas, &missed, 1)) return -1;
+    if (missed == 0) return 0; /* nothing is new */
     size_t bytes = (size_t)replica_samples(e, e->global_batch->n) * width(e) * sizeof *c->values;
-    if (e->replica_transport &&
-        transport_gather(e->replica_transport, c->values, replica_values(e), bytes))
-        return -1;
+    if (transport_gather(e->replicas, c->values, replica_values(e), bytes)) return -1;
     return prefix_cache_put(&c->prefix, c->values, e->global_batch->ids, e->global_batch->n, NULL);
 }

@@ -29,8 +29,8 @@ typedef struct {
 typedef struct {
     Engine base;
     Stage *stage;
-    Transport *transport;         /* between the ranks of this pipeline */
-    Transport *replica_transport; /* between the same ranks of all replicas; NULL: only one */
+    Transport *transport; /* between the ranks of this pipeline */
+    Transport *replicas;  /* between the same ranks of all replicas of it */
     const Placement *placement;
     RankBlocks blocks;
     PipelineSettings settings;
@@ -106,9 +106,6 @@ int tied_exchange(RankEngine *engine, TensorRole role);
 
 /* ---- replicas of the pipeline ---- */
 
-int replica_count(const RankEngine *engine);
-/* Returns which replica this rank is in. */
-int replica_rank(const RankEngine *engine);
 /* Returns the samples of a batch that each replica gets; the last ones may get fewer, or none. */
 int replica_samples(const RankEngine *engine, int samples);
 /* Overwrites the active gradients with their sum over all replicas, added in the order of

@@ -10,16 +10,8 @@
 /* The elements that one all-reduce adds up; small tensors share one. */
 enum { BUCKET = 1 << 18 };
 
-int replica_count(const RankEngine *e) {
-    return e->replica_transport ? e->replica_transport->ranks : 1;
-}
-
-int replica_rank(const RankEngine *e) {
-    return e->replica_transport ? e->replica_transport->rank : 0;
-}
-
 int replica_samples(const RankEngine *e, int samples) {
-    return (samples + replica_count(e) - 1) / replica_count(e);
+    return (samples + e->replicas->ranks - 1) / e->replicas->ranks;
 }
 
 /* Returns the elements of a tensor if this rank trains it, otherwise 0. */
@@ -61,6 +53,7 @@ static int unpack(RankEngine *e, TensorRole role, int first, int end, const real
 /* Overwrites all tensors of one role with their weighted sum over the replicas. */
 static int add_up(RankEngine *e, TensorRole role, int tensors, real weight) {
     size_t capacity = 0, used;
+    if (e->replicas->ranks == 1) return 0;
     for (int i = 0; i < tensors; i++)
         if (trained(e, role, i) > capacity) capacity = trained(e, role, i);
     if (!capacity) return 0;
@@ -69,7 +62,7 @@ static int add_up(RankEngine *e, TensorRole role, int tensors, real weight) {
     int failed = sum ? 0 : error_set("pipeline: out of memory to add up gradients");
     for (int first = 0, end; first < tensors && !failed; first = end) {
         end = pack(e, role, first, tensors, weight, sum, capacity, &used);
-        failed = end < 0 || (used && (transport_all_reduce(e->replica_transport, sum, used) ||
+        failed = end < 0 || (used && (transport_all_reduce(e->replicas, sum, used) ||
                                       unpack(e, role, first, end, sum)));
     }
     free(sum);
@@ -77,23 +70,20 @@ static int add_up(RankEngine *e, TensorRole role, int tensors, real weight) {
 }
 
 int replicas_reduce_gradients(RankEngine *e) {
-    if (!e->replica_transport) return 0;
     return add_up(e, TENSOR_GRADIENT, e->base.model->params, e->batch.n > 0);
 }
 
 int replicas_average_buffers(RankEngine *e) {
-    if (!e->replica_transport) return 0;
     real weight = (real)e->batch.n / (real)e->global_batch->n;
     return add_up(e, TENSOR_BUFFER, e->base.model->buffers, weight);
 }
 
 int replicas_reduce_loss(RankEngine *e, Loss *loss) {
-    if (!e->replica_transport) return 0;
-    Loss *all = malloc((size_t)e->replica_transport->ranks * sizeof *all);
+    Loss *all = malloc((size_t)e->replicas->ranks * sizeof *all);
     if (!all) return error_set("pipeline: out of memory");
-    int failed = transport_gather(e->replica_transport, all, loss, sizeof *loss);
+    int failed = transport_gather(e->replicas, all, loss, sizeof *loss);
     *loss = (Loss){0};
-    for (int c = 0; c < e->replica_transport->ranks && !failed; c++) loss_add(loss, &all[c]);
+    for (int c = 0; c < e->replicas->ranks && !failed; c++) loss_add(loss, &all[c]);
     free(all);
     return failed;
 }

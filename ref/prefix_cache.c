@@ -119,8 +119,8 @@ int prefix_cache_put(PrefixCache *c, const real *values, const int *ids, int n, 
     for (int i = 0; i < n; i++) {
         const int *slot = &c->slot[ids[i]];
         const bool new = *slot < 0;
-        if (new && put_one(c, values + (size_t)i * c->width, ids[i])) return -1;
-        if (device_slots) device_slots[i] = new && *slot < c->on_device ? *slot : -1;
+        if (new &&put_one(c, values + (size_t)i * c->width, ids[i])) return -1;
+        if (device_slots) device_slots[i] = new &&*slot < c->on_device ? *slot : -1;
     }
     return 0;
 }
