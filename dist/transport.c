@@ -27,27 +27,45 @@ static void add(Transfer *batch, int *count, bool send, int peer, void *data, si
     batch[(*count)++] = t;
 }
 
+/* Returns the first of `count` elements that belong to rank r; those of rank r + 1 follow its. */
+static size_t share_first(const Transport *transport, size_t count, int r) {
+    return count / (size_t)transport->ranks * (size_t)r +
+           count % (size_t)transport->ranks * (size_t)r / (size_t)transport->ranks;
+}
+
+static size_t share_count(const Transport *transport, size_t count, int r) {
+    return share_first(transport, count, r + 1) - share_first(transport, count, r);
+}
+
+/* Sends this rank's share of x, which has `count` elements of `size` bytes, to all others and
+ * receives theirs. */
+static int all_gather(Transport *transport, Transfer *batch, void *x, size_t count, size_t size) {
+    char *mine = (char *)x + share_first(transport, count, transport->rank) * size;
+    int transfers = 0;
+    for (int r = 0; r < transport->ranks; r++) {
+        if (r == transport->rank) continue;
+        add(batch, &transfers, true, r, mine,
+            share_count(transport, count, transport->rank) * size);
+        add(batch, &transfers, false, r, (char *)x + share_first(transport, count, r) * size,
+            share_count(transport, count, r) * size);
+    }
+    return transport->is->sendrecv(transport, batch, transfers);
+}
+
 int transport_gather(Transport *transport, void *all, const void *mine, size_t bytes) {
     Transfer *batch = batch_create(transport);
     if (!batch) return -1;
-    char *place = all;
-    int count = 0;
-    if (bytes) memmove(place + (size_t)transport->rank * bytes, mine, bytes);
-    for (int r = 0; r < transport->ranks; r++) {
-        if (r == transport->rank) continue;
-        add(batch, &count, true, r, place + (size_t)transport->rank * bytes, bytes);
-        add(batch, &count, false, r, place + (size_t)r * bytes, bytes);
-    }
-    int failed = transport->is->sendrecv(transport, batch, count);
+    if (bytes) memmove((char *)all + (size_t)transport->rank * bytes, mine, bytes);
+    int failed = all_gather(transport, batch, all, (size_t)transport->ranks, bytes);
     free(batch);
     return failed;
 }
 
 int transport_barrier(Transport *transport) {
-    char here = 0, *all = malloc((size_t)transport->ranks);
-    if (!all) return error_set("transport: out of memory for %d ranks", transport->ranks);
-    int failed = transport_gather(transport, all, &here, 1);
-    free(all);
+    char here = 0;
+    int failed = 0;
+    for (int r = 0; r < transport->ranks && !failed; r++)
+        failed = transport_broadcast(transport, r, &here, 1);
     return failed;
 }
 
@@ -95,42 +113,18 @@ void transport_abort_line(AbortLine line, const Transport *transport, const char
 
 /* ---- all-reduce: a reduce-scatter, then an all-gather; each rank adds up one share ---- */
 
-/* Returns the first element of rank r's share, which ends at that of rank r + 1. */
-static size_t share_first(const Transport *transport, size_t count, int r) {
-    return count / (size_t)transport->ranks * (size_t)r +
-           count % (size_t)transport->ranks * (size_t)r / (size_t)transport->ranks;
-}
-
-static size_t share_bytes(const Transport *transport, size_t count, int r) {
-    return (share_first(transport, count, r + 1) - share_first(transport, count, r)) * sizeof(real);
-}
-
 /* Overwrites part[ranks][share] with every rank's elements of this rank's share. */
 static int scatter(Transport *transport, Transfer *batch, real *part, real *x, size_t count) {
-    size_t mine = share_bytes(transport, count, transport->rank);
+    size_t share = share_count(transport, count, transport->rank);
     int transfers = 0;
     for (int r = 0; r < transport->ranks; r++) {
-        real *place = part + (size_t)r * (mine / sizeof(real));
+        real *from = x + share_first(transport, count, r), *to = part + (size_t)r * share;
         if (r == transport->rank) {
-            memcpy(place, x + share_first(transport, count, r), mine);
+            memcpy(to, from, share * sizeof *x);
             continue;
         }
-        add(batch, &transfers, true, r, x + share_first(transport, count, r),
-            share_bytes(transport, count, r));
-        add(batch, &transfers, false, r, place, mine);
-    }
-    return transport->is->sendrecv(transport, batch, transfers);
-}
-
-/* Sends this rank's share of x to all others and receives theirs. */
-static int all_gather(Transport *transport, Transfer *batch, real *x, size_t count) {
-    int transfers = 0;
-    for (int r = 0; r < transport->ranks; r++) {
-        if (r == transport->rank) continue;
-        add(batch, &transfers, true, r, x + share_first(transport, count, transport->rank),
-            share_bytes(transport, count, transport->rank));
-        add(batch, &transfers, false, r, x + share_first(transport, count, r),
-            share_bytes(transport, count, r));
+        add(batch, &transfers, true, r, from, share_count(transport, count, r) * sizeof *x);
+        add(batch, &transfers, false, r, to, share * sizeof *x);
     }
     return transport->is->sendrecv(transport, batch, transfers);
 }
@@ -138,7 +132,7 @@ static int all_gather(Transport *transport, Transfer *batch, real *x, size_t cou
 /* Overwrites this rank's share of x with its sum over all ranks. */
 static int reduce_scatter(Transport *transport, Transfer *batch, real *part, real *x,
                           size_t count) {
-    size_t share = share_bytes(transport, count, transport->rank) / sizeof(real);
+    size_t share = share_count(transport, count, transport->rank);
     real *sum = x + share_first(transport, count, transport->rank);
     if (scatter(transport, batch, part, x, count)) return -1;
     for (size_t i = 0; i < share; i++) {
@@ -158,7 +152,7 @@ int transport_all_reduce(Transport *transport, real *x, size_t count) {
     for (size_t at = 0; at < count && !failed; at += max) {
         size_t some = count - at < max ? count - at : max;
         failed = reduce_scatter(transport, batch, part, x + at, some) ||
-                 all_gather(transport, batch, x + at, some);
+                 all_gather(transport, batch, x + at, some, sizeof *x);
     }
     free(part);
     free(batch);
