@@ -22,22 +22,23 @@ typedef struct {
     int count;
 } Queue;
 
-/* Shared by all ranks; the last to leave frees it. */
 typedef struct {
+    Transport base;
+    struct Hub *hub;
+    int waiting_for; /* a rank that this one waits for, -1: none */
+} LocalTransport;
+
+/* Shared by all ranks; the last to leave frees it. */
+typedef struct Hub {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int ranks, capacity, users;
     void (*message_free)(void *message);
-    Queue *queue;     /* [from][to][CHANNELS] */
-    int *waiting_for; /* [ranks]: a rank that this one waits for, -1: none */
+    Queue *queue; /* [from][to][CHANNELS] */
     bool broken;
     AbortLine why;
+    LocalTransport member[]; /* [ranks] */
 } Hub;
-
-typedef struct {
-    Transport base;
-    Hub *hub;
-} LocalTransport;
 
 static Hub *hub_of(Transport *base) { return ((LocalTransport *)(void *)base)->hub; }
 
@@ -50,21 +51,21 @@ static void break_transport(Hub *hub, const char *why) {
 }
 
 static int local_waits_for(Transport *transport, int rank) {
-    return hub_of(transport)->waiting_for[rank];
+    return hub_of(transport)->member[rank].waiting_for;
 }
 
 /* Sleeps until something changes.  The lock is held.  At the deadline it finds out which rank
  * failed and breaks the transport.  -1 and an error if the transport is broken. */
 static int wait_change(Transport *transport, const Deadline *until, int missing, const char *what) {
     Hub *hub = hub_of(transport);
-    hub->waiting_for[transport->rank] = missing;
+    hub->member[transport->rank].waiting_for = missing;
     int late = hub->broken ? 0 : pthread_cond_timedwait(&hub->changed, &hub->lock, until);
     if (late == ETIMEDOUT && !hub->broken) {
         transport_timed_out(transport, transport_failed_rank(transport, missing, local_waits_for),
                             what);
         break_transport(hub, error_message());
     }
-    hub->waiting_for[transport->rank] = -1;
+    hub->member[transport->rank].waiting_for = -1;
     return hub->broken ? error_set("%s", hub->why) : 0;
 }
 
@@ -194,7 +195,7 @@ static void local_abort(Transport *transport, const char *why) {
 
 static void hub_free(Hub *hub) {
     int queues = hub->ranks * hub->ranks * CHANNELS;
-    for (int i = 0; hub->queue && i < queues; i++)
+    for (int i = 0; i < queues; i++)
         while (hub->queue[i].first) {
             QueuedMessage *m = hub->queue[i].first;
             hub->queue[i].first = m->next;
@@ -202,7 +203,6 @@ static void hub_free(Hub *hub) {
             free(m);
         }
     free(hub->queue);
-    free(hub->waiting_for);
     pthread_cond_destroy(&hub->changed);
     pthread_mutex_destroy(&hub->lock);
     free(hub);
@@ -213,25 +213,7 @@ static void local_free(Transport *transport) {
     pthread_mutex_lock(&hub->lock);
     bool last = --hub->users == 0;
     pthread_mutex_unlock(&hub->lock);
-    free(transport);
     if (last) hub_free(hub);
-}
-
-static Hub *hub_create(int ranks, int capacity) {
-    Hub *hub = calloc(1, sizeof *hub);
-    if (!hub) return NULL;
-    size_t queues = (size_t)ranks * (size_t)ranks * CHANNELS;
-    pthread_mutex_init(&hub->lock, NULL);
-    deadline_condition(&hub->changed);
-    hub->ranks = hub->users = ranks;
-    hub->capacity = capacity;
-    hub->queue = calloc(queues, sizeof *hub->queue);
-    hub->waiting_for = malloc((size_t)ranks * sizeof *hub->waiting_for);
-    for (size_t i = 0; hub->queue && i < queues; i++) hub->queue[i].end = &hub->queue[i].first;
-    for (int r = 0; hub->waiting_for && r < ranks; r++) hub->waiting_for[r] = -1;
-    if (hub->queue && hub->waiting_for) return hub;
-    hub_free(hub);
-    return NULL;
 }
 
 int transport_local_create(Transport **transport, int ranks, int capacity, double timeout_s,
@@ -241,18 +223,26 @@ int transport_local_create(Transport **transport, int ranks, int capacity, doubl
         .abort = local_abort,
         .free = local_free,
     };
-    Hub *hub = hub_create(ranks, capacity);
-    if (!hub) return error_set("transport: out of memory for %d ranks", ranks);
-    hub->message_free = message_free;
+    size_t queues = (size_t)ranks * (size_t)ranks * CHANNELS;
+    Queue *queue = calloc(queues, sizeof *queue);
+    Hub *hub = malloc(sizeof *hub + (size_t)ranks * sizeof *hub->member);
+    if (!queue || !hub) {
+        free(queue);
+        free(hub);
+        return error_set("transport: out of memory for %d ranks", ranks);
+    }
+    *hub = (Hub){.ranks = ranks,
+                 .capacity = capacity,
+                 .users = ranks,
+                 .message_free = message_free,
+                 .queue = queue};
+    pthread_mutex_init(&hub->lock, NULL);
+    deadline_condition(&hub->changed);
+    for (size_t i = 0; i < queues; i++) queue[i].end = &queue[i].first;
     for (int r = 0; r < ranks; r++) {
-        LocalTransport *local = malloc(sizeof *local);
-        if (!local) {
-            while (r > 0) free(transport[--r]);
-            hub_free(hub);
-            return error_set("transport: out of memory for %d ranks", ranks);
-        }
-        *local = (LocalTransport){{&class, r, ranks, timeout_s, message_free != NULL}, hub};
-        transport[r] = &local->base;
+        hub->member[r] =
+            (LocalTransport){{&class, r, ranks, timeout_s, message_free != NULL}, hub, -1};
+        transport[r] = &hub->member[r].base;
     }
     return 0;
 }
