@@ -73,6 +73,15 @@ static int measure_inputs(uint64_t *total, const char *const *inputs, int count)
     return 0;
 }
 
+/* Commits the file, unless something went wrong or there are no tokens. */
+static int finish(TokenWriter *writer, const char *out, const TokenizeStats *stats, int result) {
+    if (result == 0 && stats->tokens == 0)
+        result = error_set("tokenize: %s: the inputs have no text", out);
+    if (result == 0) return tokenwriter_commit(writer);
+    tokenwriter_abandon(writer);
+    return result;
+}
+
 int tokenize_file(const char *out, const char *const *inputs, int count, const Tokenizer *tokenizer,
                   TokenizeStats *stats, TokenizeProgress progress, void *context) {
     TokenizeJob job = {
@@ -83,12 +92,8 @@ int tokenize_file(const char *out, const char *const *inputs, int count, const T
         return -1;
     int result = 0;
     for (int i = 0; result == 0 && i < count; i++) result = add_file(&job, inputs[i]);
-    if (result == 0 && stats->tokens == 0)
-        result = error_set("tokenize: %s: the inputs have no text", out);
     free(job.tokens);
-    if (result == 0) return tokenwriter_commit(&job.writer);
-    tokenwriter_abandon(&job.writer);
-    return result;
+    return finish(&job.writer, out, stats, result);
 }
 
 /* ---- tokens that another program has made ---- */
@@ -122,9 +127,5 @@ int tokenize_encoded(const char *out, FILE *from, TokenizeStats *stats) {
                          : tokenwriter_add(&writer, numbers, count);
         stats->tokens += count;
     }
-    if (result == 0 && stats->tokens == 0)
-        result = error_set("tokenize: %s: the inputs have no text", out);
-    if (result == 0) return tokenwriter_commit(&writer);
-    tokenwriter_abandon(&writer);
-    return -1;
+    return finish(&writer, out, stats, result);
 }
