@@ -2,13 +2,11 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "../ref/error.h"
 
@@ -128,52 +126,43 @@ int safetensors_parse(Safetensors *file, const char *text, size_t bytes, size_t 
 
 /* ---- reading ---- */
 
-static int read_bytes(const Safetensors *file, void *to, size_t bytes, size_t from) {
-    char *at = to;
-    while (bytes) {
-        ssize_t got = pread(file->file, at, bytes, (off_t)from);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0)
-            return error_set("%s: %s", file->path, got ? strerror(errno) : "ends too early");
-        at += got;
-        from += (size_t)got;
-        bytes -= (size_t)got;
-    }
-    return 0;
+static int read_bytes(const Safetensors *file, void *to, size_t bytes) {
+    if (fread(to, 1, bytes, file->file) == bytes) return 0;
+    return error_set("%s: %s", file->path, feof(file->file) ? "ends too early" : strerror(errno));
 }
 
 static int open_header(Safetensors *file) {
     struct stat status;
     unsigned char length[8];
-    if (fstat(file->file, &status) || !S_ISREG(status.st_mode))
+    if (fstat(fileno(file->file), &status) || !S_ISREG(status.st_mode))
         return error_set("%s: not a file", file->path);
     size_t size = (size_t)status.st_size;
     if (size < sizeof length) return refuse(file, "header", "ends too early");
-    if (read_bytes(file, length, sizeof length, 0)) return -1;
+    if (read_bytes(file, length, sizeof length)) return -1;
     uint64_t bytes = little_endian_get(length, 8);
     if (bytes > HEADER_MAX || bytes > size - 8) return refuse(file, "header", "ends too early");
     char *text = malloc((size_t)bytes + 1);
     if (!text) return error_set("%s: out of memory for its header", file->path);
-    int failed = read_bytes(file, text, (size_t)bytes, 8) ||
-                 safetensors_parse(file, text, (size_t)bytes, size);
+    int failed =
+        read_bytes(file, text, (size_t)bytes) || safetensors_parse(file, text, (size_t)bytes, size);
     free(text);
     return failed ? -1 : 0;
 }
 
 int safetensors_open(Safetensors *file, const char *path) {
-    *file = (Safetensors){.file = open(path, O_RDONLY | O_CLOEXEC)};
+    *file = (Safetensors){.file = fopen(path, "rbe")};
     snprintf(file->path, sizeof file->path, "%s", path);
-    if (file->file < 0) return error_set("%s: %s", path, strerror(errno));
+    if (!file->file) return error_set("%s: %s", path, strerror(errno));
     if (open_header(file) == 0) return 0;
     safetensors_close(file);
     return -1;
 }
 
 void safetensors_close(Safetensors *file) {
-    if (file->file >= 0) close(file->file);
+    if (file->file) fclose(file->file);
     cJSON_Delete(file->header);
     free(file->tensor);
-    *file = (Safetensors){.file = -1};
+    *file = (Safetensors){0};
 }
 
 const SafeTensor *safetensors_find(const Safetensors *file, const char *name) {
@@ -204,10 +193,12 @@ int safetensors_read(const Safetensors *file, const SafeTensor *t, float *number
     unsigned char bytes[4 * PIECE];
     if (t->kind == NUMBER_OTHER)
         return error_set("%s: %.80s: its numbers are not F32, F16 or BF16", file->path, t->name);
+    if (fseeko(file->file, (off_t)t->first, SEEK_SET))
+        return error_set("%s: %s", file->path, strerror(errno));
     size_t size = number_bytes[t->kind];
     for (size_t done = 0; done < t->count; done += PIECE) {
         size_t some = t->count - done < PIECE ? t->count - done : PIECE;
-        if (read_bytes(file, bytes, some * size, t->first + done * size)) return -1;
+        if (read_bytes(file, bytes, some * size)) return -1;
         for (size_t i = 0; i < some; i++) {
             numbers[done + i] = number_at(bytes, t->kind, i);
             if (!isfinite(numbers[done + i]))

@@ -24,7 +24,7 @@ typedef struct {
 
 typedef struct {
     char path[PATH_BYTES];
-    int file;
+    FILE *file;
     void *header; /* holds the names */
     SafeTensor *tensor;
     int tensors;

@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count) {
     enum { NUMBERS = 1000 };
-    Safetensors file = {.path = "fuzz", .file = -1};
+    Safetensors file = {.path = "fuzz"};
     size_t size = 8 + count + NUMBERS;
     if (safetensors_parse(&file, (const char *)bytes, count, size) == 0)
         for (int i = 0; i < file.tensors; i++) {
