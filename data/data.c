@@ -12,11 +12,9 @@
 #include "textset.h"
 #include "tokens.h"
 
-/* ---- data: `dir` is where the data sets are, `vocabulary` N of NAME:N, or 0 ---- */
+/* ---- data: request->dir is where the data sets are ---- */
 
-static Dataset *open_synthetic(const DataRequest *request, const char *dir, int vocabulary) {
-    (void)dir;
-    (void)vocabulary;
+static Dataset *open_synthetic(const DataRequest *request) {
     const bool training = request->split == SPLIT_TRAIN;
     int samples = training ? SYNTHETIC_TRAIN : SYNTHETIC_TEST;
     Images images;
@@ -26,33 +24,27 @@ static Dataset *open_synthetic(const DataRequest *request, const char *dir, int 
                           request->augment && training, request->seed, request->limit);
 }
 
-static Dataset *open_cifar(const DataRequest *request, const char *dir, int vocabulary) {
-    (void)vocabulary;
+static Dataset *open_cifar(const DataRequest *request) {
     const CifarKind kind = strcmp(request->name, "cifar100") == 0 ? CIFAR_100 : CIFAR_10;
     Images images;
-    if (cifar_load(&images, kind, dir, request->split)) return NULL;
+    if (cifar_load(&images, kind, request->dir, request->split)) return NULL;
     return images_dataset(request->name, images, &cifar_normalisation[kind],
                           request->augment && request->split == SPLIT_TRAIN, request->seed,
                           request->limit);
 }
 
 /* "text" is all of the sources, "text1" and "text2" are their halves. */
-static Dataset *open_text(const DataRequest *request, const char *dir, int vocabulary) {
-    (void)dir;
-    (void)vocabulary;
+static Dataset *open_text(const DataRequest *request) {
     return textset_sources(request, atoi(request->name + strlen("text")));
 }
 
-static Dataset *open_file(const DataRequest *request, const char *dir, int vocabulary) {
-    (void)dir;
-    (void)vocabulary;
+static Dataset *open_file(const DataRequest *request) {
     return textset_file(request, request->name);
 }
 
-static Dataset *open_webtext2(const DataRequest *request, const char *dir, int vocabulary) {
-    (void)vocabulary;
+static Dataset *open_webtext2(const DataRequest *request) {
     char path[PATH_BYTES];
-    if (path_join(path, dir, "webtext2.tokens")) return NULL;
+    if (path_join(path, request->dir, "webtext2.tokens")) return NULL;
     if (access(path, R_OK) == 0) return textset_file(request, path);
     error_set("webtext2: %s does not exist; make it from a copy of WebText2 with bcd tokenize",
               path);
@@ -106,7 +98,7 @@ typedef struct {
     const char *name;
     const char *file; /* a file that it needs, in the directory of the data sets; NULL: none */
     bool in_tokens;   /* NAME:N exists as well, in the first N of GPT-2's tokens */
-    Dataset *(*open)(const DataRequest *request, const char *dir, int vocabulary);
+    Dataset *(*open)(const DataRequest *request);
     Tokenizer *(*tokenizer)(const char *name, const char *dir); /* NULL: images */
 } DataSet;
 
@@ -172,7 +164,9 @@ bool data_present(const char *name, const char *dir) {
 
 Dataset *data_open(const DataRequest *request) {
     const DataSet *set = find_set(request->name);
-    return set ? set->open(request, directory(request->dir), data_vocabulary(request->name)) : NULL;
+    DataRequest found = *request;
+    found.dir = directory(request->dir);
+    return set ? set->open(&found) : NULL;
 }
 
 Tokenizer *data_tokenizer(const char *name, const char *dir) {

@@ -6,9 +6,9 @@
 
 #include "../ref/error.h"
 #include "checksum.h"
+#include "data.h"
 #include "file.h"
 #include "sources.h"
-#include "tokenizer.h"
 #include "tokens.h"
 
 /* Returns the token where training ends and validation begins. */
@@ -107,24 +107,27 @@ static int load_gpt2(Tokens *tokens, const char *who, const char *dir, const cha
     return failed ? -1 : 0;
 }
 
-static Dataset *shakespeare_bytes(const DataRequest *request, const char *dir) {
+static Dataset *shakespeare_bytes(const DataRequest *request) {
     char path[PATH_BYTES];
     size_t count;
-    if (path_join(path, dir, "tinyshakespeare.txt")) return NULL;
+    if (path_join(path, request->dir, "tinyshakespeare.txt")) return NULL;
     unsigned char *text = file_read("shakespeare", path, FETCH_HINT, &count);
     return text ? open_split(request, tokens_of_bytes(text, count), SIZE_MAX) : NULL;
 }
 
-Dataset *textset_shakespeare(const DataRequest *request, const char *dir, int vocabulary) {
+Dataset *textset_shakespeare(const DataRequest *request) {
+    const int size = data_vocabulary(request->name);
     Tokens tokens;
-    if (!vocabulary) return shakespeare_bytes(request, dir);
-    if (load_gpt2(&tokens, "shakespeare", dir, "tinyshakespeare", vocabulary)) return NULL;
+    if (!size) return shakespeare_bytes(request);
+    if (load_gpt2(&tokens, "shakespeare", request->dir, "tinyshakespeare", size)) return NULL;
     return open_split(request, tokens, SIZE_MAX);
 }
 
-Dataset *textset_wikitext2(const DataRequest *request, const char *dir, int vocabulary) {
+Dataset *textset_wikitext2(const DataRequest *request) {
     static const char *const stems[] = {"wikitext-2/train", "wikitext-2/valid", "wikitext-2/test"};
     Tokens tokens;
-    if (load_gpt2(&tokens, "wikitext2", dir, stems[request->split], vocabulary)) return NULL;
+    if (load_gpt2(&tokens, "wikitext2", request->dir, stems[request->split],
+                  data_vocabulary(request->name)))
+        return NULL;
     return tokens_dataset(request->name, tokens, 0, tokens.count, request->context, request->limit);
 }

@@ -1,6 +1,5 @@
-/* Data sets of text.  `dir` is the directory of the data sets.  `vocabulary` is the number of
- * GPT-2's tokens to use; 0 means all of them, or for Shakespeare bytes.  NULL and an error that
- * says what is missing. */
+/* Data sets of text.  DIR is request->dir.  NAME:N is in the first N of GPT-2's tokens, NAME in all
+ * of them, or for Shakespeare in bytes.  NULL and an error that says what is missing. */
 #ifndef DATA_TEXTSET_H
 #define DATA_TEXTSET_H
 
@@ -12,14 +11,13 @@
  * same way. */
 Dataset *textset_sources(const DataRequest *request, int half);
 
-/* Opens DIR/tinyshakespeare.txt in bytes, or with a vocabulary in GPT-2's tokens, split in the same
- * way. */
-Dataset *textset_shakespeare(const DataRequest *request, const char *dir, int vocabulary);
+/* Opens DIR/tinyshakespeare.txt, split in the same way. */
+Dataset *textset_shakespeare(const DataRequest *request);
 
 /* Opens DIR/wikitext-2/{train,valid,test}.txt in the tokens of DIR/gpt2-bpe.  If the directory can
  * be written to, the tokens are kept next to the text and used again while text and vocabulary stay
  * the same. */
-Dataset *textset_wikitext2(const DataRequest *request, const char *dir, int vocabulary);
+Dataset *textset_wikitext2(const DataRequest *request);
 
 /* Opens a token file.  The last tenth, but no more than a million tokens, is for validation and
  * test, the rest for training. */
