@@ -30,9 +30,7 @@ static int reserve(Output *output, size_t more) {
     const size_t needed = output->count + more;
     if (needed <= output->capacity) return 0;
     const size_t capacity = output->capacity > needed / 2 ? output->capacity * 2 : needed + 64;
-    int *grown = capacity > SIZE_MAX / sizeof *grown
-                     ? NULL
-                     : realloc(output->tokens, capacity * sizeof *grown);
+    int *grown = realloc(output->tokens, capacity * sizeof *grown);
     if (!grown) return error_set("gpt2: no memory for %zu tokens", needed);
     output->tokens = grown;
     output->capacity = capacity;

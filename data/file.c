@@ -26,7 +26,7 @@ static unsigned char *read_all(FILE *file, size_t *bytes) {
     while (data) {
         count += fread(data + count, 1, capacity - 1 - count, file);
         if (count < capacity - 1) break;
-        unsigned char *grown = capacity > SIZE_MAX / 2 ? NULL : realloc(data, capacity *= 2);
+        unsigned char *grown = realloc(data, capacity *= 2);
         if (!grown) free(data);
         data = grown;
     }

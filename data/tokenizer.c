@@ -1,5 +1,4 @@
 /* The tokenizer with one token for each byte. */
-#include <stdint.h>
 #include <stdlib.h>
 
 #include "../ref/error.h"
@@ -8,9 +7,7 @@
 static int bytes_encode(const Tokenizer *tokenizer, const char *text, size_t bytes, int **tokens,
                         size_t *count) {
     (void)tokenizer;
-    int *grown = bytes > SIZE_MAX / sizeof(int) - *count - 1
-                     ? NULL
-                     : realloc(*tokens, (*count + bytes + 1) * sizeof(int));
+    int *grown = realloc(*tokens, (*count + bytes + 1) * sizeof *grown);
     if (!grown) return error_set("bytes: no memory for %zu tokens", *count + bytes);
     *tokens = grown;
     for (size_t i = 0; i < bytes; i++) grown[*count + i] = (unsigned char)text[i];
@@ -29,14 +26,11 @@ static const char *bytes_decode(const Tokenizer *tokenizer, int token, size_t *b
     return (const char *)all + (*bytes ? token : 0);
 }
 
-/* All callers share one tokenizer, which holds nothing. */
-static void bytes_free(Tokenizer *tokenizer) { (void)tokenizer; }
-
 Tokenizer *tokenizer_bytes(void) {
-    static Tokenizer bytes = {"bytes", 256, -1, bytes_encode, bytes_decode, bytes_free};
+    static Tokenizer bytes = {"bytes", 256, -1, bytes_encode, bytes_decode, NULL};
     return &bytes;
 }
 
 void tokenizer_free(Tokenizer *tokenizer) {
-    if (tokenizer) tokenizer->free(tokenizer);
+    if (tokenizer && tokenizer->free) tokenizer->free(tokenizer);
 }

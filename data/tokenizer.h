@@ -16,7 +16,7 @@ struct Tokenizer {
     /* Returns the bytes that a token stands for, not terminated, and sets *bytes to their
      * number. */
     const char *(*decode)(const Tokenizer *tokenizer, int token, size_t *bytes);
-    void (*free)(Tokenizer *tokenizer);
+    void (*free)(Tokenizer *tokenizer); /* NULL: all callers share it */
 };
 
 /* Returns the tokenizer with one token for each byte, a vocabulary of 256. */

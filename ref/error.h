@@ -5,12 +5,8 @@
 #ifndef REF_ERROR_H
 #define REF_ERROR_H
 
-#if defined(__GNUC__)
 #define BCD_PRINTF(format_index, first_argument) \
     __attribute__((format(printf, format_index, first_argument)))
-#else
-#define BCD_PRINTF(format_index, first_argument)
-#endif
 
 /* Longer messages are cut: two paths, each as long as a flag may be, and a sentence fit. */
 enum { ERROR_BYTES = 2048 };
