@@ -184,21 +184,21 @@ bool stage_updates(const RefStage *s, int param) {
            param_is_owned(s->base.model, &s->base.settings, param);
 }
 
+static double gradient_square(const RefStage *s, int param) {
+    const real *gradient = s->param[param].gradient;
+    return gradient && stage_updates(s, param)
+               ? optimizer_square_sum(gradient, s->base.model->param[param].count)
+               : 0;
+}
+
 int stage_gradient_squares(Stage *base, double *square) {
-    RefStage *s = of(base);
-    for (int p = 0; p < base->model->params; p++)
-        square[p] = s->param[p].gradient && stage_updates(s, p)
-                        ? optimizer_square_sum(s->param[p].gradient, base->model->param[p].count)
-                        : 0;
+    for (int p = 0; p < base->model->params; p++) square[p] = gradient_square(of(base), p);
     return 0;
 }
 
 int stage_gradient_norm(Stage *base, double *norm) {
-    RefStage *s = of(base);
     double sum = 0;
-    for (int p = 0; p < base->model->params; p++)
-        if (s->param[p].gradient && s->active[base->model->param[p].block])
-            sum += optimizer_square_sum(s->param[p].gradient, base->model->param[p].count);
+    for (int p = 0; p < base->model->params; p++) sum += gradient_square(of(base), p);
     *norm = sqrt(sum);
     return 0;
 }
