@@ -21,21 +21,32 @@
 
 enum { GROUP_BYTES = 256 << 10 }; /* images that share a pass over the weights */
 
+/* The size of an image. */
+typedef struct {
+    int h, w, c;
+} ImageSize;
+
+static ImageSize input_of(const Conv *conv) { return (ImageSize){conv->h, conv->w, conv->c}; }
+
+static ImageSize output_of(const Conv *conv) {
+    return (ImageSize){conv2d_out(conv->h, conv->kernel, conv->stride, conv->pad),
+                       conv2d_out(conv->w, conv->kernel, conv->stride, conv->pad), conv->o};
+}
+
 static Planes forward_planes(const Conv *conv) {
     return planes_of(conv->h + 2 * conv->pad, conv->w + 2 * conv->pad, conv->pad, conv->stride,
                      conv->c);
 }
 
 static CorrelationPass forward_pass(const Conv *conv) {
-    int oh = conv2d_out(conv->h, conv->kernel, conv->stride, conv->pad),
-        ow = conv2d_out(conv->w, conv->kernel, conv->stride, conv->pad);
+    const ImageSize out = output_of(conv);
     return (CorrelationPass){.taps = {conv->kernel, conv->kernel, 0, 0, 1},
                              .kernel = conv->kernel,
                              .channels = conv->c,
                              .outputs = conv->o,
-                             .out_h = oh,
-                             .out_w = ow,
-                             .out_row = (ptrdiff_t)ow * conv->o,
+                             .out_h = out.h,
+                             .out_w = out.w,
+                             .out_row = (ptrdiff_t)out.w * conv->o,
                              .out_column = conv->o};
 }
 
@@ -44,9 +55,9 @@ static Planes gradient_planes(const Conv *conv) {
     int k = conv->kernel, s = conv->stride, p = conv->pad;
     int low = k - 1 > p ? (k - 1 - p + s - 1) / s : 0;
     int rows = (conv->h - 1 + p) / s + 1, columns = (conv->w - 1 + p) / s + 1;
-    int oh = conv2d_out(conv->h, k, s, p), ow = conv2d_out(conv->w, k, s, p);
-    return planes_of(low + (rows > oh ? rows : oh), low + (columns > ow ? columns : ow), low, 1,
-                     conv->o);
+    const ImageSize dy = output_of(conv);
+    return planes_of(low + (rows > dy.h ? rows : dy.h), low + (columns > dy.w ? columns : dy.w),
+                     low, 1, conv->o);
 }
 
 /* Sets how many taps reach the rows congruent to a, and the last of these taps.  They are used in
@@ -84,32 +95,32 @@ typedef struct {
     bool gradient, add;
     real *out;
     const real *in;
-    int out_h, out_w, out_c, in_h, in_w, in_c;
+    ImageSize to, from; /* of an image of `out` and of `in` */
 } ConvJob;
 
 /* Packs w[o][kernel][kernel][c] as CorrelationPass needs it, by all threads of the region. */
 static void pack_weights(real *to, const ConvJob *job, const real *w) {
-    int taps = job->conv->kernel * job->conv->kernel, width = correlate_width(job->out_c);
-    ptrdiff_t row = (ptrdiff_t)taps * job->conv->c, panel = (ptrdiff_t)width * job->in_c;
+    int taps = job->conv->kernel * job->conv->kernel, width = correlate_width(job->to.c);
+    ptrdiff_t row = (ptrdiff_t)taps * job->conv->c, panel = (ptrdiff_t)width * job->from.c;
     ptrdiff_t out_step = job->gradient ? 1 : row, in_step = job->gradient ? row : 1;
 #pragma omp for schedule(static)
-    for (int o = 0; o < job->out_c; o += width)
+    for (int o = 0; o < job->to.c; o += width)
         for (int t = 0; t < taps; t++) {
             Operand from = {w + (ptrdiff_t)t * job->conv->c, out_step, in_step};
             real *at = to + ((ptrdiff_t)o / width * taps + t) * panel;
-            int lines = min(width, job->out_c - o);
+            int lines = min(width, job->to.c - o);
             if (width == LANES)
-                pack(at, LANES, from, o, lines, 0, job->in_c);
+                pack(at, LANES, from, o, lines, 0, job->from.c);
             else
-                pack(at, 2 * LANES, from, o, lines, 0, job->in_c);
+                pack(at, 2 * LANES, from, o, lines, 0, job->from.c);
         }
 }
 
 /* Runs images [begin, end) on the calling thread. */
 static void run_images(const ConvJob *job, const real *weights, int begin, int end) {
     int phases = job->gradient ? job->conv->stride : 1; /* of the output */
-    ptrdiff_t in_image = (ptrdiff_t)job->in_h * job->in_w * job->in_c,
-              out_image = (ptrdiff_t)job->out_h * job->out_w * job->out_c;
+    ptrdiff_t in_image = (ptrdiff_t)job->from.h * job->from.w * job->from.c,
+              out_image = (ptrdiff_t)job->to.h * job->to.w * job->to.c;
     Planes planes = job->gradient ? gradient_planes(job->conv) : forward_planes(job->conv);
     int group = (int)(GROUP_BYTES / ((size_t)planes.image * sizeof(real)));
     group = min(group < 1 ? 1 : group, end - begin);
@@ -119,8 +130,8 @@ static void run_images(const ConvJob *job, const real *weights, int begin, int e
     for (int n = begin; n < end; n += group) {
         group = min(group, end - n);
         for (int i = 0; i < group; i++)
-            planes_fill(images + i * planes.image, &planes, job->in + (n + i) * in_image, job->in_h,
-                        job->in_w, job->in_c);
+            planes_fill(images + i * planes.image, &planes, job->in + (n + i) * in_image,
+                        job->from.h, job->from.w, job->from.c);
         for (int phase = 0; phase < phases * phases; phase++) {
             CorrelationPass pass = job->gradient
                                        ? gradient_pass(job->conv, phase / phases, phase % phases)
@@ -134,12 +145,12 @@ static void run_images(const ConvJob *job, const real *weights, int begin, int e
 }
 
 static void run(const ConvJob *job, const real *w) {
-    int width = correlate_width(job->out_c);
+    int width = correlate_width(job->to.c);
     size_t taps = (size_t)job->conv->kernel * (size_t)job->conv->kernel;
-    size_t outputs = (size_t)(job->out_c + width - 1) / (size_t)width * (size_t)width;
-    real *weights = scratch(SCRATCH_WEIGHT, outputs * taps * (size_t)job->in_c + LANES);
+    size_t outputs = (size_t)(job->to.c + width - 1) / (size_t)width * (size_t)width;
+    real *weights = scratch(SCRATCH_WEIGHT, outputs * taps * (size_t)job->from.c + LANES);
     double work =
-        (double)job->conv->n * job->out_h * job->out_w * (double)taps * job->in_c * job->out_c;
+        (double)job->conv->n * job->to.h * job->to.w * (double)taps * job->from.c * job->to.c;
 #pragma omp parallel if (work > WORTH_THREADS_CONV2D)
     {
         pack_weights(weights, job, w);
@@ -149,37 +160,15 @@ static void run(const ConvJob *job, const real *w) {
 }
 
 void fast_conv2d_forward(real *y, const real *x, const real *w, Conv conv) {
-    if (conv2d_is_product(&conv)) {
+    if (conv2d_is_product(&conv))
         fast_linear_forward(y, x, w, NULL, conv.n * conv.h * conv.w, conv.c, conv.o);
-        return;
-    }
-    run(&(ConvJob){.conv = &conv,
-                   .out = y,
-                   .in = x,
-                   .out_h = conv2d_out(conv.h, conv.kernel, conv.stride, conv.pad),
-                   .out_w = conv2d_out(conv.w, conv.kernel, conv.stride, conv.pad),
-                   .out_c = conv.o,
-                   .in_h = conv.h,
-                   .in_w = conv.w,
-                   .in_c = conv.c},
-        w);
+    else
+        run(&(ConvJob){&conv, false, false, y, x, output_of(&conv), input_of(&conv)}, w);
 }
 
 void fast_conv2d_input_gradient(real *dx, const real *dy, const real *w, Conv conv, bool add) {
-    if (conv2d_is_product(&conv)) {
+    if (conv2d_is_product(&conv))
         fast_linear_input_gradient(dx, dy, w, conv.n * conv.h * conv.w, conv.c, conv.o, add);
-        return;
-    }
-    run(&(ConvJob){.conv = &conv,
-                   .gradient = true,
-                   .add = add,
-                   .out = dx,
-                   .in = dy,
-                   .out_h = conv.h,
-                   .out_w = conv.w,
-                   .out_c = conv.c,
-                   .in_h = conv2d_out(conv.h, conv.kernel, conv.stride, conv.pad),
-                   .in_w = conv2d_out(conv.w, conv.kernel, conv.stride, conv.pad),
-                   .in_c = conv.o},
-        w);
+    else
+        run(&(ConvJob){&conv, true, add, dx, dy, input_of(&conv), output_of(&conv)}, w);
 }
