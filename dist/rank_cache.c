@@ -3,7 +3,6 @@
  * have nothing to do.  Each replica runs the prefix for its own samples and sends the results to
  * the others, so that the prefix of a sample runs only once. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "../ref/error.h"
 #include "../ref/layout.h"
@@ -37,13 +36,12 @@ void rank_cache_close(RankEngine *e) {
 int rank_cache_activate(RankEngine *e) {
     RankCache *c = &e->cache;
     int lowest = lowest_active(e->base.model, e->active);
-    bool none = !e->settings.cache_bytes || lowest == 0 || lowest == e->base.model->blocks;
-    if (none) lowest = -1;
+    if (!e->settings.cache_bytes || lowest == 0 || lowest == e->base.model->blocks) lowest = -1;
     if (lowest == c->lowest) return 0;
     c->lowest = lowest;
     free(c->values);
     c->values = NULL;
-    if (e->settings.cache_bytes) prefix_cache_clear(&c->prefix, holds_cache(e) ? width(e) : 1, 0);
+    prefix_cache_clear(&c->prefix, holds_cache(e) ? width(e) : 1, 0);
     if (!holds_cache(e)) return 0;
     int samples = e->stage->settings.batch * e->settings.micro_batches * e->replicas->ranks;
     c->values = malloc((size_t)samples * width(e) * sizeof *c->values);
