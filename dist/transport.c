@@ -21,10 +21,7 @@ static Transfer *batch_create(const Transport *transport) {
 }
 
 static void add(Transfer *batch, int *count, bool send, int peer, void *data, size_t bytes) {
-    if (!bytes) return;
-    Transfer t = send ? transport_send(peer, CHANNEL_COLLECTIVE, data, bytes)
-                      : transport_receive(peer, CHANNEL_COLLECTIVE, data, bytes);
-    batch[(*count)++] = t;
+    if (bytes) batch[(*count)++] = (Transfer){send, peer, CHANNEL_COLLECTIVE, data, bytes, NULL};
 }
 
 /* Returns the first of `count` elements that belong to rank r; those of rank r + 1 follow its. */
