@@ -163,6 +163,7 @@ static void takes_files_and_help(void) {
           "--help comes before errors");
     CHECK(parse_line(&line, "--help") == 0 && line.help && !line.options.command,
           "help about the program");
+    CHECK(parse_line(&line, "--help nonsense") == 0 && line.help, "--help comes before errors");
 }
 
 /* Setting a flag to what options_format wrote gives the same value: experiments store settings and

@@ -5,11 +5,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../experiments/study/cases.h"
 #include "../../experiments/study/study_file.h"
 #include "../../ref/error.h"
 #include "../data/scratch.h"
 #include "cli.h"
 #include "study_sample.h"
+
+/* --multiplier takes the mean of what a file has: of language models or images, of Adam or SGD. */
+static void multiplier_of_any_kind(void) {
+    for (int kind = 0; kind < 4; kind++) {
+        Study study = {0};
+        double multiplier;
+        const char *path = scratch_path("multiplier.h5");
+        const char *model = kind / 2 ? "resnet8" : "gpt:layers=2,width=64,heads=2,context=32";
+        sample_training(&study, model, kind / 2, 1, 0.02);
+        sample_training(&study, model, kind / 2, 3, 0.01);
+        for (int r = 0; r < 2; r++)
+            snprintf(study.row[r].optimizer, sizeof study.row[r].optimizer, "%s",
+                     kind % 2 ? "sgd" : "adam");
+        CHECK(study_write(&study, path) == 0 && multiplier_read(&multiplier, path) == 0 &&
+                  multiplier > 1,
+              "%s, %s: %s", model, study.row[0].optimizer, error_message());
+        study_free(&study);
+    }
+}
 
 /* Files one after the other, of which one has trainings without curves. */
 static void several_files(void) {
@@ -197,6 +217,7 @@ static void nonsense_is_refused(void) {
 
 void test_study_file(void) {
     RUN(nonsense_is_refused);
+    RUN(multiplier_of_any_kind);
     RUN(several_files);
     RUN(round_trip);
     RUN(without_rows);

@@ -154,6 +154,14 @@ static void check_measured(const Tables *t) {
     const Table *pipelines = tables_find(t, "pipeline1");
     const Cell *cell = pipelines ? table_find(pipelines, "BCD-1/3 plain", "measured") : NULL;
     CHECK(cell && cell->spread >= 0, "no spread over the repeats");
+    int last = pipelines ? pipelines->columns - 1 : 0;
+    double sum_off = 0, noted = NAN;
+    for (int r = 0; pipelines && r < pipelines->rows; r++)
+        sum_off += fabs(pipelines->cell[r * pipelines->columns + last].value);
+    for (int n = 0; pipelines && n < pipelines->notes; n++)
+        sscanf(pipelines->note[n], "Mean absolute deviation %lg %%.", &noted);
+    CHECK(pipelines && fabs(noted - 100 * sum_off / pipelines->rows) <= 0.0501, "%g %% off on %g",
+          noted, sum_off);
     /* A mean over the repeats, which is not that of the other means, but near. */
     double off = number_in(t, "pipeline1", "BCD-1/3 plain", "deviation", SOURCE_NONE);
     double near = (1 + off) * measured / simulated;
