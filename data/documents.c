@@ -64,7 +64,8 @@ uint64_t documents_bytes_read(const Documents *documents) {
 /* Reads up to another piece behind [begin, end), after making room for it. */
 static int read_more(Documents *documents) {
     const size_t held = documents->end - documents->begin;
-    memmove(documents->buffer, documents->buffer + documents->begin, held);
+    if (documents->begin > 0)
+        memmove(documents->buffer, documents->buffer + documents->begin, held);
     documents->begin = 0;
     documents->end = held;
     if (documents->capacity - held < documents->piece) {
@@ -96,14 +97,23 @@ static bool can_cut(const unsigned char *text, size_t i) {
     return (text[i] == ' ' || text[i] == '\n') && ends_visible(text[i - 1]);
 }
 
+/* Returns the last place in [begin, end) at which a text can be cut, 0 if there is none. */
+static size_t last_cut(const unsigned char *text, size_t begin, size_t end) {
+    for (size_t i = end; i-- > begin;)
+        if (can_cut(text, i)) return i;
+    return 0;
+}
+
 static int next_text(Documents *documents, const char **text, size_t *bytes) {
-    size_t cut = 0;
+    size_t cut = 0, searched = 1; /* there is no place to cut at before this byte */
     for (;;) {
         const size_t held = documents->end - documents->begin;
         const char *start = documents->buffer + documents->begin;
         cut = documents->ended ? held : 0;
-        if (!documents->ended && held >= documents->piece)
-            for (cut = held - 1; cut > 0 && !can_cut((const unsigned char *)start, cut);) cut--;
+        if (!documents->ended && held >= documents->piece) {
+            cut = last_cut((const unsigned char *)start, searched, held);
+            searched = held;
+        }
         if (cut > 0 || documents->ended) break;
         if (held >= MAX_BYTES)
             return error_set(
