@@ -100,6 +100,9 @@ int transport_timed_out(const Transport *transport, int failed_rank, const char 
 }
 
 int transport_wrong_length(const Transport *transport, int peer, size_t sent, size_t expected) {
+    if (sent > expected)
+        return error_set("transport: rank %d sent more than the %zu bytes that rank %d expects",
+                         peer, expected, transport->rank);
     return error_set("transport: rank %d sent %zu bytes where rank %d expects %zu", peer, sent,
                      transport->rank, expected);
 }

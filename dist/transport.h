@@ -87,7 +87,7 @@ int transport_failed_rank(Transport *transport, int missing,
  * `what` is "to send a message", for example. */
 int transport_timed_out(const Transport *transport, int failed_rank, const char *what);
 /* Returns -1 and the error that a message from `peer` does not have the expected length in bytes.
- */
+ * A message that is too long need not say how long it is: any larger `sent` will do. */
 int transport_wrong_length(const Transport *transport, int peer, size_t sent, size_t expected);
 /* Writes the line that the other ranks report when this one aborts. */
 typedef char AbortLine[400];

@@ -9,7 +9,7 @@ bool mpi_is_here(void) {
     return access(BCD_TRANSPORT_RANKS, X_OK) == 0 && system("command -v mpirun >/dev/null") == 0;
 }
 
-/* Open MPI: more ranks than processors, and root, which containers are.  What MPI itself leaves
+/* For Open MPI: more ranks than processors, and root, which containers are.  What MPI itself leaves
  * allocated is no leak of ours. */
 #define ENVIRONMENT                                                        \
     "export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_ALLOW_RUN_AS_ROOT=1 " \

@@ -75,13 +75,13 @@ static void stopped_rank_is_named(void) {
     transport_names_silent_rank(run_on_processes, "stop");
 }
 
-/* mpirun notices at once, names the rank and ends the others. */
+/* mpirun notices at once and ends the others; Open MPI's names the rank. */
 static void killed_rank_ends_all(void) {
     NEED_MPI();
     Outcome outcome[MAX_RANKS];
     run_on_processes(outcome, 4, 4 * TIME_LIMIT_S, scenario_find("kill"));
     CHECK(status != 0, "mpirun ends well");
-    CHECK(strstr(output, "rank 2") && strstr(output, "signal 9"), "mpirun says: %s", output);
+    CHECK(strstr(output, "signal 9"), "mpirun says: %s", output);
 }
 
 void test_transport_mpi(void) {

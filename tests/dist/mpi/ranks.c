@@ -21,8 +21,8 @@ static int write_outcome(const Outcome *outcome, const char *directory, int rank
     return fclose(file) || count != 1 || rename(part, path) ? -1 : 0;
 }
 
-/* mpirun ends all ranks when one fails, so a rank that fails waits until the others have written
- * their outcome, except rank 2, which may be the one that was killed. */
+/* mpirun ends all ranks when one fails or leaves without MPI_Finalize, so each waits until the
+ * others have written their outcome, except rank 2, which may be the one that was killed. */
 static void wait_for_others(const char *directory, int ranks) {
     static const struct timespec moment = {0, 10000000};
     Deadline until = deadline_in(TIME_LIMIT_S);
@@ -48,6 +48,6 @@ int main(int argc, char **argv) {
     }
     transport->is->free(transport);
     if (write_outcome(&outcome, argv[3], rank)) return 2;
-    if (outcome.result) wait_for_others(argv[3], ranks);
+    wait_for_others(argv[3], ranks);
     return outcome.result != 0;
 }
