@@ -14,7 +14,7 @@ typedef struct {
 } BlockCost;
 
 /* Overwrites cost[blocks] for micro-batches of settings->batch samples while the `active` blocks
- * train. -1 and an error when memory runs out. */
+ * train.  -1 and an error when memory runs out. */
 int block_costs(BlockCost *cost, const Model *model, const StageSettings *settings,
                 const bool *active, const Gpu *gpu, const Efficiency *efficiency);
 

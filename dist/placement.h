@@ -2,7 +2,7 @@
 #ifndef DIST_PLACEMENT_H
 #define DIST_PLACEMENT_H
 
-#include "../ref/submodel.h"
+#include "../ref/partition.h"
 
 typedef enum {
     /* Each rank has one chunk, and submodels are contiguous in depth.  While one submodel trains,

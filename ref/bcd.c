@@ -55,7 +55,7 @@ static int start_phase(BcdState *state, const BcdSettings *settings, Engine *eng
         if (selected < 0) return -1;
         state->submodel = selected;
     }
-    return bcd_activate(settings, engine, state->submodel); /* 5, 6, 7: optimizer state is new */
+    return bcd_activate(settings, engine, state->submodel); /* 5, 6, 7 */
 }
 
 /* Step 9: counts the phase and clears what belongs to it. */

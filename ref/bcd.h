@@ -7,7 +7,7 @@
 #define REF_BCD_H
 
 #include "engine.h"
-#include "submodel.h"
+#include "partition.h"
 
 /* Which submodel trains next, step 4 of Algorithm 1: the rows of the table in bcd_select.c. */
 typedef enum {
@@ -24,7 +24,8 @@ typedef enum {
     SWITCH_STEPS,  /* after `every` steps */
     SWITCH_EPOCHS, /* after `every` passes over the data, which may be a fraction */
     SWITCH_AUTO,   /* when the mean loss of a window of steps is less than `tolerance` (a fraction)
-                    * below that of the window before; never before min_steps, always at max_steps */
+                    * below that of the window before; at min_steps at the earliest, at max_steps at
+                    * the latest */
     SWITCH_KINDS
 } SwitchKind;
 

@@ -1,6 +1,6 @@
 /* The orders in which submodels train.  Each sees the state of the training and the engine, so that
  * an order can depend on gradients.  To add one, write its function here, give it a row in the two
- * tables below, and a name in bcd.h. */
+ * tables below, and a name in bcd.h; the program then offers it. */
 #include "bcd.h"
 
 #include <stdlib.h>
@@ -31,10 +31,11 @@ static int descending(const Selection *s) {
 /* Returns the submodel at position `turn` of a cycle's random permutation.  The permutation is made
  * by Fisher-Yates swaps; following them backwards from one position needs no array. */
 static int shuffled(const BcdSettings *settings, uint64_t cycle, int turn) {
+    enum { MAX_SUBMODELS = 65536 }; /* so that no two cycles have a random number in common */
     int submodels = settings->partition.submodels;
     int chosen = turn;
     for (int i = 1; i < submodels; i++) {
-        int j = (int)random_below(settings->seed, STREAM_ORDER, cycle * 65536 + (uint64_t)i,
+        int j = (int)random_below(settings->seed, STREAM_ORDER, cycle * MAX_SUBMODELS + (uint64_t)i,
                                   (uint32_t)i + 1);
         if (chosen == i)
             chosen = j;

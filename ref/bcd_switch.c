@@ -1,4 +1,5 @@
-/* When a phase ends. */
+/* The rules for when a phase ends.  To add one, give it a name in bcd.h and a line in
+ * bcd_phase_over. */
 #include "bcd.h"
 
 #include "error.h"

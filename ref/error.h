@@ -1,7 +1,8 @@
 /* One line that says what went wrong, where, and what to do.
  *
- * Library code never prints and never exits.  A function that can fail returns -1 (or NULL) after
- * calling error_set; its caller passes the failure on, and the program prints error_message(). */
+ * A function that can fail returns -1 (or NULL) after calling error_set; its caller passes the
+ * failure on, and the program prints error_message().  Library code never prints and never exits,
+ * except that an op without working memory ends the process (fast/scratch.h). */
 #ifndef REF_ERROR_H
 #define REF_ERROR_H
 

@@ -38,12 +38,12 @@ static size_t stage_activations(const Layout *layout) {
  * active also optimizer state, and float masters in bf16. */
 static BlockMemory trained_memory(const StageSettings *settings, size_t count, bool active,
                                   bool trains) {
-    size_t bytes = active ? count * sizeof(real) : 0;
+    size_t floats = active ? count * sizeof(real) : 0; /* of a master, or of a state vector */
     size_t states = settings->offload ? 0 : (size_t)optimizer_state_vectors(&settings->optimizer);
     bool master = settings->precision == PRECISION_BF16 && !settings->offload;
-    return (BlockMemory){.parameters = count * value_bytes(settings) + (master ? bytes : 0),
+    return (BlockMemory){.parameters = count * value_bytes(settings) + (master ? floats : 0),
                          .gradients = trains ? count * sizeof(real) : 0,
-                         .state = states * bytes};
+                         .state = states * floats};
 }
 
 /* Returns the parameters, gradients and state of a stage.  A tied parameter whose block is on
@@ -97,27 +97,27 @@ int memory_plan(size_t bytes[MEM_ROLES], const Model *m, const StageSettings *se
     return 0;
 }
 
-static void add_workspace(BlockMemory *memory, const Layout *layout, int b) {
+static BlockMemory block_memory(const Layout *layout, int b) {
     const Model *m = layout->model;
-    int out = m->block[b].out;
-    if (layout->value[out].stored) memory->stored_output = value_memory(m, layout->settings, out);
-    memory->buffers = buffer_bytes(m, layout->settings, b);
-    memory->workspace = layout->need[b];
-    if (b == m->blocks - 1) memory->loss = loss_bytes(m, layout->settings);
+    const StageSettings *settings = layout->settings;
+    const Block *block = &m->block[b];
+    size_t count = 0;
+    for (int p = block->first_param; p < block->end_param; p++) count += m->param[p].count;
+    BlockMemory memory = trained_memory(settings, count, layout->active[b], layout->trains[b]);
+    memory.buffers = buffer_bytes(m, settings, b);
+    memory.activations = stored_bytes(layout, block);
+    if (layout->value[block->out].stored)
+        memory.stored_output = value_memory(m, settings, block->out);
+    memory.workspace = layout->need[b];
+    if (b == m->blocks - 1) memory.loss = loss_bytes(m, settings);
+    return memory;
 }
 
 int memory_blocks(BlockMemory *blocks, const Model *m, const StageSettings *settings,
                   const bool *active) {
     Layout layout;
     if (layout_make(&layout, m, settings, active)) return -1;
-    for (int b = 0; b < m->blocks; b++) {
-        size_t count = 0;
-        for (int p = m->block[b].first_param; p < m->block[b].end_param; p++)
-            count += m->param[p].count;
-        blocks[b] = trained_memory(settings, count, active[b], layout.trains[b]);
-        blocks[b].activations = stored_bytes(&layout, &m->block[b]);
-        add_workspace(&blocks[b], &layout, b);
-    }
+    for (int b = 0; b < m->blocks; b++) blocks[b] = block_memory(&layout, b);
     layout_free(&layout);
     return 0;
 }

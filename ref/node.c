@@ -184,9 +184,9 @@ typedef void NodePass(const Node *node, const NodeIO *io);
 /* NULL where there is nothing to compute: tokens have no gradient, and some ops no parameters. */
 typedef struct {
     NodePass *forward, *input_gradient, *weight_gradient;
-} Kernels;
+} NodePasses;
 
-static const Kernels kernels[] = {
+static const NodePasses passes[] = {
     [OP_LINEAR] = {linear, linear_dx, linear_dw},
     [OP_CONV2D] = {conv2d, conv2d_dx, conv2d_dw},
     [OP_BATCHNORM] = {batchnorm, batchnorm_dx, batchnorm_dw},
@@ -200,22 +200,22 @@ static const Kernels kernels[] = {
     [OP_AVGPOOL] = {avgpool, avgpool_dx, NULL},
     [OP_EMBEDDING] = {embedding, NULL, embedding_dw},
 };
-static_assert(sizeof kernels / sizeof *kernels == OP_KINDS, "a row for every op");
+static_assert(sizeof passes / sizeof *passes == OP_KINDS, "a row for every op");
 
 /* Aborts if an op has no row, which is a mistake in the program. */
-static const Kernels *kernels_of(const Node *node) {
-    if (node->kind >= OP_KINDS || !kernels[node->kind].forward) abort();
-    return &kernels[node->kind];
+static const NodePasses *passes_of(const Node *node) {
+    if (node->kind >= OP_KINDS || !passes[node->kind].forward) abort();
+    return &passes[node->kind];
 }
 
-void node_forward(const Node *node, const NodeIO *io) { kernels_of(node)->forward(node, io); }
+void node_forward(const Node *node, const NodeIO *io) { passes_of(node)->forward(node, io); }
 
 void node_input_gradient(const Node *node, const NodeIO *io) {
-    NodePass *pass = kernels_of(node)->input_gradient;
+    NodePass *pass = passes_of(node)->input_gradient;
     if (pass && (io->dx || io->dskip)) pass(node, io);
 }
 
 void node_weight_gradient(const Node *node, const NodeIO *io) {
-    NodePass *pass = kernels_of(node)->weight_gradient;
+    NodePass *pass = passes_of(node)->weight_gradient;
     if (pass && (io->dweight || io->dbias)) pass(node, io);
 }

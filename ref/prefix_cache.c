@@ -118,9 +118,9 @@ static int put_one(PrefixCache *c, const real *value, int id) {
 int prefix_cache_put(PrefixCache *c, const real *values, const int *ids, int n, int *device_slots) {
     for (int i = 0; i < n; i++) {
         const int *slot = &c->slot[ids[i]];
-        const bool new = *slot < 0;
-        if (new &&put_one(c, values + (size_t)i * c->width, ids[i])) return -1;
-        if (device_slots) device_slots[i] = new &&*slot < c->on_device ? *slot : -1;
+        const bool missing = *slot < 0;
+        if (missing && put_one(c, values + (size_t)i * c->width, ids[i])) return -1;
+        if (device_slots) device_slots[i] = missing && *slot < c->on_device ? *slot : -1;
     }
     return 0;
 }

@@ -43,7 +43,8 @@ int prefix_cache_get(PrefixCache *cache, real *values, const int *ids, int n);
  * error when memory runs out or the file cannot grow. */
 int prefix_cache_put(PrefixCache *cache, const real *values, const int *ids, int n,
                      int *device_slots);
-/* Returns true if putting n more samples may read their values. */
+/* Returns false if all n samples of the next prefix_cache_put belong in device memory, so that it
+ * will not read `values`. */
 bool prefix_cache_put_reads(const PrefixCache *cache, int n);
 
 #endif

@@ -1,5 +1,4 @@
-/* What a device does with the blocks of a model.  (Where pipelines speak of virtual stages, dist/
- * says chunk.)  A stage owns its memory: the parameters, and for
+/* What a device does with the blocks of a model.  A stage owns its memory: the parameters, and for
  * the active submodel gradients, optimizer state and the activations the backward pass will read.
  *
  * A block computes y = f(x, w).  From dL/dy come dL/dx = (df/dx)' dL/dy, the input gradient, handed

@@ -8,7 +8,7 @@
 
 static RefStage *of(Stage *base) { return (RefStage *)(void *)base; }
 
-static real *numbers(RefStage *s, MemRole role, size_t count) {
+static real *allocate(RefStage *s, MemRole role, size_t count) {
     return mem_alloc(&s->counted, role, count, sizeof(real));
 }
 
@@ -48,11 +48,11 @@ static int reserve_tables(RefStage *s) {
 }
 
 static bool store(RefStage *s, real **array, size_t count) {
-    return (*array = numbers(s, MEM_ACTIVATIONS, count)) != NULL;
+    return (*array = allocate(s, MEM_ACTIVATIONS, count)) != NULL;
 }
 
-/* Allocates what each micro-batch in flight keeps for its backward pass.  Gradients are stored for
- * local blocks alone. */
+/* Allocates what each micro-batch in flight keeps for its backward pass.  Only local blocks
+ * store gradients. */
 static bool allocate_stored(RefStage *s) {
     const Model *m = s->base.model;
     const StageSettings *settings = &s->base.settings;
@@ -78,7 +78,7 @@ static bool allocate_stored(RefStage *s) {
 static int allocate_activations(RefStage *s) {
     if (layout_make(&s->layout, s->base.model, &s->base.settings, s->active) || reserve_tables(s))
         return -1;
-    s->workspace = numbers(s, MEM_WORKSPACE, s->layout.workspace / sizeof(real));
+    s->workspace = allocate(s, MEM_WORKSPACE, s->layout.workspace / sizeof(real));
     return s->workspace && allocate_stored(s) ? 0 : -1;
 }
 
@@ -89,7 +89,7 @@ static void free_state(RefStage *s, int param) {
 static int allocate_state(RefStage *s, int param) {
     real **state = s->param[param].state;
     for (int k = 0; k < optimizer_state_vectors(&s->base.settings.optimizer); k++)
-        if (!state[k] && !(state[k] = numbers(s, MEM_STATE, s->base.model->param[param].count)))
+        if (!state[k] && !(state[k] = allocate(s, MEM_STATE, s->base.model->param[param].count)))
             return -1;
     return 0;
 }
@@ -118,7 +118,7 @@ static int stage_activate(Stage *base, const bool *active) {
     for (int p = 0; p < m->params; p++) {
         int block = m->param[p].block;
         if (!s->layout.trains[block] || !param_is_local(m, &base->settings, p)) continue;
-        if (!(s->param[p].gradient = numbers(s, MEM_GRADIENTS, m->param[p].count))) return -1;
+        if (!(s->param[p].gradient = allocate(s, MEM_GRADIENTS, m->param[p].count))) return -1;
         if (stage_updates(s, p) && allocate_state(s, p)) return -1;
     }
     return 0;
@@ -126,7 +126,7 @@ static int stage_activate(Stage *base, const bool *active) {
 
 /* ---- host copies ---- */
 
-/* Returns a tensor and sets *count to its numbers; NULL if it does not exist now. */
+/* Returns a tensor and sets *count to its elements; NULL if it does not exist now. */
 static real *find(RefStage *s, TensorRole role, int number, size_t *count) {
     const Model *m = s->base.model;
     if (role == TENSOR_VALUE || role == TENSOR_VALUE_GRADIENT) {
@@ -215,7 +215,7 @@ static int allocate_model(RefStage *s) {
     for (int p = 0; p < m->params; p++) {
         size_t count = m->param[p].count;
         if (!param_is_local(m, &s->base.settings, p)) continue;
-        real *data = s->param[p].data = numbers(s, MEM_PARAMETERS, count);
+        real *data = s->param[p].data = allocate(s, MEM_PARAMETERS, count);
         if (!data) return -1;
 #pragma omp parallel for if (count > 1 << 12)
         for (size_t i = 0; i < count; i++) data[i] = model_initial(m, p, s->base.settings.seed, i);
@@ -223,15 +223,15 @@ static int allocate_model(RefStage *s) {
     for (int k = 0; k < m->buffers; k++) {
         const Buffer *buffer = &m->buffer[k];
         if (!block_is_local(&s->base.settings, buffer->block)) continue;
-        if (!(s->buffer[k].data = numbers(s, MEM_BUFFERS, (size_t)buffer->count)) ||
-            !(s->buffer[k].before = numbers(s, MEM_BUFFERS, (size_t)buffer->count)))
+        if (!(s->buffer[k].data = allocate(s, MEM_BUFFERS, (size_t)buffer->count)) ||
+            !(s->buffer[k].before = allocate(s, MEM_BUFFERS, (size_t)buffer->count)))
             return -1;
         for (int i = 0; i < buffer->count; i++) s->buffer[k].data[i] = buffer->init == INIT_ONES;
     }
     if (!block_is_local(&s->base.settings, m->blocks - 1)) return 0;
     size_t rows = (size_t)s->base.settings.batch * (size_t)m->targets;
-    s->loss = numbers(s, MEM_WORKSPACE, rows);
-    s->log_sum = numbers(s, MEM_WORKSPACE, rows);
+    s->loss = allocate(s, MEM_WORKSPACE, rows);
+    s->log_sum = allocate(s, MEM_WORKSPACE, rows);
     s->correct = mem_alloc(&s->counted, MEM_WORKSPACE, rows, 1);
     return s->loss && s->log_sum && s->correct ? 0 : -1;
 }

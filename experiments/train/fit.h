@@ -5,7 +5,7 @@
 
 #include "../../dist/rank_plan.h"
 #include "../../ref/memory.h"
-#include "../../ref/submodel.h"
+#include "../../ref/partition.h"
 
 /* Overwrites the bytes by role of a stage that trains active[blocks]: in the memory it computes in
  * (as memory_plan does), and in host memory next to it.  -1 and an error. */

@@ -1,7 +1,7 @@
 /* ResNets for small images (He et al. 2016): a 3x3 convolution as the stem, stages of residual
- * blocks, then global average pooling and a
- * linear head.  Each stage but the first begins by halving the size and doubling the width.  Where
- * the shape changes, the shortcut is a 1x1 convolution with batch norm. */
+ * blocks, then global average pooling and a linear head.  Each stage but the first begins by
+ * halving the size and doubling the width.  Where the shape changes, the shortcut is a 1x1
+ * convolution with batch norm. */
 #include <math.h>
 
 #include "../error.h"
@@ -67,6 +67,7 @@ static void build_stages(Builder *b, ResnetSizes s, ResidualBlock residual, int 
     }
     build_block(b, "head");
     x = build_avgpool(b, x);
+    /* The deviation is that of PyTorch's default, uniform in +-1 / sqrt(channels). */
     build_linear(b, "", x, s.classes, true, sqrt(1.0 / (3.0 * channels)));
 }
 

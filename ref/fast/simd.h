@@ -68,9 +68,9 @@ typedef real vec_unaligned
 INLINE vec vec_load(const real *from) { return *(const vec_unaligned *)from; }
 INLINE void vec_store(real *to, vec x) { *(vec_unaligned *)to = x; }
 
-/* Prefetches the cache lines PREFETCH_BYTES behind from[0 .. count).  For an array that is read
- * once from front to back but in pieces, as by a transpose, so that the processor does not
- * recognise the stream.  A prefetch behind the end of the array does no harm. */
+/* Prefetches the cache lines PREFETCH_BYTES after from[0 .. count).  This helps where an array is
+ * read from front to back but in pieces, as by a transpose, because the processor does not
+ * recognise the stream.  A prefetch past the end of the array does no harm. */
 INLINE void prefetch_ahead(const real *from, ptrdiff_t count) {
     enum { PREFETCH_BYTES = 8192, LINE_BYTES = 64 };
     uintptr_t line = (uintptr_t)from + PREFETCH_BYTES;
@@ -94,13 +94,15 @@ INLINE void prefetch_ahead(const real *from, ptrdiff_t count) {
 #define INTERLEAVE_UPPER 1, 3
 #endif
 
-INLINE vec vec_first(vec x, int count) { /* x where the lane is below count, else 0 */
+/* Returns x in the lanes below `count`, and 0 in the others. */
+INLINE vec vec_first(vec x, int count) {
     vec_bits lane;
     UNROLL
     for (int i = 0; i < LANES; i++) lane[i] = i;
     return (vec)((vec_bits)x & (lane < count));
 }
 
+/* Does transpose_tile for a tile of LANES columns. */
 INLINE void transpose_square(real *to, ptrdiff_t to_step, const real *from, ptrdiff_t from_step,
                              int rows) {
     vec x[LANES], y[LANES];

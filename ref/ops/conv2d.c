@@ -1,7 +1,7 @@
 /* Two-dimensional cross-correlation with zero padding (LeCun et al. 1989).  With stride s, padding
- * p, and (a, b) running over the kernel:
+ * p, and (u, v) running over the kernel:
  *
- *   y[n][i][j][o] = sum over a, b, c of x[n][i s + a - p][j s + b - p][c] w[o][a][b][c]
+ *   y[n][i][j][o] = sum over u, v, c of x[n][i s + u - p][j s + v - p][c] w[o][u][v][c]
  *
  * where x is 0 outside of the image.  Each gradient collects the same products in another way. */
 #include "plain.h"
@@ -30,12 +30,12 @@ void conv2d_forward(real *y, const real *x, const real *w, Conv conv) {
             for (int j = 0; j < ow; j++)
                 for (int o = 0; o < conv.o; o++) {
                     double sum = 0;
-                    for (int a = 0; a < conv.kernel; a++)
-                        for (int b = 0; b < conv.kernel; b++) {
+                    for (int u = 0; u < conv.kernel; u++)
+                        for (int v = 0; v < conv.kernel; v++) {
                             const real *in =
-                                pixel(x, n, i * conv.stride + a - conv.pad,
-                                      j * conv.stride + b - conv.pad, conv.h, conv.w, conv.c);
-                            const real *weight = tap(w, conv, o, a, b);
+                                pixel(x, n, i * conv.stride + u - conv.pad,
+                                      j * conv.stride + v - conv.pad, conv.h, conv.w, conv.c);
+                            const real *weight = tap(w, conv, o, u, v);
                             for (int c = 0; in && c < conv.c; c++) sum += (double)in[c] * weight[c];
                         }
                     *y++ = (real)sum; /* y[n][i][j][o] */
@@ -49,8 +49,8 @@ static int output_of(int at, int offset, Conv conv) {
     return moved >= 0 && moved % conv.stride == 0 ? moved / conv.stride : -1;
 }
 
-/* dx[n][i][j][c] = sum over a, b, o of dy[n][i'][j'][o] w[o][a][b][c], where i' s + a - p = i and
- * j' s + b - p = j; terms without such an output (i', j') are 0. */
+/* dx[n][i][j][c] = sum over u, v, o of dy[n][i'][j'][o] w[o][u][v][c], where i' s + u - p = i and
+ * j' s + v - p = j; terms without such an output (i', j') are 0. */
 void conv2d_input_gradient(real *dx, const real *dy, const real *w, Conv conv, bool add) {
     const int oh = conv2d_out(conv.h, conv.kernel, conv.stride, conv.pad);
     const int ow = conv2d_out(conv.w, conv.kernel, conv.stride, conv.pad);
@@ -59,35 +59,35 @@ void conv2d_input_gradient(real *dx, const real *dy, const real *w, Conv conv, b
             for (int j = 0; j < conv.w; j++)
                 for (int c = 0; c < conv.c; c++) {
                     double sum = 0;
-                    for (int a = 0; a < conv.kernel; a++)
-                        for (int b = 0; b < conv.kernel; b++) {
-                            const real *out = pixel(dy, n, output_of(i, a, conv),
-                                                    output_of(j, b, conv), oh, ow, conv.o);
+                    for (int u = 0; u < conv.kernel; u++)
+                        for (int v = 0; v < conv.kernel; v++) {
+                            const real *out = pixel(dy, n, output_of(i, u, conv),
+                                                    output_of(j, v, conv), oh, ow, conv.o);
                             for (int o = 0; out && o < conv.o; o++)
-                                sum += (double)out[o] * tap(w, conv, o, a, b)[c];
+                                sum += (double)out[o] * tap(w, conv, o, u, v)[c];
                         }
                     set_or_add(dx++, sum, add); /* dx[n][i][j][c] */
                 }
 }
 
-/* dw[o][a][b][c] = sum over n, i, j of dy[n][i][j][o] x[n][i s + a - p][j s + b - p][c] */
+/* dw[o][u][v][c] = sum over n, i, j of dy[n][i][j][o] x[n][i s + u - p][j s + v - p][c] */
 void conv2d_weight_gradient(real *dw, const real *dy, const real *x, Conv conv, bool add) {
     const int oh = conv2d_out(conv.h, conv.kernel, conv.stride, conv.pad);
     const int ow = conv2d_out(conv.w, conv.kernel, conv.stride, conv.pad);
     for (int o = 0; o < conv.o; o++)
-        for (int a = 0; a < conv.kernel; a++)
-            for (int b = 0; b < conv.kernel; b++)
+        for (int u = 0; u < conv.kernel; u++)
+            for (int v = 0; v < conv.kernel; v++)
                 for (int c = 0; c < conv.c; c++) {
                     double sum = 0;
                     for (int n = 0; n < conv.n; n++)
                         for (int i = 0; i < oh; i++)
                             for (int j = 0; j < ow; j++) {
                                 const real *in =
-                                    pixel(x, n, i * conv.stride + a - conv.pad,
-                                          j * conv.stride + b - conv.pad, conv.h, conv.w, conv.c);
+                                    pixel(x, n, i * conv.stride + u - conv.pad,
+                                          j * conv.stride + v - conv.pad, conv.h, conv.w, conv.c);
                                 if (in)
                                     sum += (double)in[c] * pixel(dy, n, i, j, oh, ow, conv.o)[o];
                             }
-                    set_or_add(dw++, sum, add); /* dw[o][a][b][c] */
+                    set_or_add(dw++, sum, add); /* dw[o][u][v][c] */
                 }
 }

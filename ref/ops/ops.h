@@ -28,8 +28,8 @@ void bias_gradient(real *db, const real *dy, int n, int c, bool add);
 
 /* ---- conv2d.c: cross-correlation, LeCun et al. 1989 ----
  *
- * With kernel k, stride s and padding p:  y[n][i][j][o] = sum over a, b < k and c of
- * x[n][i s + a - p][j s + b - p][c] w[o][a][b][c], where x is 0 outside of the image. */
+ * With kernel k, stride s and padding p:  y[n][i][j][o] = sum over u, v < k and c of
+ * x[n][i s + u - p][j s + v - p][c] w[o][u][v][c], where x is 0 outside of the image. */
 
 /* Returns the size of the output, oh or ow, for an input of size h or w. */
 int conv2d_out(int size, int kernel, int stride, int pad);
@@ -40,10 +40,10 @@ void conv2d_weight_gradient(real *dw, const real *dy, const real *x, Conv conv, 
 /* ---- batchnorm.c: Ioffe & Szegedy 2015, eps 1e-5, over rows[n] of c channels ---- */
 
 /* y = g (x - mean) rstd + b, then + skip unless that is NULL, then relu if `relu`.  Overwrites
- * mean[c] and rstd[c]. use_running true: these come from the running statistics, which do not
- * change. use_running false: they are those of the batch, with the variance over n.  The running
- * statistics move towards them by the fraction `momentum`, where the running variance is over n - 1
- * (over n if n == 1); momentum 0 leaves them alone. */
+ * mean[c] and rstd[c].  With use_running these are the running statistics, which do not change.
+ * Otherwise they are those of the batch, with the variance over n, and the running statistics move
+ * towards them by the fraction `momentum` (0: not at all); the running variance is over n - 1, or
+ * over n if n == 1. */
 void batchnorm_forward(real *y, real *mean, real *rstd, real *running_mean, real *running_var,
                        const real *x, const real *skip, const real *g, const real *b, int n, int c,
                        bool relu, bool use_running, double momentum);
@@ -101,6 +101,7 @@ void attention_input_gradient(real *dqkv, const real *dy, const real *qkv, const
 
 /* ---- activations.c: elementwise ---- */
 
+/* y = max(x, 0) (Nair & Hinton 2010). */
 void relu_forward(real *y, const real *x, size_t count);
 /* dx = dy, but 0 where y <= 0.  Where y is NaN dx is dy, as in PyTorch. */
 void relu_input_gradient(real *dx, const real *dy, const real *y, size_t count, bool add);
@@ -120,15 +121,16 @@ void add_input_gradient(real *dx, const real *dy, size_t count, bool add);
 void avgpool_forward(real *y, const real *x, int n, int s, int c);
 void avgpool_input_gradient(real *dx, const real *dy, int n, int s, int c, bool add);
 
-/* ---- embedding.c ---- */
+/* ---- embedding.c: tokens and learned positions, Vaswani et al. 2017, section 3.4 ---- */
 
 /* y[n][t][c] = token[tokens[n][t]][c] + position[t][c]; position may be NULL.  Tokens are in
  * [0, vocabulary): the data set checked them. */
 void embedding_forward(real *y, const int *tokens, const real *token, const real *position, int n,
                        int t, int c);
-/* dtoken[v][c] = the sum of dy[n][t][c] over all (n, t) with tokens[n][t] = v, in that order. */
+/* dtoken[v][c] = the sum of dy[n][t][c] over the (n, t) with tokens[n][t] = v, in their order. */
 void embedding_weight_gradient(real *dtoken, const real *dy, const int *tokens, int n, int t, int c,
                                int vocabulary, bool add);
+/* dposition[t][c] = sum_n dy[n][t][c] */
 void embedding_position_gradient(real *dposition, const real *dy, int n, int t, int c, bool add);
 
 /* ---- cross_entropy.c: fused with softmax ---- */

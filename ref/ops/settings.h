@@ -12,16 +12,17 @@ typedef struct {
 
 /* Rotary positions (RoFormer, Su et al. 2021).  Elements i and i + d/2 of a head of d are a pair
  * (in the paper 2i and 2i + 1); at position p it is rotated by the angle p * frequency(i),
- * frequency(i) = base^(-2i/d). For contexts longer than a model was first trained for, frequencies
- * are scaled: linear (original 0)  all are divided by factor (Chen et al. 2023) llama3 those that
- * turn fewer than `low` times over `original` positions are divided by factor, those that turn more
- * than `high` times stay, and those in between are interpolated (Llama 3.1: Grattafiori et al.
- * 2024) */
+ * frequency(i) = base^(-2i/d).
+ *
+ * For contexts longer than a model was first trained for, frequencies are scaled.  If `original` is
+ * 0, all are divided by `factor` (linear scaling, Chen et al. 2023).  Otherwise those that turn
+ * fewer than `low` times over `original` positions are divided by it, those that turn more than
+ * `high` times stay, and those in between are interpolated (Llama 3.1, Grattafiori et al. 2024). */
 typedef struct {
     double base;      /* 0: no rotary positions */
     double factor;    /* 0 or 1: no scaling */
     double low, high; /* low < high */
-    double original;
+    double original;  /* the context the model was first trained for; 0: linear scaling */
 } Rope;
 
 /* Attention with `heads` query heads of d numbers each.  Keys and values have `groups` heads, which

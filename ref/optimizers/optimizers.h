@@ -1,5 +1,5 @@
-/* An optimizer is a row in the table of optimizer.c.  To add one, write its file in this folder,
- * name it in optimizer.h, add it to the table in optimizer.c, and write its kernel in
+/* An optimizer is a row in the tables of optimizer.c.  To add one, write its file in this folder,
+ * declare it below, name it in optimizer.h, give it a row in both tables, and write its kernel in
  * cuda/ops/update.cu. */
 #ifndef REF_OPTIMIZERS_OPTIMIZERS_H
 #define REF_OPTIMIZERS_OPTIMIZERS_H

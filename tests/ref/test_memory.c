@@ -33,7 +33,7 @@ static void step(Tiny *tiny) {
 }
 
 /* Trains every submodel in two cycles.  The counted bytes equal the plan, and the peak is that of
- * the submodel that needs max, since a submodel's memory is freed before the next one's is
+ * the submodel that needs most, since a submodel's memory is freed before the next one's is
  * allocated. */
 static void check_counted_is_planned(const Recipe *recipe) {
     Tiny tiny;

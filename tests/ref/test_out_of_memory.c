@@ -1,8 +1,7 @@
 /* Runs a training, on one device or as a pipeline, or a simulated step, in which the n-th
  * allocation fails, for every n.  It must end with an error of one line and free everything.  The
  * linker replaces the calls of malloc, calloc, realloc, aligned_alloc and free in this program, but
- * not in libraries, by the functions below
- * (--wrap in the Makefile). */
+ * not in libraries, by the functions below (--wrap in the Makefile). */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

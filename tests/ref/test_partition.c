@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ref/submodel.h"
+#include "../../ref/partition.h"
 #include "../test.h"
 
 static double params_of(const Model *m, int block) {

@@ -1,4 +1,4 @@
-#include "submodel.h"
+#include "partition.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -176,14 +176,14 @@ int partition_parse(Partition *partition, const Model *model, const char *text,
 /* Assigns the `left` blocks that are not always active. */
 static int assign_balanced(Partition *partition, const Model *model, int left) {
     double *share = malloc((size_t)left * sizeof *share);
-    int *part = malloc((size_t)left * sizeof *part), i = 0, submodels = partition->submodels;
+    int *part = malloc((size_t)left * sizeof *part);
     bool reserved = share && part;
-    for (int b = 0; reserved && b < model->blocks; b++)
+    for (int b = 0, i = 0; reserved && b < model->blocks; b++)
         if (partition->of_block[b] == UNASSIGNED)
             share[i++] = (double)block_params(model, b) / (double)model->param_count;
-    int failed = reserved ? cut_contiguous(part, share, left, submodels, 1)
+    int failed = reserved ? cut_contiguous(part, share, left, partition->submodels, 1)
                           : error_set("partition: out of memory");
-    for (int b = i = 0; !failed && b < model->blocks; b++)
+    for (int b = 0, i = 0; !failed && b < model->blocks; b++)
         if (partition->of_block[b] == UNASSIGNED) partition->of_block[b] = part[i++];
     free(share);
     free(part);

@@ -4,8 +4,8 @@
  * below the active ones need no backward pass and store no activations, and their outputs do not
  * change during a phase, so that they can be cached (prefix_cache.h).  Submodels of equal size need
  * the least memory, because the largest one decides how much gradients and optimizer state take. */
-#ifndef REF_SUBMODEL_H
-#define REF_SUBMODEL_H
+#ifndef REF_PARTITION_H
+#define REF_PARTITION_H
 
 #include "model.h"
 
