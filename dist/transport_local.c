@@ -82,7 +82,7 @@ typedef struct {
     Transfer *t;
     QueuedMessage *message; /* of a send until it is done, of a receive once it is done */
     bool done;
-} LocalMove;
+} PendingTransfer;
 
 static QueuedMessage *copy_message(const Transfer *t) {
     QueuedMessage *m = malloc(sizeof *m + (t->message ? 0 : t->bytes));
@@ -96,50 +96,50 @@ static QueuedMessage *copy_message(const Transfer *t) {
 }
 
 /* Copies the data of all sends. */
-static int prepare(LocalMove *move, Transfer *transfers, int count) {
+static int prepare(PendingTransfer *pending, Transfer *transfers, int count) {
     for (int i = 0; i < count; i++) {
-        move[i].t = &transfers[i];
+        pending[i].t = &transfers[i];
         if (!transfers[i].send) continue;
-        move[i].message = copy_message(&transfers[i]);
-        if (!move[i].message) return -1;
+        pending[i].message = copy_message(&transfers[i]);
+        if (!pending[i].message) return -1;
     }
     return 0;
 }
 
 /* Copies received messages to where the caller wants them, and frees all that are left.  The caller
  * keeps a device's message that was not sent. */
-static void deliver(LocalMove *move, int count) {
+static void deliver(PendingTransfer *pending, int count) {
     for (int i = 0; i < count; i++) {
-        QueuedMessage *m = move[i].message;
+        QueuedMessage *m = pending[i].message;
         if (!m) continue;
-        if (move[i].done && !m->message) memcpy(move[i].t->data, m->data, m->bytes);
-        if (move[i].done) move[i].t->message = m->message;
+        if (pending[i].done && !m->message) memcpy(pending[i].t->data, m->data, m->bytes);
+        if (pending[i].done) pending[i].t->message = m->message;
         free(m);
     }
 }
 
 /* Tries one transfer.  The lock is held.  Returns 1 if it is done, 0 if that is not possible yet,
  * or -1 and an error. */
-static int try_move(Transport *transport, LocalMove *move) {
+static int try_transfer(Transport *transport, PendingTransfer *pending) {
     Hub *hub = hub_of(transport);
-    Queue *queue = queue_of(transport, move->t);
-    if (move->t->send) {
+    Queue *queue = queue_of(transport, pending->t);
+    if (pending->t->send) {
         if (queue->count == hub->capacity) return 0;
-        *queue->end = move->message;
-        queue->end = &move->message->next;
+        *queue->end = pending->message;
+        queue->end = &pending->message->next;
         queue->count++;
-        move->message = move->t->message = NULL;
+        pending->message = pending->t->message = NULL;
     } else {
         QueuedMessage *m = queue->first;
         if (!m) return 0;
-        if (m->bytes != move->t->bytes)
-            return transport_wrong_length(transport, move->t->peer, m->bytes, move->t->bytes);
+        if (m->bytes != pending->t->bytes)
+            return transport_wrong_length(transport, pending->t->peer, m->bytes, pending->t->bytes);
         queue->first = m->next;
         if (!m->next) queue->end = &queue->first;
         queue->count--;
-        move->message = m;
+        pending->message = m;
     }
-    move->done = true;
+    pending->done = true;
     pthread_cond_broadcast(&hub->changed);
     return 1;
 }
@@ -147,11 +147,11 @@ static int try_move(Transport *transport, LocalMove *move) {
 /* Tries all transfers of a batch once.  The lock is held.  Those of one channel stay in order,
  * because if one is not possible, no later one is.  Returns how many are left and sets *first to
  * the first of them, or returns -1 and an error. */
-static int try_batch(Transport *transport, LocalMove *move, int count, int *first) {
+static int try_batch(Transport *transport, PendingTransfer *pending, int count, int *first) {
     int left = 0;
     for (int i = 0; i < count; i++) {
-        if (move[i].done) continue;
-        int result = try_move(transport, &move[i]);
+        if (pending[i].done) continue;
+        int result = try_transfer(transport, &pending[i]);
         if (result < 0) return -1;
         if (!result && left++ == 0) *first = i;
     }
@@ -161,14 +161,14 @@ static int try_batch(Transport *transport, LocalMove *move, int count, int *firs
 /* Messages are copied without holding the lock. */
 static int local_sendrecv(Transport *transport, Transfer *transfers, int count) {
     Hub *hub = hub_of(transport);
-    LocalMove *move = calloc((size_t)count + 1, sizeof *move);
-    if (!move) return error_set("transport: out of memory for %d messages", count);
-    int left, before = count, first = 0, failed = prepare(move, transfers, count);
+    PendingTransfer *pending = calloc((size_t)count + 1, sizeof *pending);
+    if (!pending) return error_set("transport: out of memory for %d messages", count);
+    int left, before = count, first = 0, failed = prepare(pending, transfers, count);
     Deadline until = deadline_in(transport->timeout_s);
     pthread_mutex_lock(&hub->lock);
     if (!failed && hub->broken) failed = error_set("%s", hub->why);
-    while (!failed && (left = try_batch(transport, move, count, &first)) != 0) {
-        const Transfer *t = move[first].t;
+    while (!failed && (left = try_batch(transport, pending, count, &first)) != 0) {
+        const Transfer *t = pending[first].t;
         bool moved = left > 0 && left < before; /* then try again before waiting */
         before = left;
         failed = left < 0 ||
@@ -177,8 +177,8 @@ static int local_sendrecv(Transport *transport, Transfer *transfers, int count) 
     }
     if (failed) break_transport(hub, error_message());
     pthread_mutex_unlock(&hub->lock);
-    deliver(move, count);
-    free(move);
+    deliver(pending, count);
+    free(pending);
     return failed ? -1 : 0;
 }
 

@@ -1,4 +1,4 @@
-#include "moves.h"
+#include "pending.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static int message_type(MPI_Datatype *type, size_t bytes) {
     return failed || mpi_check(MPI_Type_commit(type)) ? -1 : 0;
 }
 
-static int start(MpiMove *m) {
+static int start(PendingTransfer *m) {
     const Transfer *t = &m->t;
     MPI_Comm all = MPI_COMM_WORLD;
     MPI_Datatype type;
@@ -39,10 +39,10 @@ static int start(MpiMove *m) {
     return mpi_check(code);
 }
 
-int moves_add(MpiMoves *moves, const Transfer *t, bool copied) {
-    MpiMove *m = malloc(sizeof *m + (copied ? t->bytes : 0));
+int pending_add(PendingTransfers *pending, const Transfer *t, bool copied) {
+    PendingTransfer *m = malloc(sizeof *m + (copied ? t->bytes : 0));
     if (!m) return error_set("transport: out of memory for a message of %zu bytes", t->bytes);
-    *m = (MpiMove){.t = *t, .copied = copied, .request = MPI_REQUEST_NULL};
+    *m = (PendingTransfer){.t = *t, .copied = copied, .request = MPI_REQUEST_NULL};
     if (copied) {
         m->t.data = m->copy;
         memcpy(m->copy, t->data, t->bytes);
@@ -51,23 +51,23 @@ int moves_add(MpiMoves *moves, const Transfer *t, bool copied) {
         free(m);
         return -1;
     }
-    *moves->end = m;
-    moves->end = &m->next;
+    *pending->end = m;
+    pending->end = &m->next;
     return 0;
 }
 
-static void remove_move(MpiMoves *moves, MpiMove **at) {
-    MpiMove *m = *at;
+static void pending_remove(PendingTransfers *pending, PendingTransfer **at) {
+    PendingTransfer *m = *at;
     *at = m->next;
-    if (!m->next) moves->end = at;
+    if (!m->next) pending->end = at;
     free(m);
 }
 
-void moves_free(MpiMoves *moves) {
-    while (moves->first) remove_move(moves, &moves->first);
+void pending_free(PendingTransfers *pending) {
+    while (pending->first) pending_remove(pending, &pending->first);
 }
 
-int move_test(const Transport *transport, MpiMove *m) {
+int pending_test(const Transport *transport, PendingTransfer *m) {
     int over = 0, error;
     MPI_Status status;
     MPI_Count sent;
@@ -83,14 +83,15 @@ int move_test(const Transport *transport, MpiMove *m) {
     return 1;
 }
 
-int moves_advance(const Transport *transport, MpiMoves *moves, const MpiMove **waited) {
+int pending_advance(const Transport *transport, PendingTransfers *pending,
+                    const PendingTransfer **waited) {
     *waited = NULL;
-    for (MpiMove **at = &moves->first; *at;) {
-        MpiMove *m = *at;
-        int done = move_test(transport, m);
+    for (PendingTransfer **at = &pending->first; *at;) {
+        PendingTransfer *m = *at;
+        int done = pending_test(transport, m);
         if (done < 0) return -1;
         if (done) {
-            remove_move(moves, at);
+            pending_remove(pending, at);
             continue;
         }
         if (!*waited && !m->copied) *waited = m;
