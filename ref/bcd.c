@@ -81,14 +81,13 @@ static int train(BcdState *state, const BcdSettings *settings, Engine *engine, B
                  BcdWatch watch, void *context) {
     while (state->step < settings->steps) {                          /* 3, 10, 11 */
         if (start_phase(state, settings, engine, source)) return -1; /* 4, 5, 6, 7 */
-        bool converged = false;
-        while (!converged && state->step < settings->steps) { /* 8 */
+        bool over = false;
+        while (!over && state->step < settings->steps) { /* 8 */
             Loss loss;
             double lr = learning_rate(state, settings);
             if (train_step(state, engine, source, lr, &loss)) return -1;
-            converged =
-                bcd_phase_over(state, &settings->rule, source->sampler.used, loss_mean(&loss));
-            if (converged) finish_phase(state); /* 9 */
+            over = bcd_phase_over(state, &settings->rule, source->sampler.used, loss_mean(&loss));
+            if (over) finish_phase(state); /* 9 */
             int stop = watch ? watch(context, state, &loss, lr) : 0;
             if (stop) return stop;
         }

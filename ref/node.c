@@ -67,6 +67,7 @@ static void batchnorm_dx(const Node *node, const NodeIO *io) {
         io->add_dskip);
 }
 
+/* Overwrites a gradient with sums that are there already, or adds them to it. */
 static void put(real *gradient, const real *sums, int c, bool add) {
     for (int j = 0; j < c; j++) gradient[j] = add ? gradient[j] + sums[j] : sums[j];
 }

@@ -156,7 +156,7 @@ static __device__ __forceinline__ size_t pack_row(size_t i, size_t packs, unsign
 }
 
 /* Each thread computes V neighbouring values of a row; a row of x has f values of gate, then f of
- * up. Version 1 has V = 1, version 2 has V = 128 bits for the reasons above (a thread loads two
+ * up.  Version 1 has V = 1, version 2 has V = 128 bits for the reasons above (a thread loads two
  * packs, and up to five for the gradient). */
 template <typename T, int V>
 static __global__ void swiglu(T *y, const T *x, size_t packs, unsigned row_packs) {

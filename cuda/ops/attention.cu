@@ -16,7 +16,7 @@
  * loaded while these are used.  Scores and sums stay in registers: the exponentials of a warp's
  * scores already lie as the left side of the second product needs them.  If causal, tiles above the
  * diagonal are skipped; only tiles across the diagonal and the last ones are masked, and the blocks
- * with the most tiles start first. Powers are of 2, which the hardware has, with log2(e) folded
+ * with the most tiles start first.  Powers are of 2, which the hardware has, with log2(e) folded
  * into the scale. */
 
 template <Precision P, int D>
@@ -32,7 +32,7 @@ struct ForwardShape<PRECISION_BF16, 32> : Shape<4, 2, 64, true> {};
 template <>
 struct ForwardShape<PRECISION_BF16, 64> : Shape<4, 2, 64, true> {};
 
-/* grid n heads ceil(t / ROWS). */
+/* Computes y and lse of ROWS queries in each of n heads ceil(t / ROWS) blocks. */
 template <Precision P, int D, typename T, typename S>
 __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
     attention_tiles(T *y, float *lse, Heads<T> h) {

@@ -13,11 +13,11 @@ template <typename T>
 struct Heads {
     const T *q, *k, *v;
     int t, heads, groups, share, d; /* heads = groups share */
-    int every;             /* all queries attend to the first so many keys: causal 0, else t */
+    int every;             /* the first keys, which all queries attend to: 0 if causal, else t */
     int qk_stride, stride; /* numbers from one position to the next: of q and k; of qkv and dqkv */
     int alignment;         /* bytes that rows of d numbers are aligned to */
     float scale;           /* 1 / sqrt(d) */
-    const float2 *angles;  /* [t][d / 2] cosine and sine, by which q and k have been turned */
+    const float2 *angles;  /* [t][d / 2] cosine and sine, by which q and k have been rotated */
 };
 
 /* Returns the bytes that rows of d numbers are aligned to: 16, 8, 4, or 2. */
@@ -97,7 +97,7 @@ static __device__ __forceinline__ const float2 *angles_at(const Heads<T> &h, int
     return h.angles ? h.angles + (size_t)position * (size_t)(h.d / 2) : NULL;
 }
 
-/* Host: the statement with P as the run's precision. */
+/* On the host: runs the statement with P as the run's precision. */
 #define WITH_PRECISION(run, P, ...)                      \
     do {                                                 \
         if ((run)->precision == PRECISION_BF16) {        \
@@ -114,7 +114,8 @@ static __device__ __forceinline__ const float2 *angles_at(const Heads<T> &h, int
 
 /* ---- Workspace ---- */
 
-/* dots, for each query the sum of dy y, then with rope the angles and the turned q and k. */
+/* The workspace: dots, for each query the sum of dy y; then with rope the angles, and q and k
+ * rotated by them. */
 typedef struct {
     float *dots;    /* [n][heads][t] */
     float2 *angles; /* [t][d / 2] */
@@ -124,10 +125,11 @@ typedef struct {
 
 AttentionSpace attention_space(void *workspace, Precision precision, int n, int t, Attention a);
 
-/* rope.cu: fills space.angles, and space.turned with the q and k of qkv, turned. */
+/* rope.cu: overwrites space.angles, and space.turned with the q and k of qkv, rotated. */
 void rope_turn(const Run *run, AttentionSpace space, const void *qkv, int n, int t, Attention a);
 
-/* With rotary positions also turns q and k into the workspace. */
+/* Returns the heads of qkv.  With rotary positions it also writes q and k, rotated, to the
+ * workspace, and the heads refer to these. */
 template <typename T>
 static Heads<T> find_heads(const Run *run, AttentionSpace space, const T *qkv, int n, int t,
                            Attention a) {

@@ -59,7 +59,8 @@ static __device__ __forceinline__ void row_dots(float (&dots)[M][2], const T *dy
     }
 }
 
-/* grid n heads ceil(t / ROWS).  With M = 1 there are registers for 12 warps on a multiprocessor. */
+/* Computes dq and dots of ROWS queries in each of n heads ceil(t / ROWS) blocks.  With M = 1 there
+ * are registers for 12 warps on a multiprocessor. */
 template <Precision P, int D, typename T, typename S>
 __global__ void __launch_bounds__(S::THREADS, S::M == 1 ? 384 / S::THREADS : 256 / S::THREADS)
     attention_query_gradient_tiles(Gradients<T> g, Heads<T> h) {
@@ -117,7 +118,7 @@ __global__ void __launch_bounds__(S::THREADS, S::M == 1 ? 384 / S::THREADS : 256
                               query, angles_at(h, query), g.add);
 }
 
-/* grid n groups ceil(t / ROWS). */
+/* Computes dk and dv of ROWS keys in each of n groups ceil(t / ROWS) blocks. */
 template <Precision P, int D, typename T, typename S>
 __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
     attention_key_gradient_tiles(Gradients<T> g, Heads<T> h) {

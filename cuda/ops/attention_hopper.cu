@@ -43,7 +43,7 @@ static __device__ __forceinline__ void load_pair(Bf16 *tiles, int step, const Bf
     load_swizzled<D, S::COLUMNS, S::THREADS>(to + S::COLUMNS * D, b, b_stride, row, t);
 }
 
-/* grid n heads ceil(t / ROWS). */
+/* Computes y and lse of ROWS queries in each of n heads ceil(t / ROWS) blocks. */
 template <int D, typename S>
 __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     attention_hopper(Bf16 *y, float *lse, Heads<Bf16> h) {
@@ -110,7 +110,8 @@ static __device__ __forceinline__ void memory_dots(float (&dots)[1][2], const Bf
     }
 }
 
-/* grid n heads ceil(t / ROWS).  Leaves dots for the other kernel. */
+/* Computes dq, and dots for the other kernel, of ROWS queries in each of n heads ceil(t / ROWS)
+ * blocks. */
 template <int D, typename S>
 __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     attention_query_gradient_hopper(Gradients<Bf16> g, Heads<Bf16> h) {
@@ -158,7 +159,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
                                  query, angles_at(h, query), g.add);
 }
 
-/* grid n groups ceil(t / ROWS). */
+/* Computes dk and dv of ROWS keys in each of n groups ceil(t / ROWS) blocks. */
 template <int D, typename S>
 __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     attention_key_gradient_hopper(Gradients<Bf16> g, Heads<Bf16> h) {

@@ -2,7 +2,8 @@
  * memory; for their gradients, a warp for every key.  It takes heads of any size. */
 #include "attention.cuh"
 
-/* grid n heads t, blocks of one warp; shared: y[d], where each lane uses only its own numbers. */
+/* Computes y and lse of one query in each of n heads t blocks of one warp.  Shared memory holds the
+ * row of y; each lane uses only its own numbers of it. */
 template <typename T>
 __global__ void attention_rows(T *y, float *lse, Heads<T> h) {
     DYNAMIC_SHARED(float, sum_v);
@@ -42,7 +43,7 @@ static __device__ void add_row(float *sum, float by, const T *row, int d) {
     for (int i = (int)threadIdx.x; i < d; i += 32) sum[i] = fmaf(by, to_float(row[i]), sum[i]);
 }
 
-/* grid n heads t, blocks of one warp; shared: dq[d]. */
+/* Computes dq and dots of one query in each of n heads t blocks of one warp; shared: dq[d]. */
 template <typename T>
 __global__ void attention_query_gradient(Gradients<T> g, Heads<T> h) {
     DYNAMIC_SHARED(float, dq);
@@ -64,7 +65,7 @@ __global__ void attention_query_gradient(Gradients<T> g, Heads<T> h) {
     put_rows<T, 1, 32>(g.dq + out, 0, dq, 0, 1, h.d, angles_at(h, query), g.add);
 }
 
-/* grid n groups t, blocks of one warp; shared: dk[d], dv[d]. */
+/* Computes dk and dv of one key in each of n groups t blocks of one warp; shared: dk[d], dv[d]. */
 template <typename T>
 __global__ void attention_key_gradient(Gradients<T> g, Heads<T> h) {
     DYNAMIC_SHARED(float, dk);

@@ -6,12 +6,11 @@
 #include "attention.cuh"
 
 #define LOG2_E 1.44269504f
-#define SHARED_MOST ((size_t)(99 * 1024)) /* of a block, on the least of the architectures */
+#define SHARED_MOST ((size_t)(99 * 1024)) /* bytes of a block on sm_89; others have more */
 
 /* Shapes of the tiled kernels.  A block has WARPS warps of 16 M rows each, and goes through the
- * other side COLUMNS at a time, two tiles of them in flight.  Chosen for registers (accumulators
- * and fragments below 255, no spills) and for shared memory that fits 99 KB, the least of the
- * architectures built for. */
+ * other side COLUMNS at a time, two tiles of them in flight.  The shapes are chosen so that
+ * accumulators and fragments fit in 255 registers without spills, and the tiles in SHARED_MOST. */
 template <int WARPS_, int M_, int COLUMNS_, bool HELD_>
 struct Shape {
     static constexpr int WARPS = WARPS_, M = M_, COLUMNS = COLUMNS_;
@@ -20,8 +19,8 @@ struct Shape {
     static_assert(ROWS % COLUMNS == 0, "tiles begin at multiples of each other");
 };
 
-/* Host: the statement with D as the least size that the kernels are compiled for and that holds
- * heads of d numbers, which are padded to it with zeros. */
+/* On the host: runs the statement with D as the smallest compiled size that holds heads of d
+ * numbers, which are padded to it with zeros. */
 #define WITH_PADDED_HEAD(d, D, ...)       \
     do {                                  \
         if ((d) <= 32) {                  \
@@ -60,7 +59,7 @@ static __device__ __forceinline__ void copy_chunk(T *to, const T *from, int left
 }
 
 /* Starts copying rows of d <= D numbers, `stride` apart, into tile[ROWS]; zeros beyond d and from
- * row `rows` on.  By all THREADS of a block, each at its own place in every STEPth row. */
+ * row `rows` on.  All THREADS of a block call it; each copies its part of every STEPth row. */
 template <typename T, int D, int ROWS, int THREADS, int ALIGNMENT>
 static __device__ __forceinline__ void load_rows(T *tile, const T *from, int stride, int rows,
                                                  int d) {
@@ -80,7 +79,7 @@ static __device__ __forceinline__ void load_rows(T *tile, const T *from, int str
 }
 
 /* Copies such rows where they are only aligned to 2 bytes, as those of odd heads in bf16 are: the
- * least asynchronous copy has 4. */
+ * smallest asynchronous copy has 4. */
 template <typename T, int D, int ROWS, int THREADS>
 static __device__ __forceinline__ void load_numbers(T *tile, const T *from, int stride, int rows,
                                                     int d) {

@@ -85,10 +85,10 @@ static inline Correlation forward_correlation(const Conv *conv) {
     return c;
 }
 
-/* Host: returns the most input pixels that the taps of `tile` consecutive output pixels reach, or
- * -1 if these are not one ascending piece.  From output pixel m to m' the first tap moves by stride
- * (m' - m), by `row` more for each end of a row in between, and by `image` more for each end of an
- * image. */
+/* On the host: returns the most input pixels that the taps of `tile` consecutive output pixels
+ * reach, or -1 if these are not one ascending piece.  From output pixel m to m' the first tap moves
+ * by stride (m' - m), by `row` more for each end of a row in between, and by `image` more for each
+ * end of an image. */
 static inline int halo_pixels(const Correlation &c, int tile) {
     int row = c.stride * (c.in_w - c.out_w), image = c.in_w * (c.in_h - c.stride * c.out_h);
     if (c.stride + row < 0 || c.stride + row + image < 0) return -1;
@@ -179,8 +179,8 @@ struct Bf16 {
     static constexpr bool TENSOR = true, DIRECT = true, AHEAD = true;
 };
 
-/* The statement with the way of a version and precision as Mode, four times.  fp32 has no tensor
- * cores. */
+/* Runs the statement with the way to multiply of this version and precision as Mode; it is compiled
+ * four times.  fp32 has no tensor cores. */
 #define WITH_MODE(run, Mode, ...)                                               \
     do {                                                                        \
         if ((run)->precision == PRECISION_BF16 && (run)->version != 2) {        \

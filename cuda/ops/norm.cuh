@@ -18,9 +18,9 @@
 
 enum { NORM_THREADS = 128 }; /* of a block, or as many as a row has */
 
-/* CALL(threads, C): the least shape of version 2 that holds c columns, C a thread; a statement.
- * Narrow rows have a warp each, so that nobody waits at a barrier.  24 columns are as many as a
- * thread can sum up beside the row it holds. */
+/* Runs the statement CALL(threads, C) with the smallest shape of version 2 that holds c columns, C
+ * a thread.  Narrow rows have a warp each, so that nobody waits at a barrier.  24 columns are as
+ * many as a thread can sum up beside the row it holds. */
 #define NORM_SHAPE(c, CALL)           \
     do {                              \
         if ((c) <= 32 * 16) {         \
@@ -39,12 +39,12 @@ enum { NORM_THREADS = 128 }; /* of a block, or as many as a row has */
     } while (0)
 enum { NORM_COLUMNS = 512 * 16 }; /* at most */
 
-/* Rows that a block works on at once. */
+/* Returns the rows that a block works on at once. */
 static constexpr __host__ __device__ int norm_rows(int threads) {
     return threads < NORM_THREADS ? NORM_THREADS / threads : 1;
 }
 
-/* Over the threads of a row; `scratch` as block_sum's. */
+/* Returns the sum of x over the threads of a row; `scratch` is that of block_sum. */
 template <int threads>
 static __device__ __forceinline__ float row_sum(float x, float *scratch) {
     if constexpr (threads == 32)

@@ -1,7 +1,7 @@
 /* Rotary position embedding (RoFormer, Su et al. 2021), half-split as in ref/ops/settings.h.
- * Before attention, q and k are written to the workspace turned; attention's gradient kernels turn
- * dq and dk back as they write them (attention.cuh).  Angles are computed in double, because a
- * float position times a float frequency is off by 1e-4 at position 1000.  The frequencies are
+ * Before attention, q and k are written to the workspace rotated; attention's gradient kernels
+ * rotate dq and dk back as they write them (attention.cuh).  Angles are computed in double, because
+ * a float position times a float frequency is off by 1e-4 at position 1000.  The frequencies are
  * computed by the reference's own function, and are passed as an argument of the launch. */
 #include "attention.cuh"
 
@@ -21,7 +21,7 @@ __global__ void rope_angles(float2 *angles, int t, int half, int first, int pair
         make_float2((float)cos(angle), (float)sin(angle));
 }
 
-/* turned[rows][vectors][d] = the first `vectors` vectors of each row of qkv[rows][stride], turned.
+/* turned[rows][vectors][d] = the first `vectors` vectors of each row of qkv[rows][stride], rotated.
  * A block takes a row, a thread W pairs at a time. */
 template <typename T, int W>
 __global__ void rope_turn_rows(T *turned, const T *qkv, const float2 *angles, int t, int stride,
