@@ -82,7 +82,7 @@ typedef struct {
     Transfer *t;
     QueuedMessage *message; /* of a send until it is done, of a receive once it is done */
     bool done;
-} PendingTransfer;
+} LocalTransfer;
 
 static QueuedMessage *copy_message(const Transfer *t) {
     QueuedMessage *m = malloc(sizeof *m + (t->message ? 0 : t->bytes));
@@ -96,7 +96,7 @@ static QueuedMessage *copy_message(const Transfer *t) {
 }
 
 /* Copies the data of all sends. */
-static int prepare(PendingTransfer *pending, Transfer *transfers, int count) {
+static int prepare(LocalTransfer *pending, Transfer *transfers, int count) {
     for (int i = 0; i < count; i++) {
         pending[i].t = &transfers[i];
         if (!transfers[i].send) continue;
@@ -108,7 +108,7 @@ static int prepare(PendingTransfer *pending, Transfer *transfers, int count) {
 
 /* Copies received messages to where the caller wants them, and frees all that are left.  The caller
  * keeps a device's message that was not sent. */
-static void deliver(PendingTransfer *pending, int count) {
+static void deliver(LocalTransfer *pending, int count) {
     for (int i = 0; i < count; i++) {
         QueuedMessage *m = pending[i].message;
         if (!m) continue;
@@ -120,7 +120,7 @@ static void deliver(PendingTransfer *pending, int count) {
 
 /* Tries one transfer.  The lock is held.  Returns 1 if it is done, 0 if that is not possible yet,
  * or -1 and an error. */
-static int try_transfer(Transport *transport, PendingTransfer *pending) {
+static int try_transfer(Transport *transport, LocalTransfer *pending) {
     Hub *hub = hub_of(transport);
     Queue *queue = queue_of(transport, pending->t);
     if (pending->t->send) {
@@ -147,7 +147,7 @@ static int try_transfer(Transport *transport, PendingTransfer *pending) {
 /* Tries all transfers of a batch once.  The lock is held.  Those of one channel stay in order,
  * because if one is not possible, no later one is.  Returns how many are left and sets *first to
  * the first of them, or returns -1 and an error. */
-static int try_batch(Transport *transport, PendingTransfer *pending, int count, int *first) {
+static int try_batch(Transport *transport, LocalTransfer *pending, int count, int *first) {
     int left = 0;
     for (int i = 0; i < count; i++) {
         if (pending[i].done) continue;
@@ -161,7 +161,7 @@ static int try_batch(Transport *transport, PendingTransfer *pending, int count, 
 /* Messages are copied without holding the lock. */
 static int local_sendrecv(Transport *transport, Transfer *transfers, int count) {
     Hub *hub = hub_of(transport);
-    PendingTransfer *pending = calloc((size_t)count + 1, sizeof *pending);
+    LocalTransfer *pending = calloc((size_t)count + 1, sizeof *pending);
     if (!pending) return error_set("transport: out of memory for %d messages", count);
     int left, before = count, first = 0, failed = prepare(pending, transfers, count);
     Deadline until = deadline_in(transport->timeout_s);

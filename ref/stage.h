@@ -15,7 +15,7 @@
  *
  * The engine makes the calls, block by block, so that one engine serves every device:
  *
- *   activate            once per submodel
+ *   activate            at the start of a phase
  *   begin               hand over a micro-batch; the first one to train on starts a step
  *   forward(b)          for b from the first block up
  *   loss                after the last block

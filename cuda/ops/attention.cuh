@@ -13,7 +13,7 @@ template <typename T>
 struct Heads {
     const T *q, *k, *v;
     int t, heads, groups, share, d; /* heads = groups share */
-    int every;             /* the first keys, which all queries attend to: 0 if causal, else t */
+    int every;             /* the number of keys that every query attends to: causal 0, else t */
     int qk_stride, stride; /* numbers from one position to the next: of q and k; of qkv and dqkv */
     int alignment;         /* bytes that rows of d numbers are aligned to */
     float scale;           /* 1 / sqrt(d) */
