@@ -114,13 +114,15 @@ static int check_answer(const CudaStage *s) {
 }
 
 /* Finishes a step whose gradients are on their way to the host: waits for the loss, then clips and
- * updates on the host, block by block. */
+ * updates on the host, block by block.  By then all gradients have arrived, so that the wait only
+ * asks whether anything has failed. */
 static int finish_offload(CudaStage *s, double lr) {
     if (event_wait(s->offload.loss_on_host)) return -1;
     s->answer->norm = 0;
     if ((clip_norm(s) > 0 && offload_norm(s, &s->answer->norm)) || check_answer(s)) return -1;
     count_optimizer_steps(s, true);
-    return offload_update(s, lr, optimizer_clip(&s->base.settings.optimizer, s->answer->norm));
+    double scale = optimizer_clip(&s->base.settings.optimizer, s->answer->norm);
+    return offload_update(s, lr, scale) ? -1 : device_wait(s->offload.gradient_stream);
 }
 
 /* Waits for the loss and the norm.  Returns -1, with an error, if the device failed or if one of

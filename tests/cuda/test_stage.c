@@ -1,7 +1,9 @@
 /* Whole trainings on the device against the oracle: gradients layer by layer, and ten steps with
  * switches of submodel in between.  What is allowed is measured on the oracle (drift.h). */
 #include <stdio.h>
+#include <string.h>
 
+#include "../../cuda/device.h"
 #include "../../cuda/stage_cuda.h"
 #include "../test.h"
 #include "device_case.h"
@@ -93,7 +95,26 @@ static void offload_and_submodels(const void *spec) {
     drift_check_training(&recipe, "offload of submodels");
 }
 
+/* Without clipping nothing but the end of the step asks the device. */
+static void offload_tells_failures(const void *spec) {
+    Recipe recipe = ten_steps(spec, PRECISION_FP32);
+    Tiny tiny;
+    Loss loss;
+    recipe.offload = true;
+    recipe.submodels = 1;
+    tiny_open(&tiny, &recipe);
+    tiny_activate(&tiny, 0);
+    Batch batch = tiny_batch(&tiny, 2);
+    device_note("planted: a lost launch");
+    CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.01, &loss) == -1 &&
+              strstr(error_message(), "planted"),
+          "%s", error_message());
+    batch_free(&batch);
+    tiny_close(&tiny);
+}
+
 void test_stage(void) {
+    RUN_ROW("offload, a failure", offload_tells_failures, tiny_models[0]);
     for (int i = 0; tiny_models[i]; i++) {
         RUN_ROW("gradients", gradients_are_the_oracles, tiny_models[i]);
         RUN_ROW("ten steps", ten_steps_are_the_oracles, tiny_models[i]);
