@@ -9,7 +9,7 @@ int batch_open(CudaStage *s) {
     for (int k = 0; k < 2; k++) {
         BatchBuffer *buffer = &s->batch_buffer[k];
         buffer->pinned = pinned_alloc(s->fixed.sent);
-        buffer->read = event_create();
+        buffer->read = event_create(false);
         if (!buffer->pinned || !buffer->read)
             return error_set("memory: the host has no %zu bytes for batches", s->fixed.sent);
     }

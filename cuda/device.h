@@ -47,7 +47,7 @@ void *device_alloc(size_t bytes);
 void device_free(void *device_pointer); /* NULL is ignored; waits for the device */
 /* Page-locked host memory: copies from and to it overlap with the kernels. */
 void *pinned_alloc(size_t bytes);
-void pinned_free(void *host_pointer);
+void pinned_free(void *host_pointer); /* NULL is ignored */
 
 /* ---- streams ---- */
 
@@ -72,7 +72,7 @@ void fill_zero(Stream stream, void *device_pointer, size_t bytes);
 
 typedef void *Event;
 
-Event event_create(void); /* for event_ms too */
+Event event_create(bool timed); /* event_ms needs timed ones, which are slower */
 void event_free(Event event);
 void event_record(Event event, Stream stream);
 void stream_wait_event(Stream stream, Event event);

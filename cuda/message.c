@@ -29,7 +29,7 @@ static Kept *make(size_t bytes) {
     }
     kept->capacity = align_bytes(bytes);
     kept->message.data = device_alloc(kept->capacity);
-    kept->message.ready = event_create();
+    kept->message.ready = event_create(false);
     if (kept->message.data && kept->message.ready) return kept;
     release(kept);
     return NULL;

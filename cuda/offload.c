@@ -29,8 +29,8 @@ int offload_start(CudaStage *s) {
     if (!o->made || !o->arrived || !o->sent)
         return error_set("offload: out of memory for %zu blocks", blocks);
     for (size_t b = 0; b < blocks; b++)
-        ok &= (o->made[b] = event_create()) && (o->arrived[b] = event_create());
-    ok &= (o->loss_on_host = event_create()) && (o->weights_on_device = event_create());
+        ok &= (o->made[b] = event_create(false)) && (o->arrived[b] = event_create(false));
+    ok &= (o->loss_on_host = event_create(false)) && (o->weights_on_device = event_create(false));
     if (!ok) return -1;
     if (bf16 && !(o->weights = pinned_alloc(s->weights.bytes)))
         return refuse(s->weights.bytes, "weights");

@@ -14,7 +14,7 @@ static Charge *next_charge(CudaStage *s) {
         s->charges_capacity = capacity;
     }
     Charge *charge = &s->charge[s->charges];
-    if (!charge->event) charge->event = event_create();
+    if (!charge->event) charge->event = event_create(true);
     return charge->event ? charge : NULL;
 }
 

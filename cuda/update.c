@@ -61,7 +61,7 @@ static int upload(Updater *u, UpdaterOffsets at, const UpdateTensor *tensors, in
 static int staging_open(Updater *u) {
     for (int i = 0; i < 2; i++) {
         u->staging[i].pinned = pinned_alloc(numbers_bytes(u->blocks));
-        u->staging[i].read = event_create();
+        u->staging[i].read = event_create(false);
         if (!u->staging[i].pinned || !u->staging[i].read) return -1;
     }
     return 0;

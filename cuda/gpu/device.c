@@ -173,7 +173,10 @@ void *pinned_alloc(size_t bytes) {
     return NULL;
 }
 
-void pinned_free(void *host_pointer) { good(cudaFreeHost(host_pointer), "cudaFreeHost"); }
+/* Unlike cudaFree, cudaFreeHost does not promise to ignore NULL. */
+void pinned_free(void *host_pointer) {
+    if (host_pointer) good(cudaFreeHost(host_pointer), "cudaFreeHost");
+}
 
 /* ---- streams ---- */
 
@@ -222,9 +225,10 @@ void fill_zero(Stream stream, void *device_pointer, size_t bytes) {
 
 /* ---- events ---- */
 
-Event event_create(void) {
+Event event_create(bool timed) {
     cudaEvent_t event = NULL;
-    if (good(cudaEventCreateWithFlags(&event, cudaEventDefault), "cudaEventCreate")) return event;
+    unsigned flags = timed ? cudaEventDefault : cudaEventDisableTiming;
+    if (good(cudaEventCreateWithFlags(&event, flags), "cudaEventCreate")) return event;
     tell_failure();
     return NULL;
 }

@@ -143,7 +143,7 @@ static double measure(MatmulCall *asked, const MatmulAlgorithm *algorithm) {
     product.add = false;
     alone.product = &product;
     double best = INFINITY;
-    Event from = event_create(), to = event_create();
+    Event from = event_create(true), to = event_create(true);
     bool good = from && to && matmul_launch(call, algorithm) == CUBLAS_STATUS_SUCCESS;
     for (int round = 0; round < ROUNDS && good; round++) {
         event_record(from, call->run->stream);

@@ -29,7 +29,8 @@ typedef struct {
 } SimtStream;
 
 typedef struct {
-    LateEvent *late;    /* its records outside of recordings */
+    LateEvent *late; /* its records outside of recordings */
+    bool timed;
     unsigned recording; /* as of the stream on which it was recorded last */
 } SimtEvent;
 
@@ -73,9 +74,12 @@ int device_wait(Stream stream) {
 
 /* ---- events ---- */
 
-Event event_create(void) {
+Event event_create(bool timed) {
     SimtEvent *event = calloc(1, sizeof *event);
-    if (event && (event->late = late_event_new())) return event;
+    if (event && (event->late = late_event_new())) {
+        event->timed = timed;
+        return event;
+    }
     free(event);
     error_set("no memory for an event");
     return NULL;
@@ -119,11 +123,12 @@ int event_over(Event event) {
     return late_reached(e->late);
 }
 
-/* Returns NaN if one of the events was never recorded, or is part of a graph. */
-double event_ms(Event from, Event to) {
-    const SimtEvent *a = from, *b = to;
-    return a->recording || b->recording ? NAN : b->late->time - a->late->time;
+static double time_of(const SimtEvent *event) {
+    return event->timed && !event->recording ? event->late->time : NAN;
 }
+
+/* Returns NaN if one of the events is not timed, was never recorded, or is part of a graph. */
+double event_ms(Event from, Event to) { return time_of(to) - time_of(from); }
 
 /* ---- graphs ---- */
 

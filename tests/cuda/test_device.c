@@ -72,7 +72,7 @@ static void copies_in_order(void) {
 static void streams_wait_for_events(void) {
     int x[COUNT], y[COUNT];
     Stream first = device_test_stream(), second = stream_create();
-    Event begin = event_create(), end = event_create();
+    Event begin = event_create(true), end = event_create(true);
     int *a = device_alloc(sizeof x);
     numbers(x, 9);
     event_record(begin, first);

@@ -195,7 +195,7 @@ static cudaError_t allocate(void **memory, size_t bytes, bool pinned) {
 /* Waits for all work, which may still use it. */
 static cudaError_t release(void *memory, bool pinned) {
     if (fake_forbidden()) return cudaErrorStreamCaptureUnsupported;
-    if (!memory) return cudaSuccess;
+    if (!memory) return pinned ? cudaErrorInvalidValue : cudaSuccess;
     late_finish_all();
     pthread_mutex_lock(&lock);
     Piece **at = &pieces;

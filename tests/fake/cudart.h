@@ -66,7 +66,7 @@ typedef struct {
     Object object;
     LateEvent *late;
     unsigned capture; /* number of the capture that it was last recorded in; 0: none */
-    bool recorded;
+    bool timed, recorded;
     Clock clock;
 } Event;
 

@@ -118,8 +118,9 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
 /* ---- events ---- */
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *handle, unsigned flags) {
-    if (flags != cudaEventDefault) return fake_told(cudaErrorInvalidValue);
+    if (flags & ~(unsigned)cudaEventDisableTiming) return fake_told(cudaErrorInvalidValue);
     Event *event = object_new(EVENT, sizeof *event);
+    event->timed = !flags;
     event->late = late_event_new();
     *handle = (cudaEvent_t)(void *)event;
     return cudaSuccess;
@@ -182,7 +183,8 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
     const Event *a = object_of(EVENT, from), *b = object_of(EVENT, to);
-    if (!a || !b || !a->recorded || !b->recorded || a->object.device != b->object.device)
+    if (!a || !b || !a->timed || !b->timed || !a->recorded || !b->recorded ||
+        a->object.device != b->object.device)
         return fake_told(cudaErrorInvalidResourceHandle);
     *ms = (float)(b->late->time - a->late->time);
     return fake_told(isnan(*ms) ? cudaErrorNotReady : cudaSuccess);

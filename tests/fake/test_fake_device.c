@@ -127,7 +127,7 @@ static void wrong_memory_is_told(void) {
 
 static void what_was_freed_is_told(void) {
     Stream stream = device_test_stream(), gone = stream_create();
-    Event event = event_create(), lost = event_create();
+    Event event = event_create(true), lost = event_create(false);
     stream_free(gone);
     event_free(lost);
     event_record(event, gone);
@@ -143,7 +143,7 @@ static void what_was_freed_is_told(void) {
 
 static void events_are_over_in_the_end(void) {
     Stream stream = device_test_stream();
-    Event event = event_create();
+    Event event = event_create(false);
     char *memory = device_alloc(8);
     int over = 0, asked = 0;
     fill_zero(stream, memory, 8);
@@ -161,7 +161,7 @@ static void events_are_over_in_the_end(void) {
 static void events_are_of_one_device(void) {
     Stream stream = device_test_stream();
     (void)cudaSetDevice(0);
-    Event event = event_create();
+    Event event = event_create(false);
     (void)cudaSetDevice(1);
     event_record(event, stream);
     check_told(stream, "cudaEventRecord: invalid resource handle");
@@ -229,8 +229,8 @@ static void recordings_forbid(void) {
                 {waits_for_what_is_outside, "uncaptured work"},
                 {forgets_to_come_back, "unjoined work"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        Recorded r = {device_test_stream(), stream_create(), event_create(), event_create(),
-                      device_alloc(8)};
+        Recorded r = {device_test_stream(), stream_create(), event_create(false),
+                      event_create(false), device_alloc(8)};
         event_record(r.event, r.other);
         CHECK(!graph_begin(r.stream), "%s", error_message());
         fill_zero(r.stream, r.memory, 8);

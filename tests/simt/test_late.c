@@ -63,7 +63,7 @@ static void sees_memory_that_changed(void) {
 
 /* Without the event the second stream mostly copies what is not there yet. */
 static void waits_for_events(void) {
-    Event event = event_create();
+    Event event = event_create(false);
     int early = 0;
     for (int i = 0; i < 40; i++) {
         Late l = late_open();
@@ -85,7 +85,7 @@ static void waits_for_events(void) {
 
 static void asking_comes_to_an_end(void) {
     Late l = late_open();
-    Event event = event_create();
+    Event event = event_create(false);
     int asked = 0;
     *l.pinned = 7;
     for (int i = 0; i < 10; i++) copy_to_device(l.first, l.device, l.pinned, sizeof(float));

@@ -44,7 +44,7 @@ static void copies_know_memory(void) {
 
 static void recordings_forbid(void) {
     Stream stream = device_test_stream(), other = stream_create();
-    Event outside = event_create(), inside = event_create();
+    Event outside = event_create(false), inside = event_create(false);
     event_record(outside, other);
     CHECK(!graph_begin(stream), "%s", error_message());
     CHECK(!device_alloc(1), "memory while recording");

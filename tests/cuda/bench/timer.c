@@ -41,7 +41,7 @@ static int replay(const Task *task, Graph graph, Event from, Event to, double *m
 }
 
 static int repeat(const Bench *bench, const Task *task, Graph graph, Times *times) {
-    Event from = event_create(), to = event_create();
+    Event from = event_create(true), to = event_create(true);
     const double enough = bench->tiny ? 0 : 40, slow = 1000;
     double ms = 0, all = 0;
     int status = from && to ? replay(task, graph, from, to, &ms) : -1; /* a warm-up */
