@@ -20,7 +20,7 @@ int batch_open(CudaStage *s) {
 void batch_close(CudaStage *s) {
     for (int k = 0; k < 2; k++) {
         pinned_free(s->batch_buffer[k].pinned);
-        if (s->batch_buffer[k].read) event_free(s->batch_buffer[k].read);
+        event_free(s->batch_buffer[k].read);
     }
     pinned_free(s->answer);
 }

@@ -54,7 +54,7 @@ void pinned_free(void *host_pointer); /* NULL is ignored */
 typedef void *Stream; /* NULL is not a stream */
 
 Stream stream_create(void);
-void stream_free(Stream stream);
+void stream_free(Stream stream); /* NULL is ignored */
 /* Waits until everything on the stream is done.  Returns -1 if anything on the device has failed
  * since the last call; the error is the first failure, with the kernel's name. */
 int device_wait(Stream stream);
@@ -73,7 +73,7 @@ void fill_zero(Stream stream, void *device_pointer, size_t bytes);
 typedef void *Event;
 
 Event event_create(bool timed); /* event_ms needs timed ones, which are slower */
-void event_free(Event event);
+void event_free(Event event);   /* NULL is ignored */
 void event_record(Event event, Stream stream);
 void stream_wait_event(Stream stream, Event event);
 int event_wait(Event event); /* makes the host wait */
@@ -91,7 +91,7 @@ typedef void *Graph;
 int graph_begin(Stream stream);
 Graph graph_end(Stream stream); /* returns NULL, with an error, when the recording failed */
 int graph_launch(Graph graph, Stream stream);
-void graph_free(Graph graph);
+void graph_free(Graph graph); /* NULL is ignored */
 
 #ifdef __cplusplus
 }

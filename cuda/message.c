@@ -17,7 +17,7 @@ static int users;
 
 static void release(Kept *kept) {
     device_free(kept->message.data); /* waits until the device is done with it */
-    if (kept->message.ready) event_free(kept->message.ready);
+    event_free(kept->message.ready);
     free(kept);
 }
 

@@ -135,7 +135,7 @@ static void stage_free(Stage *base) {
     free(s->gradient_made);
     free(s->buffer_offset);
     free(s->fusion);
-    if (s->run.stream) stream_free(s->run.stream);
+    stream_free(s->run.stream);
     message_users_remove();
     free(s);
 }

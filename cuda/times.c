@@ -42,7 +42,6 @@ void times_charge(Stage *base, double *ms) {
 void times_drop(CudaStage *s) { s->charges = 0; }
 
 void times_close(CudaStage *s) {
-    for (int i = 0; i < s->charges_capacity; i++)
-        if (s->charge[i].event) event_free(s->charge[i].event);
+    for (int i = 0; i < s->charges_capacity; i++) event_free(s->charge[i].event);
     free(s->charge);
 }

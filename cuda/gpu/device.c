@@ -56,6 +56,11 @@ static bool good(cudaError_t error, const char *what) {
     return false;
 }
 
+/* Returns 0 if a call succeeded, else -1 with the first failure as the error. */
+static int status_of(cudaError_t error, const char *what) {
+    return good(error, what) ? 0 : tell_failure();
+}
+
 /* ---- the device ---- */
 
 static int check_capability(int device) {
@@ -184,10 +189,8 @@ void pinned_free(void *host_pointer) {
  * nothing there. */
 Stream stream_create(void) {
     cudaStream_t stream = NULL;
-    if (good(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate"))
-        return stream;
-    tell_failure();
-    return NULL;
+    (void)status_of(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+    return stream;
 }
 
 void stream_free(Stream stream) {
@@ -228,9 +231,8 @@ void fill_zero(Stream stream, void *device_pointer, size_t bytes) {
 Event event_create(bool timed) {
     cudaEvent_t event = NULL;
     unsigned flags = timed ? cudaEventDefault : cudaEventDisableTiming;
-    if (good(cudaEventCreateWithFlags(&event, flags), "cudaEventCreate")) return event;
-    tell_failure();
-    return NULL;
+    (void)status_of(cudaEventCreateWithFlags(&event, flags), "cudaEventCreate");
+    return event;
 }
 
 void event_free(Event event) {
@@ -246,7 +248,7 @@ void stream_wait_event(Stream stream, Event event) {
 }
 
 int event_wait(Event event) {
-    return good(cudaEventSynchronize(event), "cudaEventSynchronize") ? 0 : tell_failure();
+    return status_of(cudaEventSynchronize(event), "cudaEventSynchronize");
 }
 
 int event_over(Event event) {
@@ -255,7 +257,7 @@ int event_over(Event event) {
         (void)cudaGetLastError(); /* or the next launch of this thread would be blamed for it */
         return 0;
     }
-    return good(error, "cudaEventQuery") ? 1 : tell_failure();
+    return status_of(error, "cudaEventQuery") ? -1 : 1;
 }
 
 double event_ms(Event from, Event to) {
@@ -267,9 +269,8 @@ double event_ms(Event from, Event to) {
 
 /* The capture restricts only this thread: other threads may allocate and wait meanwhile. */
 int graph_begin(Stream stream) {
-    return good(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "graph_begin")
-               ? 0
-               : tell_failure();
+    return status_of(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
+                     "graph_begin");
 }
 
 Graph graph_end(Stream stream) {
@@ -285,7 +286,7 @@ Graph graph_end(Stream stream) {
 }
 
 int graph_launch(Graph graph, Stream stream) {
-    return good(cudaGraphLaunch(graph, stream), "cudaGraphLaunch") ? 0 : tell_failure();
+    return status_of(cudaGraphLaunch(graph, stream), "cudaGraphLaunch");
 }
 
 void graph_free(Graph graph) {
