@@ -22,16 +22,15 @@ int offload_start(CudaStage *s) {
     bool bf16 = s->base.settings.precision == PRECISION_BF16, ok = true;
     o->gradient_stream = stream_create();
     o->weight_stream = stream_create();
-    o->made = calloc(blocks, sizeof(Event));
     o->arrived = calloc(blocks, sizeof(Event));
     o->sent = calloc(blocks, sizeof(bool));
     if (!o->gradient_stream || !o->weight_stream) return -1;
-    if (!o->made || !o->arrived || !o->sent)
-        return error_set("offload: out of memory for %zu blocks", blocks);
-    for (size_t b = 0; b < blocks; b++)
-        ok &= (o->made[b] = event_create(false)) && (o->arrived[b] = event_create(false));
-    ok &= (o->loss_on_host = event_create(false)) && (o->weights_on_device = event_create(false));
-    if (!ok) return -1;
+    if (!o->arrived || !o->sent) return error_set("offload: out of memory for %zu blocks", blocks);
+    for (size_t b = 0; b < blocks; b++) ok &= (o->arrived[b] = event_create(false)) != NULL;
+    o->made = event_create(false);
+    o->loss_on_host = event_create(false);
+    o->weights_on_device = event_create(false);
+    if (!ok || !o->made || !o->loss_on_host || !o->weights_on_device) return -1;
     if (bf16 && !(o->weights = pinned_alloc(s->weights.bytes)))
         return refuse(s->weights.bytes, "weights");
     return 0;
@@ -40,16 +39,13 @@ int offload_start(CudaStage *s) {
 void offload_stop(CudaStage *s) {
     Offload *o = &s->offload;
     if (o->weight_stream) device_wait(o->weight_stream); /* a failed update leaves copies */
-    for (int b = 0; b < s->base.model->blocks; b++) {
-        if (o->made && o->made[b]) event_free(o->made[b]);
-        if (o->arrived && o->arrived[b]) event_free(o->arrived[b]);
-    }
-    if (o->loss_on_host) event_free(o->loss_on_host);
-    if (o->weights_on_device) event_free(o->weights_on_device);
-    if (o->gradient_stream) stream_free(o->gradient_stream);
-    if (o->weight_stream) stream_free(o->weight_stream);
+    for (int b = 0; o->arrived && b < s->base.model->blocks; b++) event_free(o->arrived[b]);
+    event_free(o->made);
+    event_free(o->loss_on_host);
+    event_free(o->weights_on_device);
+    stream_free(o->gradient_stream);
+    stream_free(o->weight_stream);
     pinned_free(o->weights);
-    free(o->made);
     free(o->arrived);
     free(o->sent);
     *o = (Offload){0};
@@ -61,8 +57,8 @@ void offload_send(CudaStage *s, int block) {
     Offload *o = &s->offload;
     size_t offset = s->trained.block[block], bytes = s->trained.block[block + 1] - offset;
     if (!bytes || o->sent[block]) return;
-    event_record(o->made[block], s->run.stream);
-    stream_wait_event(o->gradient_stream, o->made[block]);
+    event_record(o->made, s->run.stream);
+    stream_wait_event(o->gradient_stream, o->made);
     copy_to_host(o->gradient_stream, o->gradients + offset, s->gradients.base + offset, bytes);
     event_record(o->arrived[block], o->gradient_stream);
     o->sent[block] = true;

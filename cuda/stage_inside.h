@@ -61,8 +61,8 @@ typedef struct {
     Stream gradient_stream, weight_stream;
     char *gradients; /* laid out as `trained` */
     char *weights;   /* bf16: the rounded masters, laid out as `weights` */
-    Event *made;     /* [blocks]: the device has made the block's gradients */
-    Event *arrived;  /* [blocks]: they are on the host */
+    Event made;      /* the device has made the gradients of the block sent last */
+    Event *arrived;  /* [blocks]: the block's gradients are on the host */
     Event loss_on_host;
     Event weights_on_device; /* all the new ones */
     bool *sent;              /* [blocks]: gradients that are being copied, and are final */
@@ -92,7 +92,6 @@ typedef struct {
     Layout layout;
     StoredOffsets stored;
     Updater *updater;
-    size_t updater_counted;
     Offload offload;
 
     /* The step. */

@@ -76,8 +76,8 @@ int masters_to_host(CudaStage *s) {
 
 static void updater_close(CudaStage *s) {
     if (!s->updater) return;
+    mem_uncount(&s->counted, MEM_WORKSPACE, s->updater->bytes);
     updater_free(s->updater);
-    mem_uncount(&s->counted, MEM_WORKSPACE, s->updater_counted);
     s->updater = NULL;
 }
 
@@ -98,20 +98,15 @@ static int updater_open(CudaStage *s) {
     UpdateTensor *tensors = malloc((size_t)m->params * sizeof *tensors);
     if (!tensors) return error_set("stage: out of memory for the tables of %s", m->name);
     int count = 0;
-    size_t numbers = 0;
-    for (int p = 0; p < m->params; p++) {
-        if (!is_updated(s, p)) continue;
-        tensors[count++] = update_tensor(s, p);
-        numbers += m->param[p].count;
-    }
+    for (int p = 0; p < m->params; p++)
+        if (is_updated(s, p)) tensors[count++] = update_tensor(s, p);
     bool wanted = count && !s->base.settings.offload;
     if (wanted)
         s->updater =
             updater_create(tensors, count, m->blocks, &s->base.settings.optimizer, s->run.stream);
     free(tensors);
     if (!s->updater) return wanted ? -1 : 0;
-    s->updater_counted = updater_bytes(count, m->blocks, numbers);
-    mem_count(&s->counted, MEM_WORKSPACE, s->updater_counted);
+    mem_count(&s->counted, MEM_WORKSPACE, s->updater->bytes);
     return 0;
 }
 

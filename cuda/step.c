@@ -3,7 +3,6 @@
  * recorded, and from then on one launch repeats it.  What changes from step to step lies at
  * addresses that never change: the batch (batch.c), the scale of the loss, the optimizer's rate and
  * steps (update_prepare), and the loss and norm that the host reads back. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "../ref/error.h"
@@ -52,7 +51,7 @@ static bool same_shape(StepShape a, StepShape b) {
 
 void step_forget(CudaStage *s) {
     for (int i = 0; i < RECORDED_STEPS; i++) {
-        if (s->recorded[i].graph) graph_free(s->recorded[i].graph);
+        graph_free(s->recorded[i].graph);
         s->recorded[i] = (RecordedStep){0};
     }
 }
@@ -65,7 +64,7 @@ static RecordedStep *find_recording(CudaStage *s, StepShape shape) {
         if (r->used && same_shape(r->shape, shape)) return r;
         if (r->used < oldest->used) oldest = r;
     }
-    if (oldest->graph) graph_free(oldest->graph);
+    graph_free(oldest->graph);
     *oldest = (RecordedStep){.shape = shape};
     return oldest;
 }
@@ -184,13 +183,11 @@ int step_gradient_squares(Stage *base, double *square) {
     const Model *m = base->model;
     for (int p = 0; p < m->params; p++) square[p] = 0;
     if (!s->updater) return 0;
-    double *sum = malloc((size_t)m->params * sizeof *sum);
-    int failed = sum ? update_read_squares(&s->run, s->updater, sum)
-                     : error_set("stage: out of memory for the squares of gradients");
-    for (int p = 0, tensor = 0; p < m->params && !failed; p++)
-        if (is_updated(s, p)) square[p] = sum[tensor++];
-    free(sum);
-    return failed;
+    if (update_read_squares(&s->run, s->updater, square)) return -1;
+    /* They come first in the array; from the last on, each moves to its parameter. */
+    int tensor = s->updater->tensors;
+    for (int p = m->params - 1; p >= 0; p--) square[p] = is_updated(s, p) ? square[--tensor] : 0;
+    return 0;
 }
 
 void step_update(Stage *base, double lr, double gradient_scale) {

@@ -58,15 +58,6 @@ static int upload(Updater *u, UpdaterOffsets at, const UpdateTensor *tensors, in
     return status;
 }
 
-static int staging_open(Updater *u) {
-    for (int i = 0; i < 2; i++) {
-        u->staging[i].pinned = pinned_alloc(numbers_bytes(u->blocks));
-        u->staging[i].read = event_create(false);
-        if (!u->staging[i].pinned || !u->staging[i].read) return -1;
-    }
-    return 0;
-}
-
 /* The kernel of each optimizer, by its number of state vectors. */
 static const UpdateRule rules[OPTIMIZER_KINDS][3] = {
     [OPTIMIZER_SGD] = {UPDATE_SGD, UPDATE_MOMENTUM},
@@ -96,6 +87,9 @@ Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
     u->tensors = count;
     u->chunks = malloc((size_t)count * sizeof *u->chunks);
     u->memory = device_alloc(at.bytes);
+    u->bytes = at.bytes;
+    u->pinned = pinned_alloc(numbers_bytes(blocks));
+    u->sent = event_create(false);
     u->plan = (UpdatePlan){
         .tensor = (UpdateTensor *)(void *)u->memory,
         .chunk = (UpdateChunk *)(void *)(u->memory + at.chunks),
@@ -106,7 +100,8 @@ Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
         .clip_norm = settings->clip_norm};
     for (int i = 0; u->chunks && i < count; i++)
         u->plan.chunks += u->chunks[i] = chunks_of(&tensors[i]);
-    if (!u->chunks || !u->memory || staging_open(u) || upload(u, at, tensors, count, stream)) {
+    if (!u->chunks || !u->memory || !u->pinned || !u->sent ||
+        upload(u, at, tensors, count, stream)) {
         updater_free(u);
         return NULL;
     }
@@ -115,13 +110,9 @@ Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
 
 void updater_free(Updater *u) {
     if (!u) return;
-    for (int i = 0; i < 2; i++) {
-        if (u->staging[i].read) {
-            event_wait(u->staging[i].read);
-            event_free(u->staging[i].read);
-        }
-        pinned_free(u->staging[i].pinned);
-    }
+    if (u->sent) event_wait(u->sent);
+    event_free(u->sent);
+    pinned_free(u->pinned);
     device_free(u->memory);
     free(u->chunks);
     free(u);
@@ -131,17 +122,14 @@ void updater_free(Updater *u) {
 
 void update_prepare(Updater *u, Stream stream, double lr, double gradient_scale,
                     const uint64_t *t) {
-    NumbersBuffer *staging = &u->staging[u->next];
-    u->next ^= 1;
-    event_wait(staging->read);
-    *staging->pinned =
-        (UpdateNumbers){.gradient_scale = gradient_scale, .scale = (float)gradient_scale};
-    OptimizerFactors *factors = (OptimizerFactors *)(void *)(staging->pinned + 1);
+    event_wait(u->sent);
+    *u->pinned = (UpdateNumbers){.gradient_scale = gradient_scale, .scale = (float)gradient_scale};
+    OptimizerFactors *factors = (OptimizerFactors *)(void *)(u->pinned + 1);
     for (int b = 0; b < u->blocks; b++)
         for (int decay = 0; decay < 2; decay++)
             factors[2 * b + decay] = optimizer_factors(&u->settings, lr, t[b], decay);
-    copy_to_device(stream, u->plan.numbers, staging->pinned, numbers_bytes(u->blocks));
-    event_record(staging->read, stream);
+    copy_to_device(stream, u->plan.numbers, u->pinned, numbers_bytes(u->blocks));
+    event_record(u->sent, stream);
 }
 
 int update_read_squares(const Run *run, Updater *u, double *square) {

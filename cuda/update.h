@@ -51,22 +51,16 @@ typedef struct {
     double clip_norm;
 } UpdatePlan;
 
-/* Page-locked memory from which the numbers of a step are sent.  Two buffers take turns, so that
- * one can be filled while the device still reads the other. */
-typedef struct {
-    UpdateNumbers *pinned;
-    Event read; /* the device is done with it */
-} NumbersBuffer;
-
-/* Only update.c and ops/update.cu use its fields. */
+/* Only update.c and ops/update.cu use its fields, but for `tensors` and `bytes`. */
 typedef struct {
     UpdatePlan plan;
     OptimizerSettings settings;
     int blocks;
     int tensors, *chunks; /* [tensors]: chunks of each */
-    char *memory;         /* device */
-    NumbersBuffer staging[2];
-    int next; /* index into staging */
+    char *memory;         /* device, of `bytes` */
+    size_t bytes;
+    UpdateNumbers *pinned; /* page-locked: from here the numbers and factors of a step are sent */
+    Event sent;            /* the device is done with it */
 } Updater;
 
 /* Plans the update of these tensors, which are copied, and uploads the plan on the stream.  Returns
@@ -78,8 +72,8 @@ void updater_free(Updater *updater);
 size_t updater_bytes(int tensors, int blocks, size_t numbers);
 
 /* Puts the numbers of one step on the stream: the rate, and the optimizer steps t[b] of each block,
- * this one included.  gradient_scale multiplies the gradients, in addition to clipping.  Must not
- * be called while a graph is recorded. */
+ * this one included.  gradient_scale multiplies the gradients, in addition to clipping.  Waits
+ * until those of the last step have been sent.  Must not be called while a graph is recorded. */
 void update_prepare(Updater *updater, Stream stream, double lr, double gradient_scale,
                     const uint64_t *t);
 

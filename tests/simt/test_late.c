@@ -227,7 +227,7 @@ static void put_step(const Tiny *tiny, const Batch *batch) {
     }
 }
 
-static void updates_do_not_wait(void) {
+static void updates_have_their_own_numbers(void) {
     Recipe recipe = {.spec = GPT, .create = stage_cuda_create, .submodels = 1};
     Snapshot all[2];
     for (int late = 0; late < 2; late++) {
@@ -349,7 +349,7 @@ void test_late(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         RUN_ROW(rows[i].name, the_same_bits, &rows[i]);
     RUN(asked_in_between);
-    RUN(updates_do_not_wait);
+    RUN(updates_have_their_own_numbers);
     RUN(is_freed_while_it_works);
     RUN(slots_are_fed_twice);
     RUN(a_step_is_given_up);
