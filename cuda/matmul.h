@@ -52,8 +52,9 @@ size_t cuda_matmul_workspace(void);
  * Returns false, having done nothing, if the library cannot do it in one call. */
 bool library_matmul(const Run *run, const Product *product);
 
-/* While this is on, the first product of a shape measures all that the library offers for it (what
- * C held is lost), and the fastest is taken from then on. */
+/* These two are for a program of one thread.  While tuning is on, the first product of a shape
+ * measures all that the library offers for it (what C held is lost), and the fastest is taken from
+ * then on. */
 void library_matmul_tune(bool on);
 /* Writes the algorithms that were chosen to a file.  The file is read again where BCD_LT_TABLE
  * names it, or where it lies as matmul.txt next to the program; it serves one GPU and one version

@@ -178,18 +178,3 @@ bool library_matmul(const Run *run, const Product *product) {
     pthread_mutex_unlock(&lock);
     return done;
 }
-
-/* ---- tuning ---- */
-
-void library_matmul_tune(bool on) {
-    pthread_mutex_lock(&lock);
-    matmul_tune(on);
-    pthread_mutex_unlock(&lock);
-}
-
-int library_matmul_save(const char *path) {
-    pthread_mutex_lock(&lock);
-    int status = matmul_table_save(path);
-    pthread_mutex_unlock(&lock);
-    return status;
-}

@@ -131,7 +131,7 @@ static void ask_table(MatmulChoice *choice, MatmulCall *call) {
 
 static bool tuning;
 
-void matmul_tune(bool on) { tuning = on; }
+void library_matmul_tune(bool on) { tuning = on; }
 
 /* Returns the milliseconds of one product, the best of ROUNDS averages; INFINITY if the library
  * refuses it.  C is overwritten even where the product adds to it, because repeated sums would grow
@@ -153,8 +153,8 @@ static double measure(MatmulCall *asked, const MatmulAlgorithm *algorithm) {
         good = good && event_wait(to) == 0;
         if (good) best = fmin(best, event_ms(from, to) / EACH);
     }
-    if (from) event_free(from);
-    if (to) event_free(to);
+    event_free(from);
+    event_free(to);
     return good ? best : INFINITY;
 }
 
@@ -180,13 +180,6 @@ static void measure_all(MatmulChoice *choice, MatmulCall *call) {
 
 /* ---- the choices ---- */
 
-static size_t hash(const MatmulShape *shape) {
-    const unsigned char *bytes = (const unsigned char *)shape;
-    uint64_t value = 0xcbf29ce484222325u; /* FNV-1a */
-    for (size_t i = 0; i < sizeof *shape; i++) value = (value ^ bytes[i]) * 0x100000001b3u;
-    return (size_t)(value >> 32);
-}
-
 static void choose(MatmulChoice *choice, MatmulCall *call) {
     if (!tuning) ask_table(choice, call);
     ask_heuristic(choice, call);
@@ -194,22 +187,15 @@ static void choose(MatmulChoice *choice, MatmulCall *call) {
     if (matmul_logging()) log_choice(choice, 0, choice->count ? "chosen" : "the library has none");
 }
 
-/* Returns the choice that was made for the shape, or makes one.  Where the table is full, it
- * replaces an old choice; a model has only some dozens of shapes. */
+/* A model has only some dozens of shapes.  Where there is no room, a choice replaces the oldest. */
 MatmulChoice *matmul_choice(MatmulCall *call, MatmulShape shape) {
-    enum { CHOICES = 1024, NEAR = 16 };
+    enum { CHOICES = 1024 };
     static MatmulChoice choices[CHOICES];
-    size_t start = hash(&shape);
-    MatmulChoice *choice = &choices[start % CHOICES];
-    for (size_t i = 0; i < NEAR; i++) {
-        MatmulChoice *at = &choices[(start + i) % CHOICES];
-        if (at->used && memcmp(&at->shape, &shape, sizeof shape) == 0) return at;
-        if (!at->used) {
-            choice = at;
-            break;
-        }
-    }
-    *choice = (MatmulChoice){.shape = shape, .used = true};
+    static size_t made;
+    for (size_t i = 0; i < made && i < CHOICES; i++)
+        if (memcmp(&choices[i].shape, &shape, sizeof shape) == 0) return &choices[i];
+    MatmulChoice *choice = &choices[made++ % CHOICES];
+    *choice = (MatmulChoice){.shape = shape};
     choose(choice, call);
     return choice;
 }

@@ -44,7 +44,6 @@ typedef struct {
 enum { MATMUL_CANDIDATES = 8 };
 typedef struct {
     MatmulShape shape;
-    bool used;
     int first, count; /* algorithms before `first` were refused */
     MatmulAlgorithm algorithm[MATMUL_CANDIDATES];
 } MatmulChoice;
@@ -75,8 +74,6 @@ int matmul_capability(void);
 /* Logs that the library refused the algorithm at choice->first. */
 void matmul_log_refusal(const MatmulChoice *choice, const char *why);
 
-void matmul_tune(bool on); /* as library_matmul_tune of matmul.h */
-
 /* ---- matmul_table.c ---- */
 
 /* Returns true with BCD_LT_LOG=1 in the environment: what the table holds and every choice are then
@@ -85,6 +82,5 @@ bool matmul_logging(void);
 /* Returns NULL if the shape was not measured. */
 const cublasLtMatmulAlgo_t *matmul_table_find(const MatmulShape *shape);
 void matmul_table_add(const MatmulShape *shape, const cublasLtMatmulAlgo_t *code);
-int matmul_table_save(const char *path); /* as library_matmul_save of matmul.h */
 
 #endif

@@ -95,7 +95,7 @@ const cublasLtMatmulAlgo_t *matmul_table_find(const MatmulShape *shape) {
     return NULL;
 }
 
-int matmul_table_save(const char *path) {
+int library_matmul_save(const char *path) {
     char title[160];
     FILE *file = fopen(path, "w");
     if (!file) return error_set("%s: cannot be written", path);
