@@ -1,9 +1,9 @@
 /* Messages between the GPUs of a pipeline: values go up to the next rank (from the last rank to the
  * first), and gradients down.
  *
- * Before each message a header is sent over the control transport, and the receiver waits for it
- * first.  So NCCL, which waits on the device and for ever, is only asked for messages that are on
- * their way.  A sender does not wait for its receiver. */
+ * Before each message its bytes are sent over the control transport, and the receiver waits for
+ * this header first.  So NCCL, which waits on the device and for ever, is only asked for messages
+ * that are on their way.  A sender does not wait for its receiver. */
 #include "../transport_nccl.h"
 
 #include <stdio.h>
@@ -13,10 +13,6 @@
 #include "../../dist/deadline.h"
 #include "../../ref/error.h"
 #include "nccl_directions.h"
-
-typedef struct {
-    uint64_t bytes;
-} Header;
 
 static NcclTransport *of(Transport *transport) { return (NcclTransport *)(void *)transport; }
 
@@ -58,15 +54,15 @@ static const Direction *find_direction(const NcclTransport *n, const Transfer *t
 /* Sends and receives at most one message in each direction, headers first.  All go into one group
  * of NCCL, which wants a message of a rank to itself to be received in the group that sends it. */
 static int carry(NcclTransport *n, Transfer *t, int count) {
-    Header header[DIRECTIONS];
+    uint64_t header[DIRECTIONS];
     Transfer announced[DIRECTIONS];
     NcclMove move[DIRECTIONS];
     if (count > DIRECTIONS) return error_set("transport: %d messages at once", count);
     for (int i = 0; i < count; i++) {
-        header[i].bytes = t[i].bytes;
+        header[i] = t[i].bytes;
         announced[i] = t[i];
         announced[i].data = &header[i];
-        announced[i].bytes = sizeof(Header);
+        announced[i].bytes = sizeof header[i];
         announced[i].message = NULL;
         move[i] = (NcclMove){find_direction(n, &t[i]), t[i].message};
         if (!move[i].direction) return -1;
@@ -74,8 +70,8 @@ static int carry(NcclTransport *n, Transfer *t, int count) {
     if (reserve_sent(n, count) || n->control->is->sendrecv(n->control, announced, count)) return -1;
     for (int i = 0; i < count; i++) {
         if (t[i].send) continue;
-        if (header[i].bytes != t[i].bytes)
-            return transport_wrong_length(&n->base, t[i].peer, (size_t)header[i].bytes, t[i].bytes);
+        if (header[i] != t[i].bytes)
+            return transport_wrong_length(&n->base, t[i].peer, (size_t)header[i], t[i].bytes);
         t[i].message = move[i].message = message_new(t[i].bytes);
         if (!t[i].message) return -1;
     }
