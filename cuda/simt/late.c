@@ -12,10 +12,10 @@
 typedef struct LateItem {
     struct LateItem *next;
     SimtRun *run;
-    void *closure;
     LateEvent *event;
     uint64_t number;  /* which record of the event */
     LateQueue *waits; /* a wait for the record on that queue; NULL: a record */
+    _Alignas(16) unsigned char closure[];
 } Item;
 
 /* Also held while an item is done, so that one is done at a time, like launches. */
@@ -72,27 +72,34 @@ void late_queue_close(LateQueue *queue) {
     pthread_mutex_unlock(&lock);
 }
 
-static void put(LateQueue *queue, Item item) {
-    Item *kept = malloc(sizeof *kept);
+static void put(LateQueue *queue, const Item *item, const void *closure, size_t bytes) {
+    Item *kept = malloc(sizeof *kept + bytes);
     if (!kept) {
         simt_note_error("no memory for a stream's queue");
         return;
     }
-    *kept = item;
+    *kept = *item;
+    if (bytes) memcpy(kept->closure, closure, bytes);
     *queue->end = kept;
     queue->end = &kept->next;
 }
 
 void late_work(LateQueue *queue, SimtRun *run, const void *closure, size_t bytes) {
-    void *copy = malloc(bytes);
-    if (!copy) {
-        simt_note_error("no memory for a stream's queue");
-        return;
-    }
-    memcpy(copy, closure, bytes);
     pthread_mutex_lock(&lock);
-    put(queue, (Item){.run = run, .closure = copy});
+    put(queue, &(Item){.run = run}, closure, bytes);
     pthread_mutex_unlock(&lock);
+}
+
+void late_repeat(const LateQueue *queue) {
+    for (const Item *item = queue->first; item; item = item->next) item->run(item->closure);
+}
+
+void late_drop(LateQueue *queue) {
+    while (queue->first) {
+        Item *item = queue->first;
+        queue->first = item->next;
+        free(item);
+    }
 }
 
 void late_record(LateQueue *queue, LateEvent *event) {
@@ -102,7 +109,7 @@ void late_record(LateQueue *queue, LateEvent *event) {
     event->time = NAN;
     if (drawn) {
         event->holders++;
-        put(queue, (Item){.event = event, .number = event->recorded});
+        put(queue, &(Item){.event = event, .number = event->recorded}, NULL, 0);
     } else {
         event->done = event->recorded;
         event->time = clock_ms();
@@ -114,7 +121,8 @@ void late_wait(LateQueue *queue, LateEvent *event) {
     pthread_mutex_lock(&lock);
     if (event->done < event->recorded) {
         event->holders++;
-        put(queue, (Item){.event = event, .number = event->recorded, .waits = event->queue});
+        Item wait = {.event = event, .number = event->recorded, .waits = event->queue};
+        put(queue, &wait, NULL, 0);
     }
     pthread_mutex_unlock(&lock);
 }
@@ -137,7 +145,6 @@ static void go(LateQueue *queue) {
         item->event->time = clock_ms();
     }
     release(item->event);
-    free(item->closure);
     free(item);
 }
 

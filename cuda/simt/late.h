@@ -37,6 +37,11 @@ void late_work(LateQueue *queue, SimtRun *run, const void *closure, size_t bytes
 void late_record(LateQueue *queue, LateEvent *event);
 void late_wait(LateQueue *queue, LateEvent *event);
 
+/* Of a queue that is not open, and so is never done by itself: do all its work, which stays on it;
+ * and free it. */
+void late_repeat(const LateQueue *queue);
+void late_drop(LateQueue *queue);
+
 /* Do the work of queues until this one is empty, or the event is reached, and possibly more. */
 void late_finish(LateQueue *queue);
 void late_reach(LateEvent *event);

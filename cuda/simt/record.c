@@ -1,4 +1,4 @@
-/* Streams, events and graphs under SIMT.  A recording keeps the work of one stream, in order.  A
+/* Streams, events and graphs under SIMT.  A recording keeps the work of one stream in a queue.  A
  * wait for an event may not cross its border, because work outside has no place in the graph. */
 #include "record.h"
 
@@ -12,15 +12,9 @@
 #include "engine.h"
 #include "late.h"
 
-typedef struct RecordedWork {
-    struct RecordedWork *next;
-    SimtRun *run;
-    void *closure;
-} RecordedWork;
-
 typedef struct {
-    RecordedWork *first, **end;
-    bool failed; /* something forbidden, or out of memory */
+    LateQueue work; /* not open: it is repeated by each launch */
+    bool failed;    /* something forbidden happened */
 } Recording;
 
 typedef struct {
@@ -142,18 +136,7 @@ static bool keep(void *stream, SimtRun *run, const void *closure, size_t bytes) 
         if (late_on()) late_work(&s->queue, run, closure, bytes);
         return late_on();
     }
-    RecordedWork *work = malloc(sizeof *work);
-    void *copy = malloc(bytes);
-    if (!work || !copy) {
-        free(work);
-        free(copy);
-        active->failed = true;
-        return true;
-    }
-    memcpy(copy, closure, bytes);
-    *work = (RecordedWork){NULL, run, copy};
-    *active->end = work;
-    active->end = &work->next;
+    late_work(&active->work, run, closure, bytes);
     return true;
 }
 
@@ -164,7 +147,7 @@ int graph_begin(Stream stream) {
     if (active) return refuse("graph_begin: a stream is being recorded already");
     active = calloc(1, sizeof *active);
     if (!active) return error_set("no memory for a graph");
-    active->end = &active->first;
+    active->work.end = &active->work.first;
     ((SimtStream *)stream)->recording = ++count;
     return 0;
 }
@@ -179,16 +162,12 @@ Graph graph_end(Stream stream) {
     s->recording = 0;
     active = NULL;
     if (!recording->failed) return recording;
-    error_set("graph_end: the recording was spoilt, or there was no memory for it");
+    error_set("graph_end: the recording was spoilt");
     graph_free(recording);
     return NULL;
 }
 
-static void play(const void *closure) {
-    const Recording *recording = *(Recording *const *)closure;
-    for (const RecordedWork *work = recording->first; work; work = work->next)
-        work->run(work->closure);
-}
+static void play(const void *closure) { late_repeat(&(*(Recording *const *)closure)->work); }
 
 int graph_launch(Graph graph, Stream stream) {
     simt_submit(stream, play, &graph, sizeof graph);
@@ -199,11 +178,6 @@ void graph_free(Graph graph) {
     Recording *recording = graph;
     if (!recording) return;
     late_finish_all(); /* a launch of it may still be on a queue */
-    for (RecordedWork *work = recording->first; work;) {
-        RecordedWork *next = work->next;
-        free(work->closure);
-        free(work);
-        work = next;
-    }
+    late_drop(&recording->work);
     free(recording);
 }
