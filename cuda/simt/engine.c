@@ -93,6 +93,11 @@ static SimtFiber *idle_fiber(void) {
     return fiber;
 }
 
+static void park(SimtFiber *fiber) {
+    fiber->next = fibers.parked;
+    fibers.parked = fiber;
+}
+
 /* Continues the current thread, on its own fiber or an idle one. */
 static void resume(void) {
     SimtWarp *warp = simt_here.warp;
@@ -129,12 +134,10 @@ static void thread_loop(void) {
                 *next = fiber;
                 continue;
             }
-            fiber->next = fibers.parked;
-            fibers.parked = fiber;
+            park(fiber);
             resume();
         } else {
-            fiber->next = fibers.parked;
-            fibers.parked = fiber;
+            park(fiber);
             if (block.left < block.threads) simt_diagnose(block.warp, block.warps);
             to_host();
         }
@@ -271,8 +274,7 @@ bool simt_block_run(SimtRun *body, const void *arguments) {
     fibers.parked = NULL;
     for (int i = 0; i < fibers.count; i++) {
         fiber_reset(fibers.all[i], thread_loop);
-        fibers.all[i]->next = fibers.parked;
-        fibers.parked = fibers.all[i];
+        park(fibers.all[i]);
     }
     for (unsigned i = 0; i < block.warps; i++)
         memset(block.warp[i].fiber, 0, sizeof block.warp[i].fiber);
