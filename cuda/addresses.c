@@ -54,8 +54,6 @@ float *state_at(const CudaStage *s, int vector, int param) {
 
 /* ---- values ---- */
 
-static int block_of(const Model *m, int value) { return m->value[value].block; }
-
 /* Returns NULL if there is no scratch, because everything is stored. */
 static void *scratch_at(const CudaStage *s, size_t offset) {
     return s->scratch.base ? s->scratch.base + offset : NULL;
@@ -71,7 +69,7 @@ void *value_at(const CudaStage *s, int value) {
     const Model *m = s->base.model;
     if (value == 0) return fixed_at(s, s->fixed.images);
     if (s->layout.value[value].stored)
-        return stored_at(s, s->stored.value[value], block_of(m, value));
+        return stored_at(s, s->stored.value[value], m->value[value].block);
     return scratch_at(s, s->layout.value[value].at);
 }
 
@@ -80,13 +78,13 @@ void *value_gradient_at(const CudaStage *s, int value) {
     value = s->layout.value[value].gradient_of;
     if (value == m->values - 1) return value_at(s, value); /* it overwrites the logits */
     if (s->layout.value[value].stored_gradient)
-        return stored_at(s, s->stored.gradient[value], block_of(m, value));
+        return stored_at(s, s->stored.gradient[value], m->value[value].block);
     return scratch_at(s, s->layout.value[value].gradient_at);
 }
 
 float *aux_at(const CudaStage *s, int node) {
+    const Model *m = s->base.model;
     if (s->layout.node[node].stored_aux)
-        return stored_at(s, s->stored.aux[node],
-                         block_of(s->base.model, s->base.model->node[node].out));
+        return stored_at(s, s->stored.aux[node], m->value[m->node[node].out].block);
     return scratch_at(s, s->layout.node[node].aux_at);
 }

@@ -29,7 +29,7 @@ static void find_pair(Fusion *fusion, const Model *m, int i, const int *readers)
     if (readers[node->out] != 1 || m->value[node->out].block != m->value[next->out].block) return;
     if (node->kind == OP_LINEAR && next->kind == OP_GELU) fusion[i].gelu_next = true;
     if (node->kind == OP_GELU && next->kind == OP_LINEAR && readers[node->in] == 1)
-        fusion[i].gelu_gradient_by_next = fusion[i + 1].gelu_before = true;
+        fusion[i + 1].gelu_before = true;
 }
 
 /* Notes an add whose skip is otherwise read only by a norm before it in the block.  The norm can

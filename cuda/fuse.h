@@ -15,8 +15,7 @@
 typedef struct {
     bool gelu_next;   /* linear: its forward pass includes the gelu after it */
     bool norm_next;   /* add: forward includes the norm after it, even of the next block */
-    bool gelu_before; /* linear: its input gradient goes on through the gelu before it */
-    bool gelu_gradient_by_next; /* gelu: the linear after it computes its input gradient */
+    bool gelu_before; /* linear: its input gradient goes on through the gelu just before it */
     bool skip_gradient_by_norm; /* add: a norm adds its output's gradient to that of its skip */
     int residual;               /* norm: the value whose gradient it adds; -1: none */
 } Fusion;

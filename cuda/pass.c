@@ -5,8 +5,6 @@
 #include "node.h"
 #include "stage_inside.h"
 
-static int block_of(const Model *m, int value) { return m->value[value].block; }
-
 static int rows_of(const CudaStage *s, const Node *node) { return s->n * node_positions(node); }
 
 /* Returns the arrays that any pass over a node may need; the gradients are left to the caller. */
@@ -27,7 +25,7 @@ static DeviceIO node_io(const CudaStage *s, int index) {
         io.running_var = buffer_at(s, node->running + 1);
         io.use_running = s->mode != MODE_TRAIN || node_uses_running(&s->layout, node);
         /* A frozen block must not change, so only active blocks update running statistics. */
-        io.hold_running = !s->active[block_of(m, node->out)];
+        io.hold_running = !s->active[m->value[node->out].block];
     }
     return io;
 }
@@ -67,11 +65,12 @@ static bool may_run_ahead(const CudaStage *s, int block) {
 /* Returns true when a block's last add, node `index`, may run with the next block's first norm.
  * Blocks share their scratch, so the norm's outputs may overlap the inputs of the add. */
 static bool may_add_norm(const CudaStage *s, int index) {
-    const Node *node = &s->base.model->node[index];
-    if (!may_run_ahead(s, block_of(s->base.model, node->out))) return false;
+    const Model *m = s->base.model;
+    const Node *node = &m->node[index];
+    if (!may_run_ahead(s, m->value[node->out].block)) return false;
     DeviceIO add = node_io(s, index), norm = node_io(s, index + 1);
     size_t aux = node_aux_count(&node[1], s->n) * sizeof(float);
-    size_t bytes = value_count(s->base.model, node->out, s->n) * value_bytes(&s->base.settings);
+    size_t bytes = value_count(m, node->out, s->n) * value_bytes(&s->base.settings);
     return apart(add.x, bytes, norm.y, bytes) && apart(add.x, bytes, norm.aux, aux) &&
            apart(add.skip, bytes, norm.y, bytes) && apart(add.skip, bytes, norm.aux, aux);
 }
@@ -181,10 +180,9 @@ void pass_input_gradient(Stage *base, int block) {
     if (base->settings.recompute) run_forward(s, b, true);
     for (int i = b->end_node - 1; i >= b->first_node; i--) {
         if (!s->layout.value[base->model->node[i].out].needs_grad) continue;
-        const Fusion *fusion = &s->fusion[i];
-        if (fusion->gelu_before)
-            gelu_linear_gradient(s, i);
-        else if (!fusion->gelu_gradient_by_next)
+        if (s->fusion[i].gelu_before)
+            gelu_linear_gradient(s, i--);
+        else
             node_gradient(s, i);
     }
 }
