@@ -12,10 +12,6 @@
 
 /* ---- create and destroy ---- */
 
-static int refuse(size_t bytes, const char *what) {
-    return error_set("memory: the host has no %zu page-locked bytes for %s", bytes, what);
-}
-
 int offload_start(CudaStage *s) {
     Offload *o = &s->offload;
     size_t blocks = (size_t)s->base.model->blocks;
@@ -32,7 +28,8 @@ int offload_start(CudaStage *s) {
     o->weights_on_device = event_create(false);
     if (!ok || !o->made || !o->loss_on_host || !o->weights_on_device) return -1;
     if (bf16 && !(o->weights = pinned_alloc(s->weights.bytes)))
-        return refuse(s->weights.bytes, "weights");
+        return error_set("memory: the host has no %zu page-locked bytes for weights",
+                         s->weights.bytes);
     return 0;
 }
 

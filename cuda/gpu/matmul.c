@@ -43,11 +43,6 @@ static const void *vector_of(const Product *p) {
     return p->column_sums ? (const void *)p->column_sums : p->bias;
 }
 
-static int alignment_of_extras(const Product *p) {
-    int a = alignment(vector_of(p)), b = alignment(p->saved);
-    return a < b ? a : b;
-}
-
 static MatmulShape shape_of(const Run *run, const Product *p) {
     return (MatmulShape){.number = {[SHAPE_M] = p->m,
                                     [SHAPE_N] = p->n,
@@ -141,7 +136,8 @@ static bool may_fuse(const Run *run, const Product *p) {
     if (half_only && run->precision != PRECISION_BF16) return false;
     if (p->epilogue != EPILOGUE_NONE && matmul_capability() != 9) return false;
     return (!p->saved || p->ldc % 8 == 0) &&
-           (!(half_only || p->bias) || alignment_of_extras(p) == 16);
+           (!(half_only || p->bias) ||
+            (alignment(vector_of(p)) == 16 && alignment(p->saved) == 16));
 }
 
 /* ---- the product ---- */

@@ -139,17 +139,17 @@ void library_matmul_tune(bool on) { tuning = on; }
 static double measure(MatmulCall *asked, const MatmulAlgorithm *algorithm) {
     enum { ROUNDS = 5, EACH = 8 };
     Product product = *asked->product;
-    MatmulCall alone = *asked, *call = &alone;
+    MatmulCall call = *asked;
     product.add = false;
-    alone.product = &product;
+    call.product = &product;
     double best = INFINITY;
     Event from = event_create(true), to = event_create(true);
-    bool good = from && to && matmul_launch(call, algorithm) == CUBLAS_STATUS_SUCCESS;
+    bool good = from && to && matmul_launch(&call, algorithm) == CUBLAS_STATUS_SUCCESS;
     for (int round = 0; round < ROUNDS && good; round++) {
-        event_record(from, call->run->stream);
+        event_record(from, call.run->stream);
         for (int i = 0; i < EACH && good; i++)
-            good = matmul_launch(call, algorithm) == CUBLAS_STATUS_SUCCESS;
-        event_record(to, call->run->stream);
+            good = matmul_launch(&call, algorithm) == CUBLAS_STATUS_SUCCESS;
+        event_record(to, call.run->stream);
         good = good && event_wait(to) == 0;
         if (good) best = fmin(best, event_ms(from, to) / EACH);
     }

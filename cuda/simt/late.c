@@ -169,10 +169,6 @@ static LateQueue *needed(LateQueue *queue) {
  * any. */
 static void step(LateQueue *queue) { go(draw(4) ? needed(queue) : any()); }
 
-static void reach(LateEvent *event) {
-    while (event->done < event->recorded) step(event->queue);
-}
-
 void late_finish(LateQueue *queue) {
     pthread_mutex_lock(&lock);
     while (queue->first) step(queue);
@@ -181,7 +177,7 @@ void late_finish(LateQueue *queue) {
 
 void late_reach(LateEvent *event) {
     pthread_mutex_lock(&lock);
-    reach(event);
+    while (event->done < event->recorded) step(event->queue);
     pthread_mutex_unlock(&lock);
 }
 
