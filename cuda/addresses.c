@@ -70,7 +70,7 @@ void *value_at(const CudaStage *s, int value) {
     if (value == 0) return fixed_at(s, s->fixed.images);
     if (s->layout.value[value].stored)
         return stored_at(s, s->stored.value[value], m->value[value].block);
-    return scratch_at(s, s->layout.value[value].at);
+    return scratch_at(s, s->layout.value[value].offset);
 }
 
 void *value_gradient_at(const CudaStage *s, int value) {
@@ -79,12 +79,12 @@ void *value_gradient_at(const CudaStage *s, int value) {
     if (value == m->values - 1) return value_at(s, value); /* it overwrites the logits */
     if (s->layout.value[value].stored_gradient)
         return stored_at(s, s->stored.gradient[value], m->value[value].block);
-    return scratch_at(s, s->layout.value[value].gradient_at);
+    return scratch_at(s, s->layout.value[value].gradient_offset);
 }
 
 float *aux_at(const CudaStage *s, int node) {
     const Model *m = s->base.model;
     if (s->layout.node[node].stored_aux)
         return stored_at(s, s->stored.aux[node], m->value[m->node[node].out].block);
-    return scratch_at(s, s->layout.node[node].aux_at);
+    return scratch_at(s, s->layout.node[node].aux_offset);
 }

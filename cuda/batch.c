@@ -1,5 +1,5 @@
 /* Copies a micro-batch into page-locked memory, and from there, on the stream, to a device address
- * that never changes, so that recorded steps find it. */
+ * that never changes, so that captured steps find it. */
 #include <string.h>
 
 #include "../ref/error.h"

@@ -37,7 +37,7 @@ typedef struct {
 int device_open(void);
 int device_info(DeviceInfo *info);
 /* Returns true if the device runs code for sm_90a: Hopper's warpgroup matrix products.  May be
- * called while a graph is recorded. */
+ * called while a graph is captured. */
 bool device_has_wgmma(void);
 
 /* ---- memory ---- */
@@ -81,15 +81,15 @@ int event_over(Event event); /* returns 1 if it is over, 0 if not; -1 and an err
 /* Returns the milliseconds of device time between two events that are over. */
 double event_ms(Event from, Event to);
 
-/* ---- graphs: work that is recorded once, and repeated by one launch ---- */
+/* ---- graphs: work that is captured once, and repeated by one launch ---- */
 
 typedef void *Graph;
 
-/* Between begin and end, work on the stream is recorded instead of run.  The graph keeps pointers
+/* Between begin and end, work on the stream is captured instead of run.  The graph keeps pointers
  * and sizes, so the memory must outlive it.  The stream must not wait for events of other
  * streams meanwhile, nor they for its own. */
 int graph_begin(Stream stream);
-Graph graph_end(Stream stream); /* returns NULL, with an error, when the recording failed */
+Graph graph_end(Stream stream); /* returns NULL, with an error, when the capture failed */
 int graph_launch(Graph graph, Stream stream);
 void graph_free(Graph graph); /* NULL is ignored */
 

@@ -142,7 +142,7 @@ $(BUILD)/tests-cuda: LDLIBS += $(cuda_libs)
 # named as the program asks for it; the runtime is the program's.
 fake_c := $(filter-out %/cublaslt.c %/cublaslt_product.c,$(wildcard tests/fake/*.c))
 fake_o := $(call device_objects,gpu,$(filter-out %/nccl_library.c,$(gpu_c)) $(filter-out %/test_fake_device.c %/test_fake_products.c,$(fake_c))) \
-    $(call device_objects,simt,$(filter-out $(addprefix cuda/simt/,device.c matmul.c record.c),$(simt_c)) \
+    $(call device_objects,simt,$(filter-out $(addprefix cuda/simt/,device.c matmul.c capture.c),$(simt_c)) \
                                $(call where_nccl,tests/simt/nccl_fake.c))
 $(BUILD)/tests-fake: $(call main_o,fake) $(call device_objects,gpu,$(filter %/test_fake_device.c %/test_fake_products.c,$(fake_c))) \
     $(BUILD)/fake/tests/simt/orders.o $(device_tests_o) $(fake_o) $(simt_kernels_o) $(libraries)

@@ -9,7 +9,7 @@
 #include "message.h"
 #include "stage_inside.h"
 
-/* Frees the submodel, its recorded steps, and the notes on which gradients were sent. */
+/* Frees the submodel, its captured steps, and the notes on which gradients were sent. */
 static void submodel_close(CudaStage *s, const bool *next) {
     step_forget(s);
     submodel_free(s, next);

@@ -7,7 +7,7 @@
  *   transfer.c       copies tensors to and from the host
  *   batch.c          copies a micro-batch to the device
  *   pass.c, fuse.h   run forward and backward over a block, some neighbouring nodes in one launch
- *   step.c           records a whole step as a CUDA graph and repeats it
+ *   step.c           captures a whole step as a CUDA graph and repeats it
  *   offload.c        the baseline: keeps optimizer state and runs the update in host memory
  *   times.c          device times
  *   boundary.c       copies outputs of blocks to and from the prefix cache, and messages of a
@@ -24,7 +24,7 @@
 Stage *stage_cuda_create(const Model *model, StageSettings settings);
 
 /* Switches for tests and measurements, both on by default: whether neighbouring nodes run in one
- * launch, and whether steps are recorded as graphs. */
+ * launch, and whether steps are captured as graphs. */
 typedef struct {
     bool fuse, graphs;
 } StageTuning;

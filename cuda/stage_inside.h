@@ -17,17 +17,17 @@ typedef struct {
     bool inputs, targets, scale, slots; /* what has been sent of this batch */
 } BatchBuffer;
 
-/* All that determines the work of a step, and the graph recorded for it. */
+/* All that determines the work of a step, and the graph captured for it. */
 typedef struct {
     int n, first;
     bool accumulate, last;
 } StepShape;
 typedef struct {
     StepShape shape;
-    Graph graph;   /* NULL if the step has run but is not recorded */
+    Graph graph;   /* NULL if the step has run but is not captured */
     uint64_t used; /* the last step that used it; 0: none */
-} RecordedStep;
-enum { RECORDED_STEPS = 8 };
+} CapturedStep;
+enum { CAPTURED_STEPS = 8 };
 
 /* A data set whose images stay on the device. */
 typedef struct {
@@ -109,7 +109,7 @@ typedef struct {
     bool *gradient_made; /* [params] */
     int norm_done;  /* the norm that ran with the add at the end of the block below; -1: none */
     Fusion *fusion; /* [nodes] */
-    RecordedStep recorded[RECORDED_STEPS];
+    CapturedStep captured[CAPTURED_STEPS];
     uint64_t steps;
 
     Resident resident[RESIDENTS];
@@ -227,7 +227,7 @@ void pass_loss(CudaStage *s, LossSums *sums, bool add);
 /* ---- step.c ---- */
 
 int step_run(Stage *base, int first, double scale, bool last, double lr, Loss *loss);
-void step_forget(CudaStage *s);     /* frees the recorded graphs */
+void step_forget(CudaStage *s);     /* frees the captured graphs */
 Loss step_loss(const CudaStage *s); /* the loss in s->answer */
 void step_discard(Stage *base);
 int step_gradient_norm(Stage *base, double *norm);

@@ -1,6 +1,6 @@
-/* Records a whole step as a CUDA graph: forward, loss, gradients, clipping and update.  The first
+/* Captures a whole step as a CUDA graph: forward, loss, gradients, clipping and update.  The first
  * step of a shape runs without a graph, so that libraries choose their algorithms; the second is
- * recorded, and from then on one launch repeats it.  What changes from step to step lies at
+ * captured, and from then on one launch repeats it.  What changes from step to step lies at
  * addresses that never change: the batch (batch.c), the scale of the loss, the optimizer's rate and
  * steps (update_prepare), and the loss and norm that the host reads back. */
 #include <string.h>
@@ -43,50 +43,50 @@ static void run_step(CudaStage *s, StepShape shape) {
     update_apply(&s->run, s->updater, step_sums(s));
 }
 
-/* ---- recordings ---- */
+/* ---- captures ---- */
 
 static bool same_shape(StepShape a, StepShape b) {
     return a.n == b.n && a.first == b.first && a.accumulate == b.accumulate && a.last == b.last;
 }
 
 void step_forget(CudaStage *s) {
-    for (int i = 0; i < RECORDED_STEPS; i++) {
-        graph_free(s->recorded[i].graph);
-        s->recorded[i] = (RecordedStep){0};
+    for (int i = 0; i < CAPTURED_STEPS; i++) {
+        graph_free(s->captured[i].graph);
+        s->captured[i] = (CapturedStep){0};
     }
 }
 
-/* Returns the recording of a shape.  A new one replaces the least recently used. */
-static RecordedStep *find_recording(CudaStage *s, StepShape shape) {
-    RecordedStep *oldest = &s->recorded[0];
-    for (int i = 0; i < RECORDED_STEPS; i++) {
-        RecordedStep *r = &s->recorded[i];
+/* Returns the capture of a shape.  A new one replaces the least recently used. */
+static CapturedStep *find_capture(CudaStage *s, StepShape shape) {
+    CapturedStep *oldest = &s->captured[0];
+    for (int i = 0; i < CAPTURED_STEPS; i++) {
+        CapturedStep *r = &s->captured[i];
         if (r->used && same_shape(r->shape, shape)) return r;
         if (r->used < oldest->used) oldest = r;
     }
     graph_free(oldest->graph);
-    *oldest = (RecordedStep){.shape = shape};
+    *oldest = (CapturedStep){.shape = shape};
     return oldest;
 }
 
-static int record_step(CudaStage *s, RecordedStep *recording) {
+static int capture_step(CudaStage *s, CapturedStep *capture) {
     if (graph_begin(s->run.stream)) return -1;
-    run_step(s, recording->shape);
-    recording->graph = graph_end(s->run.stream);
-    return recording->graph ? 0 : -1;
+    run_step(s, capture->shape);
+    capture->graph = graph_end(s->run.stream);
+    return capture->graph ? 0 : -1;
 }
 
-/* Runs a step, from a graph if it can.  Offload's steps cannot be recorded, because the host waits
+/* Runs a step, from a graph if it can.  Offload's steps cannot be captured, because the host waits
  * for the device and updates the weights in the middle. */
 static int perform(CudaStage *s, StepShape shape) {
-    RecordedStep *r = find_recording(s, shape);
+    CapturedStep *r = find_capture(s, shape);
     bool first_time = r->used == 0;
     r->used = ++s->steps;
     if (first_time || !s->tuning.graphs || s->base.settings.offload) {
         run_step(s, shape);
         return 0;
     }
-    if (!r->graph && record_step(s, r)) return -1;
+    if (!r->graph && capture_step(s, r)) return -1;
     return graph_launch(r->graph, s->run.stream);
 }
 

@@ -73,7 +73,7 @@ size_t updater_bytes(int tensors, int blocks, size_t numbers);
 
 /* Puts the numbers of one step on the stream: the rate, and the optimizer steps t[b] of each block,
  * this one included.  gradient_scale multiplies the gradients, in addition to clipping.  Waits
- * until those of the last step have been sent.  Must not be called while a graph is recorded. */
+ * until those of the last step have been sent.  Must not be called while a graph is captured. */
 void update_prepare(Updater *updater, Stream stream, double lr, double gradient_scale,
                     const uint64_t *t);
 

@@ -202,11 +202,11 @@ static size_t assign_block_offsets(Layout *l, const Block *block) {
     for (int i = block->first_node; i < block->end_node; i++) {
         int v = m->node[i].out;
         if (!is_output(m, v) && !l->value[v].stored) {
-            l->value[v].at = forward;
+            l->value[v].offset = forward;
             forward += padded_value_bytes(l, v);
         }
         if (!l->node[i].stored_aux) {
-            l->node[i].aux_at = forward;
+            l->node[i].aux_offset = forward;
             forward += align_bytes(node_aux_count(&m->node[i], l->settings->batch) * sizeof(real));
         }
     }
@@ -216,7 +216,7 @@ static size_t assign_block_offsets(Layout *l, const Block *block) {
         if (is_output(m, v) || !value->needs_grad || value->gradient_of != v ||
             value->stored_gradient)
             continue;
-        value->gradient_at = backward;
+        value->gradient_offset = backward;
         backward += padded_value_bytes(l, v);
     }
     return size_max(forward, backward);
@@ -246,8 +246,8 @@ static void assign_offsets(Layout *l) {
     }
     for (int b = 0; b < m->blocks; b++) {
         const size_t turn = (size_t)(b % 2);
-        l->value[m->block[b].out].at = scratch + turn * output;
-        l->value[m->block[b].out].gradient_at = scratch + 2 * output + turn * gradient;
+        l->value[m->block[b].out].offset = scratch + turn * output;
+        l->value[m->block[b].out].gradient_offset = scratch + 2 * output + turn * gradient;
     }
     l->workspace = scratch + 2 * (output + gradient);
 }

@@ -31,13 +31,13 @@ typedef struct {
     bool stored;          /* it is kept from the forward to the backward pass */
     bool stored_gradient; /* its gradient is kept for deferred weight gradients */
     int gradient_of;      /* it shares the gradient of this value: itself, or a sum it is part of */
-    size_t at;            /* offset in the workspace, if it is not stored */
-    size_t gradient_at;   /* likewise of its gradient */
+    size_t offset;        /* in the workspace, if it is not stored */
+    size_t gradient_offset; /* likewise of its gradient */
 } ValueLayout;
 
 typedef struct {
     bool stored_aux;
-    size_t aux_at; /* offset in the workspace, if aux is not stored */
+    size_t aux_offset; /* offset in the workspace, if aux is not stored */
 } NodeLayout;
 
 /* The bytes that one block needs of the workspace: scratch while it runs, and room for its output

@@ -26,7 +26,7 @@ real *stage_value(RefStage *s, int value) {
     const Model *m = s->base.model;
     if (value == 0) return s->batch.images;
     real *stored = s->value[slot_of(s, block_of(m, value)) * m->values + value];
-    return stored ? stored : workspace_at(s, s->layout.value[value].at);
+    return stored ? stored : workspace_at(s, s->layout.value[value].offset);
 }
 
 real *stage_value_gradient(RefStage *s, int value) {
@@ -34,7 +34,7 @@ real *stage_value_gradient(RefStage *s, int value) {
     value = s->layout.value[value].gradient_of;
     if (value == m->values - 1) return stage_value(s, value); /* it overwrites the logits */
     real *stored = s->value_gradient[slot_of(s, block_of(m, value)) * m->values + value];
-    return stored ? stored : workspace_at(s, s->layout.value[value].gradient_at);
+    return stored ? stored : workspace_at(s, s->layout.value[value].gradient_offset);
 }
 
 static real *param_or_null(const RefStage *s, int param) {
@@ -52,7 +52,7 @@ static NodeIO node_io(RefStage *s, const Node *node) {
                  .skip = node->skip < 0 ? NULL : stage_value(s, node->skip),
                  .tokens = s->batch.tokens,
                  .y = stage_value(s, node->out),
-                 .aux = stored_aux ? stored_aux : workspace_at(s, s->layout.node[index].aux_at),
+                 .aux = stored_aux ? stored_aux : workspace_at(s, s->layout.node[index].aux_offset),
                  .weight = param_or_null(s, node->weight),
                  .bias = param_or_null(s, node->bias)};
     if (node->running >= 0) {

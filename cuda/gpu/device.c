@@ -274,12 +274,12 @@ int graph_begin(Stream stream) {
 }
 
 Graph graph_end(Stream stream) {
-    cudaGraph_t recorded = NULL;
+    cudaGraph_t captured = NULL;
     cudaGraphExec_t graph = NULL;
-    if (good(cudaStreamEndCapture(stream, &recorded), "graph_end") &&
-        good(cudaGraphInstantiate(&graph, recorded, 0), "cudaGraphInstantiate"))
+    if (good(cudaStreamEndCapture(stream, &captured), "graph_end") &&
+        good(cudaGraphInstantiate(&graph, captured, 0), "cudaGraphInstantiate"))
         good(cudaGraphUpload(graph, stream), "cudaGraphUpload");
-    if (recorded) good(cudaGraphDestroy(recorded), "cudaGraphDestroy");
+    if (captured) good(cudaGraphDestroy(captured), "cudaGraphDestroy");
     if (!tell_failure()) return graph;
     if (graph) (void)cudaGraphExecDestroy(graph);
     return NULL;

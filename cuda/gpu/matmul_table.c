@@ -55,7 +55,7 @@ static bool read_row(FILE *file) {
     return true;
 }
 
-/* BCD_LT_TABLE names the file; otherwise it is matmul.txt beside this program or library, if there
+/* BCD_LT_TABLE names the file; otherwise it is matmul.txt next to this program or library, if there
  * is one. */
 static FILE *open_table(char path[4096]) {
     const char *named = getenv("BCD_LT_TABLE");

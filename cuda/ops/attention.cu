@@ -89,7 +89,7 @@ template <Precision P, int D, typename T>
 static void launch_tiles(const Run *run, T *y, float *lse, Heads<T> h, int n) {
     typedef ForwardShape<P, D> S;
     constexpr size_t bytes = (size_t)(S::ROWS + 4 * S::COLUMNS) * (size_t)ROW<T, D> * sizeof(T);
-    static_assert(bytes <= SHARED_MOST, "shared memory");
+    static_assert(bytes <= MAX_SHARED, "shared memory");
     static_assert(bytes >= (size_t)S::ROWS * (size_t)ROW<float, D> * sizeof(float), "results");
     const auto kernel = attention_tiles<P, D, T, S>;
     SHARED_LIMIT(kernel, bytes);
@@ -117,7 +117,7 @@ static void forward(const Run *run, void *y, float *lse, const void *qkv, int n,
 
 AttentionSpace attention_space(void *workspace, Precision precision, int n, int t, Attention a) {
     const size_t rows = (size_t)n * (size_t)t, half = (size_t)(a.d / 2);
-    const size_t turned = a.rope.base > 0 ? (size_t)(a.heads + a.groups) * (size_t)a.d : 0;
+    const size_t rotated = a.rope.base > 0 ? (size_t)(a.heads + a.groups) * (size_t)a.d : 0;
     const size_t align = 256;
     size_t bytes = 0;
     const auto take = [&](size_t size) {
@@ -127,8 +127,8 @@ AttentionSpace attention_space(void *workspace, Precision precision, int n, int 
     };
     AttentionSpace space;
     space.dots = (float *)take(rows * (size_t)a.heads * sizeof(float));
-    space.angles = (float2 *)take(turned ? (size_t)t * half * sizeof(float2) : 0);
-    space.turned = take(rows * turned * value_size(precision));
+    space.angles = (float2 *)take(rotated ? (size_t)t * half * sizeof(float2) : 0);
+    space.rotated = take(rows * rotated * value_size(precision));
     space.bytes = bytes;
     return space;
 }

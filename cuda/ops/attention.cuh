@@ -119,23 +119,23 @@ static __device__ __forceinline__ const float2 *angles_at(const Heads<T> &h, int
 typedef struct {
     float *dots;    /* [n][heads][t] */
     float2 *angles; /* [t][d / 2] */
-    void *turned;   /* [n][t][heads + groups][d] */
+    void *rotated;  /* [n][t][heads + groups][d] */
     size_t bytes;
 } AttentionSpace;
 
 AttentionSpace attention_space(void *workspace, Precision precision, int n, int t, Attention a);
 
-/* rope.cu: overwrites space.angles, and space.turned with the q and k of qkv, rotated. */
-void rope_turn(const Run *run, AttentionSpace space, const void *qkv, int n, int t, Attention a);
+/* rope.cu: overwrites space.angles, and space.rotated with the q and k of qkv, rotated. */
+void rope_rotate(const Run *run, AttentionSpace space, const void *qkv, int n, int t, Attention a);
 
 /* Returns the heads of qkv.  With rotary positions it also writes q and k, rotated, to the
  * workspace, and the heads refer to these. */
 template <typename T>
 static Heads<T> find_heads(const Run *run, AttentionSpace space, const T *qkv, int n, int t,
                            Attention a) {
-    const bool turned = a.rope.base > 0;
-    if (turned) rope_turn(run, space, qkv, n, t, a);
-    const T *q = turned ? (const T *)space.turned : qkv;
+    const bool rotated = a.rope.base > 0;
+    if (rotated) rope_rotate(run, space, qkv, n, t, a);
+    const T *q = rotated ? (const T *)space.rotated : qkv;
     return {q,
             q + a.heads * a.d,
             qkv + (a.heads + a.groups) * a.d,
@@ -145,11 +145,11 @@ static Heads<T> find_heads(const Run *run, AttentionSpace space, const T *qkv, i
             a.heads / a.groups,
             a.d,
             a.causal ? 0 : t,
-            (a.heads + (turned ? 1 : 2) * a.groups) * a.d,
+            (a.heads + (rotated ? 1 : 2) * a.groups) * a.d,
             (a.heads + 2 * a.groups) * a.d,
             row_alignment<T>(a.d),
             (float)(1 / sqrt((double)a.d)),
-            turned ? space.angles : NULL};
+            rotated ? space.angles : NULL};
 }
 
 /* ---- Results ---- */

@@ -204,7 +204,7 @@ static void launch_tiles(const Run *run, Gradients<T> g, Heads<T> h, int n) {
     constexpr size_t tile_bytes =
         (size_t)(2 * S::ROWS + 4 * S::COLUMNS) * (size_t)ROW<T, D> * sizeof(T);
     constexpr size_t bytes = tile_bytes + 4 * (size_t)S::COLUMNS * sizeof(float);
-    static_assert(bytes <= SHARED_MOST, "shared memory");
+    static_assert(bytes <= MAX_SHARED, "shared memory");
     static_assert(tile_bytes >= (size_t)S::ROWS * (size_t)ROW<float, D> * sizeof(float), "results");
     const int tiles = n * divide_up(h.t, S::ROWS);
     const auto queries = attention_query_gradient_tiles<P, D, T, S>;

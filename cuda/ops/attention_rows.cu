@@ -18,9 +18,9 @@ __global__ void attention_rows(T *y, float *lse, Heads<T> h) {
         for (int i = lane; i < h.d; i += 32) s = fmaf(to_float(q[i]), to_float(k[i]), s);
         s = h.scale * warp_sum(s);
         const float now = fmaxf(most, s); /* fmaxf drops a NaN, but p keeps it */
-        const float shrink = expf(most - now), p = expf(s - now);
-        for (int i = lane; i < h.d; i += 32) sum_v[i] = sum_v[i] * shrink + p * to_float(v[i]);
-        sum = sum * shrink + p;
+        const float rescale = expf(most - now), p = expf(s - now);
+        for (int i = lane; i < h.d; i += 32) sum_v[i] = sum_v[i] * rescale + p * to_float(v[i]);
+        sum = sum * rescale + p;
         most = now;
     }
     const int c = h.heads * h.d;

@@ -6,11 +6,11 @@
 #include "attention.cuh"
 
 #define LOG2_E 1.44269504f
-#define SHARED_MOST ((size_t)(99 * 1024)) /* bytes of a block on sm_89; others have more */
+#define MAX_SHARED ((size_t)(99 * 1024)) /* bytes of a block on sm_89; others have more */
 
 /* Shapes of the tiled kernels.  A block has WARPS warps of 16 M rows each, and goes through the
  * other side COLUMNS at a time, two tiles of them in flight.  The shapes are chosen so that
- * accumulators and fragments fit in 255 registers without spills, and the tiles in SHARED_MOST. */
+ * accumulators and fragments fit in 255 registers without spills, and the tiles in MAX_SHARED. */
 template <int WARPS_, int M_, int COLUMNS_, bool HELD_>
 struct Shape {
     static constexpr int WARPS = WARPS_, M = M_, COLUMNS = COLUMNS_;
@@ -190,7 +190,7 @@ struct Softmax {
 template <int D, int M, int N>
 static __device__ __forceinline__ void online_softmax(Softmax<M> &softmax, float (&y)[M][D / 8][4],
                                                       float (&s)[M][N][4], float scale) {
-    float shrink[M][2];
+    float rescale[M][2];
     bool grown = false;
 #pragma unroll
     for (int m = 0; m < 2 * M; m++) {
@@ -199,7 +199,7 @@ static __device__ __forceinline__ void online_softmax(Softmax<M> &softmax, float
 #pragma unroll
         for (int j = 0; j < 2 * N; j++) now = fmaxf(now, s[m / 2][j / 2][m % 2 * 2 + j % 2]);
         now = quad_max(now); /* a NaN is lost here, but not in s */
-        shrink[m / 2][m % 2] = exp2_fast((old - now) * scale);
+        rescale[m / 2][m % 2] = exp2_fast((old - now) * scale);
         grown |= now > old;
         softmax.most[m / 2][m % 2] = now;
         float sum = 0;
@@ -209,7 +209,7 @@ static __device__ __forceinline__ void online_softmax(Softmax<M> &softmax, float
             p = exp2_fast(fmaf(p, scale, -now * scale));
             sum += p;
         }
-        softmax.sum[m / 2][m % 2] = fmaf(softmax.sum[m / 2][m % 2], shrink[m / 2][m % 2], sum);
+        softmax.sum[m / 2][m % 2] = fmaf(softmax.sum[m / 2][m % 2], rescale[m / 2][m % 2], sum);
     }
     if (!__any_sync(0xffffffffu, grown)) return; /* most of the time, after the first keys */
 #pragma unroll
@@ -217,7 +217,7 @@ static __device__ __forceinline__ void online_softmax(Softmax<M> &softmax, float
 #pragma unroll
         for (int k = 0; k < D / 8; k++)
 #pragma unroll
-            for (int i = 0; i < 4; i++) y[m][k][i] *= shrink[m][i / 2];
+            for (int i = 0; i < 4; i++) y[m][k][i] *= rescale[m][i / 2];
 }
 
 /* A warp writes rows of a padded head, 16 bytes at a time where the rows allow it. */

@@ -21,15 +21,15 @@ __global__ void rope_angles(float2 *angles, int t, int half, int first, int pair
         make_float2((float)cos(angle), (float)sin(angle));
 }
 
-/* turned[rows][vectors][d] = the first `vectors` vectors of each row of qkv[rows][stride], rotated.
- * A block takes a row, a thread W pairs at a time. */
+/* rotated[rows][vectors][d] = the first `vectors` vectors of each row of qkv[rows][stride],
+ * rotated. A block takes a row, a thread W pairs at a time. */
 template <typename T, int W>
-__global__ void rope_turn_rows(T *turned, const T *qkv, const float2 *angles, int t, int stride,
-                               int vectors, int d) {
+__global__ void rope_rotate_rows(T *rotated, const T *qkv, const float2 *angles, int t, int stride,
+                                 int vectors, int d) {
     const int half = d / 2, packs = half / W;
     const float2 *turns = angles + (size_t)(blockIdx.x % (unsigned)t) * (size_t)half;
     const T *from = qkv + (size_t)blockIdx.x * (size_t)stride;
-    T *to = turned + (size_t)blockIdx.x * (size_t)(vectors * d);
+    T *to = rotated + (size_t)blockIdx.x * (size_t)(vectors * d);
     for (int i = (int)threadIdx.x; i < vectors * packs; i += (int)blockDim.x) {
         const int pair = i % packs * W, at = i / packs * d + pair;
         float x[W], y[W], first[W], second[W];
@@ -49,16 +49,16 @@ __global__ void rope_turn_rows(T *turned, const T *qkv, const float2 *angles, in
 template <typename T>
 static void turn(const Run *run, AttentionSpace space, const T *qkv, int n, int t, Attention a) {
     const int block = 128, vectors = a.heads + a.groups, stride = (vectors + a.groups) * a.d;
-    T *const turned = (T *)space.turned;
+    T *const rotated = (T *)space.rotated;
     if (a.d / 2 % CHUNK<T> == 0)
-        LAUNCH((rope_turn_rows<T, CHUNK<T>>), n * t, block, 0, run->stream, turned, qkv,
+        LAUNCH((rope_rotate_rows<T, CHUNK<T>>), n * t, block, 0, run->stream, rotated, qkv,
                space.angles, t, stride, vectors, a.d);
     else
-        LAUNCH((rope_turn_rows<T, 1>), n * t, block, 0, run->stream, turned, qkv, space.angles, t,
-               stride, vectors, a.d);
+        LAUNCH((rope_rotate_rows<T, 1>), n * t, block, 0, run->stream, rotated, qkv, space.angles,
+               t, stride, vectors, a.d);
 }
 
-void rope_turn(const Run *run, AttentionSpace space, const void *qkv, int n, int t, Attention a) {
+void rope_rotate(const Run *run, AttentionSpace space, const void *qkv, int n, int t, Attention a) {
     const int block = 128, half = a.d / 2;
     for (int first = 0; first < half; first += PAIRS) {
         const int pairs = half - first < PAIRS ? half - first : PAIRS;

@@ -1,8 +1,8 @@
 /* cuda/device.h on the CPU.  Work is done when it is put on a stream, or late (late.h); a GPU may
- * choose either order.  A stream that is being recorded keeps it instead, as on a GPU.  Mistakes
+ * choose either order.  A stream that is being captured keeps it instead, as on a GPU.  Mistakes
  * that fail on a GPU are errors here: copies from or to memory of the wrong kind or beyond its end,
- * waiting for a stream that is being recorded, and for an event across the border of a
- * recording. */
+ * waiting for a stream that is being captured, and for an event across the border of a
+ * capture. */
 #include "../device.h"
 
 #include <pthread.h>
@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture.h"
 #include "engine.h"
 #include "late.h"
-#include "record.h"
 
 int device_open(void) {
     record_open();
@@ -126,7 +126,7 @@ static bool memory_holds(MemoryKind kind, const void *memory, size_t bytes) {
 }
 
 void *device_alloc(size_t bytes) {
-    if (record_refuses("device memory cannot be allocated while a stream is being recorded"))
+    if (capture_refuses("device memory cannot be allocated while a stream is being captured"))
         return NULL;
     return memory_alloc(MEMORY_DEVICE, bytes);
 }
@@ -197,7 +197,7 @@ static void submit_inside(Stream stream, StreamCopy copy) {
  * change before it has been copied, and reads as NaN before it has been copied to.  Other memory is
  * copied from at once, and copies to it are waited for, as a GPU's driver does. */
 static void submit_host(Stream stream, StreamCopy copy, bool down) {
-    bool late = late_on() && copy.bytes && !record_has(stream);
+    bool late = late_on() && copy.bytes && !capture_has(stream);
     const void *host = down ? copy.to : copy.from;
     bool pinned = memory_holds(MEMORY_PINNED, host, copy.bytes);
     if (late && pinned && down) simt_poison(copy.to, copy.bytes);

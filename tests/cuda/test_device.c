@@ -160,7 +160,7 @@ static void graphs_repeat(void) {
     work_submit(&work);
     Graph graph = graph_end(work.stream);
     if (!CHECK(graph, "%s", error_message())) return;
-    CHECK(get(&work, work.y) == 6 && get(&work, work.x) == 3, "recording did the work");
+    CHECK(get(&work, work.y) == 6 && get(&work, work.x) == 3, "capture did the work");
     for (int i = 0; i < 3; i++) CHECK(!graph_launch(graph, work.stream), "%s", error_message());
     /* x is 3 each time: 6 + 3 * 9 */
     CHECK(get(&work, work.y) == 33 && get(&work, work.copy) == 3, "%g", (double)get(&work, work.y));
@@ -172,16 +172,16 @@ static void graphs_repeat(void) {
     work_free(&work);
 }
 
-static void recordings_forbid_waiting(void) {
+static void captures_forbid_waiting(void) {
     Work work = work_create();
     put(&work, work.x, 2);
     put(&work, work.w, 3);
     put(&work, work.y, 0);
     CHECK(!graph_begin(work.stream), "%s", error_message());
     work_submit(&work);
-    CHECK(device_wait(work.stream), "waited for a stream that is recorded");
+    CHECK(device_wait(work.stream), "waited for a stream that is captured");
     CHECK(!graph_end(work.stream), "a graph was made of it all the same");
-    CHECK(get(&work, work.y) == 0, "a recording that failed did something");
+    CHECK(get(&work, work.y) == 0, "a capture that failed did something");
     work_free(&work);
 }
 
@@ -201,6 +201,6 @@ void test_device(void) {
     RUN(copies_in_order);
     RUN(streams_wait_for_events);
     RUN(graphs_repeat);
-    RUN(recordings_forbid_waiting);
+    RUN(captures_forbid_waiting);
     RUN(notes_are_told_once);
 }

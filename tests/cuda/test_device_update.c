@@ -271,9 +271,9 @@ static void nothing_moves_unless_finite(void) {
     free(after);
 }
 
-/* Recorded once, repeated with other rates and steps: only the numbers that prepare sends change.
+/* Captured once, repeated with other rates and steps: only the numbers that prepare sends change.
  */
-static void a_recorded_update_takes_new_numbers(void) {
+static void a_captured_update_takes_new_numbers(void) {
     const Row *row = &rows[5];
     Numbers *truth = numbers_create(), *got = numbers_create();
     Device d;
@@ -304,5 +304,5 @@ void test_device_update(void) {
         RUN_ROW(rows[i].name, update_meets_the_oracle, &rows[i]);
     RUN(clipping_by_the_host_is_the_same);
     RUN(nothing_moves_unless_finite);
-    RUN(a_recorded_update_takes_new_numbers);
+    RUN(a_captured_update_takes_new_numbers);
 }

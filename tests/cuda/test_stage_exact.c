@@ -1,4 +1,4 @@
-/* What must not change a training on the device by a single bit: running it again, recording its
+/* What must not change a training on the device by a single bit: running it again, capture its
  * steps as graphs, recomputing activations, caching the frozen prefix, freezing. */
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "device_case.h"
 #include "drift.h"
 
-static Stage *create_unrecorded(const Model *model, StageSettings settings) {
+static Stage *create_uncaptured(const Model *model, StageSettings settings) {
     Stage *stage = stage_cuda_create(model, settings);
     if (stage) stage_cuda_tune(stage, (StageTuning){.fuse = true});
     return stage;
@@ -25,7 +25,7 @@ typedef struct {
     Precision precision;
 } ExactRow;
 
-/* Each submodel's step runs call by call, is then recorded and launched, and launched again. */
+/* Each submodel's step runs call by call, is then captured and launched, and launched again. */
 static Recipe training(const void *spec, Precision precision) {
     return (Recipe){.spec = spec,
                     .create = stage_cuda_create,
@@ -61,7 +61,7 @@ static void the_same_bits(const void *row) {
     Tiny first;
     tiny_trained(&first, &recipe);
     if (!device_is_watched()) check_same(&first, &other, "a second time");
-    other.create = create_unrecorded;
+    other.create = create_uncaptured;
     check_same(&first, &other, "without graphs");
     other = recipe;
     other.recompute = true;

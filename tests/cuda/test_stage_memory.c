@@ -248,7 +248,7 @@ static void check_failed_step(const Recipe *recipe, int warm_steps) {
     tiny_open(&tiny, recipe);
     tiny_activate(&tiny, 0);
     Batch batch = tiny_batch(&tiny, 4);
-    for (int i = 0; i < warm_steps; i++) /* so that the step is recorded, or replayed */
+    for (int i = 0; i < warm_steps; i++) /* so that the step is captured, or replayed */
         CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.01, &loss) == 0, "%s", error_message());
     int param = tiny.model->block[tiny.model->blocks - 1].first_param;
     real before = tiny_set_first(&tiny, param, (real)NAN);

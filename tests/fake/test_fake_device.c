@@ -1,4 +1,4 @@
-/* cuda/gpu/device.c where things go wrong: what is missing, what was freed, what a recording
+/* cuda/gpu/device.c where things go wrong: what is missing, what was freed, what a capture
  * forbids. */
 #include <pthread.h>
 #include <stdio.h>
@@ -179,44 +179,44 @@ static void kernels_are_of_the_stream_s_device(void) {
     device_free(x);
 }
 
-/* ---- recordings ---- */
+/* ---- captures ---- */
 
 typedef struct {
     Stream stream, other;
     Event event, inside;
     char *memory;
-} Recorded;
+} Captured;
 
 /* Each is refused, and no graph comes of it. */
-static void allocates(const Recorded *r) {
+static void allocates(const Captured *r) {
     (void)r;
     CHECK(!device_alloc(1) && tells("not permitted when stream is capturing"), "%s",
           error_message());
 }
-static void allocates_pinned(const Recorded *r) {
+static void allocates_pinned(const Captured *r) {
     (void)r;
     CHECK(!pinned_alloc(1) && tells("not permitted when stream is capturing"), "%s",
           error_message());
 }
-static void frees(const Recorded *r) { device_free(r->memory); }
-static void waits(const Recorded *r) { CHECK(device_wait(r->stream), "it waited"); }
-static void waits_for_another(const Recorded *r) { CHECK(device_wait(r->other), "it waited"); }
-static void asks_event(const Recorded *r) { CHECK(event_over(r->event) == -1, "it answered"); }
-static void waits_for_event(const Recorded *r) { CHECK(event_wait(r->event), "it waited"); }
-static void waits_for_recorded_event(const Recorded *r) {
+static void frees(const Captured *r) { device_free(r->memory); }
+static void waits(const Captured *r) { CHECK(device_wait(r->stream), "it waited"); }
+static void waits_for_another(const Captured *r) { CHECK(device_wait(r->other), "it waited"); }
+static void asks_event(const Captured *r) { CHECK(event_over(r->event) == -1, "it answered"); }
+static void waits_for_event(const Captured *r) { CHECK(event_wait(r->event), "it waited"); }
+static void waits_for_recorded_event(const Captured *r) {
     event_record(r->inside, r->stream);
     CHECK(event_wait(r->inside) && tells("last recorded in a capture"), "%s", error_message());
 }
-static void waits_for_what_is_outside(const Recorded *r) { stream_wait_event(r->stream, r->event); }
-static void forgets_to_come_back(const Recorded *r) {
+static void waits_for_what_is_outside(const Captured *r) { stream_wait_event(r->stream, r->event); }
+static void forgets_to_come_back(const Captured *r) {
     event_record(r->inside, r->stream);
     stream_wait_event(r->other, r->inside);
     fill_zero(r->other, r->memory, 1);
 }
 
-static void recordings_forbid(void) {
+static void captures_forbid(void) {
     static const struct {
-        void (*does)(const Recorded *r);
+        void (*does)(const Captured *r);
         const char *told; /* of the end */
     } rows[] = {{allocates, "error during capture"},
                 {allocates_pinned, "error during capture"},
@@ -229,7 +229,7 @@ static void recordings_forbid(void) {
                 {waits_for_what_is_outside, "uncaptured work"},
                 {forgets_to_come_back, "unjoined work"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        Recorded r = {device_test_stream(), stream_create(), event_create(false),
+        Captured r = {device_test_stream(), stream_create(), event_create(false),
                       event_create(false), device_alloc(8)};
         event_record(r.event, r.other);
         CHECK(!graph_begin(r.stream), "%s", error_message());
@@ -246,7 +246,7 @@ static void recordings_forbid(void) {
     }
 }
 
-static void recordings_have_one_begin_and_end(void) {
+static void captures_have_one_begin_and_end(void) {
     Stream stream = device_test_stream();
     CHECK(!graph_end(stream) && tells("graph_end: invalid argument"), "%s", error_message());
     CHECK(!graph_begin(stream) && graph_begin(stream), "begun twice");
@@ -264,7 +264,7 @@ static void *allocate_here(void *memory) {
 }
 
 /* What other threads do is their business. */
-static void recordings_are_of_a_thread(void) {
+static void captures_are_of_a_thread(void) {
     Stream stream = device_test_stream();
     pthread_t thread;
     void *memory = NULL;
@@ -300,8 +300,8 @@ void test_fake_device(void) {
     RUN(events_are_over_in_the_end);
     RUN(events_are_of_one_device);
     RUN(kernels_are_of_the_stream_s_device);
-    RUN(recordings_forbid);
-    RUN(recordings_have_one_begin_and_end);
-    RUN(recordings_are_of_a_thread);
+    RUN(captures_forbid);
+    RUN(captures_have_one_begin_and_end);
+    RUN(captures_are_of_a_thread);
     RUN(freed_before_its_graph_is_told);
 }

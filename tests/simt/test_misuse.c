@@ -42,25 +42,25 @@ static void copies_know_memory(void) {
     device_test_wait();
 }
 
-static void recordings_forbid(void) {
+static void captures_forbid(void) {
     Stream stream = device_test_stream(), other = stream_create();
     Event outside = event_create(false), inside = event_create(false);
     event_record(outside, other);
     CHECK(!graph_begin(stream), "%s", error_message());
-    CHECK(!device_alloc(1), "memory while recording");
-    CHECK(graph_begin(stream) && graph_begin(other), "two recordings at a time");
+    CHECK(!device_alloc(1), "memory while capture");
+    CHECK(graph_begin(stream) && graph_begin(other), "two captures at a time");
     stream_wait_event(stream, outside);
     event_record(inside, stream);
-    CHECK(event_wait(inside), "waited for an event of a recording");
+    CHECK(event_wait(inside), "waited for an event of a capture");
     CHECK(!graph_end(other), "ended where it did not begin");
     CHECK(!graph_end(stream), "a graph came of it all");
-    check_told("outside the recording");
+    check_told("outside the capture");
     CHECK(!graph_begin(stream), "%s", error_message());
     event_record(inside, stream);
     stream_wait_event(stream, inside);
     stream_wait_event(other, inside);
     CHECK(!graph_end(stream), "another stream waited for a recorded event");
-    check_told("inside the recording");
+    check_told("inside the capture");
     event_free(outside);
     event_free(inside);
     stream_free(other);
@@ -69,5 +69,5 @@ static void recordings_forbid(void) {
 void test_simt_misuse(void);
 void test_simt_misuse(void) {
     RUN(copies_know_memory);
-    RUN(recordings_forbid);
+    RUN(captures_forbid);
 }

@@ -244,7 +244,7 @@ static int timed_step(Session *s, double *ms) {
     return failed;
 }
 
-/* The first steps fill the cache, choose algorithms, and are recorded. */
+/* The first steps fill the cache, choose algorithms, and are captured. */
 enum { WARM_UP = 3 };
 
 static int measure_part(Bench *b, Session *s, int part, int n) {

@@ -24,7 +24,7 @@ static void run_all(const Task *task) {
 }
 
 /* Once outside, where libraries may choose their algorithms; then as a graph. */
-static Graph record(const Task *task) {
+static Graph capture(const Task *task) {
     run_all(task);
     if (device_wait(task->how.stream) || graph_begin(task->how.stream)) return NULL;
     run_all(task);
@@ -66,7 +66,7 @@ static double floor_ms(const Bench *bench, const Row *row) {
 
 static int measure(const Bench *bench, const Task *task, Row *row) {
     Times times = {0};
-    Graph graph = record(task);
+    Graph graph = capture(task);
     if (!graph) return -1;
     int status = repeat(bench, task, graph, &times);
     graph_free(graph);

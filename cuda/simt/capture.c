@@ -1,6 +1,6 @@
-/* Streams, events and graphs under SIMT.  A recording keeps the work of one stream in a queue.  A
+/* Streams, events and graphs under SIMT.  A capture keeps the work of one stream in a queue.  A
  * wait for an event may not cross its border, because work outside has no place in the graph. */
-#include "record.h"
+#include "capture.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -15,29 +15,29 @@
 typedef struct {
     LateQueue work; /* not open: it is repeated by each launch */
     bool failed;    /* something forbidden happened */
-} Recording;
+} Capture;
 
 typedef struct {
-    LateQueue queue;    /* of work outside of recordings, which is done at once, or late */
-    unsigned recording; /* the number of the recording that it is in; 0: none */
+    LateQueue queue;  /* of work outside of captures, which is done at once, or late */
+    unsigned capture; /* the number of the capture that it is in; 0: none */
 } SimtStream;
 
 typedef struct {
-    LateEvent *late; /* its records outside of recordings */
+    LateEvent *late; /* its records outside of captures */
     bool timed;
-    unsigned recording; /* as of the stream on which it was recorded last */
+    unsigned capture; /* as of the stream on which it was recorded last */
 } SimtEvent;
 
-static _Thread_local Recording *active; /* this thread's; others are not restricted */
+static _Thread_local Capture *active; /* this thread's; others are not restricted */
 
-/* Sets the error and returns -1.  A forbidden call spoils the recording, as it does on a GPU. */
+/* Sets the error and returns -1.  A forbidden call spoils the capture, as it does on a GPU. */
 static int refuse(const char *error) {
     if (active) active->failed = true;
     return error_set("%s", error);
 }
 
-int record_refuses(const char *what) { return active ? refuse(what) : 0; }
-bool record_has(Stream stream) { return ((SimtStream *)stream)->recording; }
+int capture_refuses(const char *what) { return active ? refuse(what) : 0; }
+bool capture_has(Stream stream) { return ((SimtStream *)stream)->capture; }
 
 /* ---- streams ---- */
 
@@ -60,7 +60,7 @@ void stream_free(Stream stream) {
 
 int device_wait(Stream stream) {
     SimtStream *s = stream;
-    if (s->recording) return refuse("device_wait: the stream is being recorded");
+    if (s->capture) return refuse("device_wait: the stream is being captured");
     late_finish(&s->queue);
     char text[SIMT_ERROR_BYTES];
     return simt_take_error(text) ? error_set("%s", text) : 0;
@@ -88,37 +88,37 @@ void event_free(Event event) {
 void event_record(Event event, Stream stream) {
     SimtEvent *e = event;
     SimtStream *s = stream;
-    e->recording = s->recording;
-    if (!s->recording) late_record(&s->queue, e->late);
+    e->capture = s->capture;
+    if (!s->capture) late_record(&s->queue, e->late);
 }
 
 void stream_wait_event(Stream stream, Event event) {
     SimtEvent *e = event;
     SimtStream *s = stream;
-    if (s->recording == e->recording) {
-        if (!s->recording) late_wait(&s->queue, e->late);
+    if (s->capture == e->capture) {
+        if (!s->capture) late_wait(&s->queue, e->late);
         return;
     }
-    simt_note_error("stream_wait_event: the event lies %s the recording",
-                    s->recording ? "outside" : "inside");
+    simt_note_error("stream_wait_event: the event lies %s the capture",
+                    s->capture ? "outside" : "inside");
     if (active) active->failed = true;
 }
 
 int event_wait(Event event) {
     SimtEvent *e = event;
-    if (e->recording) return refuse("event_wait: the event is part of a graph");
+    if (e->capture) return refuse("event_wait: the event is part of a graph");
     late_reach(e->late);
     return 0;
 }
 
 int event_over(Event event) {
     SimtEvent *e = event;
-    if (e->recording) return refuse("event_over: the event is part of a graph");
+    if (e->capture) return refuse("event_over: the event is part of a graph");
     return late_reached(e->late);
 }
 
 static double time_of(const SimtEvent *event) {
-    return event->timed && !event->recording ? event->late->time : NAN;
+    return event->timed && !event->capture ? event->late->time : NAN;
 }
 
 /* Returns NaN if one of the events is not timed, was never recorded, or is part of a graph. */
@@ -132,7 +132,7 @@ static bool keep(void *stream, SimtRun *run, const void *closure, size_t bytes) 
         simt_note_error("work without a stream");
         return true;
     }
-    if (!s->recording) {
+    if (!s->capture) {
         if (late_on()) late_work(&s->queue, run, closure, bytes);
         return late_on();
     }
@@ -144,30 +144,30 @@ void record_open(void) { simt_set_recorder(keep); }
 
 int graph_begin(Stream stream) {
     static atomic_uint count;
-    if (active) return refuse("graph_begin: a stream is being recorded already");
+    if (active) return refuse("graph_begin: a stream is being captured already");
     active = calloc(1, sizeof *active);
     if (!active) return error_set("no memory for a graph");
     active->work.end = &active->work.first;
-    ((SimtStream *)stream)->recording = ++count;
+    ((SimtStream *)stream)->capture = ++count;
     return 0;
 }
 
 Graph graph_end(Stream stream) {
     SimtStream *s = stream;
-    Recording *recording = active;
-    if (!s->recording) {
-        error_set("graph_end: no recording began on this stream");
+    Capture *capture = active;
+    if (!s->capture) {
+        error_set("graph_end: no capture began on this stream");
         return NULL;
     }
-    s->recording = 0;
+    s->capture = 0;
     active = NULL;
-    if (!recording->failed) return recording;
-    error_set("graph_end: the recording was spoilt");
-    graph_free(recording);
+    if (!capture->failed) return capture;
+    error_set("graph_end: the capture was spoilt");
+    graph_free(capture);
     return NULL;
 }
 
-static void play(const void *closure) { late_repeat(&(*(Recording *const *)closure)->work); }
+static void play(const void *closure) { late_repeat(&(*(Capture *const *)closure)->work); }
 
 int graph_launch(Graph graph, Stream stream) {
     simt_submit(stream, play, &graph, sizeof graph);
@@ -175,9 +175,9 @@ int graph_launch(Graph graph, Stream stream) {
 }
 
 void graph_free(Graph graph) {
-    Recording *recording = graph;
-    if (!recording) return;
+    Capture *capture = graph;
+    if (!capture) return;
     late_finish_all(); /* a launch of it may still be on a queue */
-    late_drop(&recording->work);
-    free(recording);
+    late_drop(&capture->work);
+    free(capture);
 }
