@@ -178,18 +178,29 @@ def record_of(item, where):
     raise Stop(f"{where}: no object with \"text\", \"prompt\" and \"answer\", or \"messages\"")
 
 
+def records_of(file, lines):
+    """Yields what record_of returns for each of the JSON lines, or for the whole text."""
+    if not lines:
+        yield "texts", file.read()
+        return
+    for number, line in enumerate(file, 1):
+        if line.strip():
+            where = f"{file.name}:{number}"
+            try:
+                yield record_of(json.loads(line), where)
+            except json.JSONDecodeError as error:
+                raise Stop(f"{where}: no JSON: {error.msg}") from None
+
+
 def records(path):
-    with open(path, encoding="utf-8") as file:
-        if not path.endswith((".jsonl", ".ndjson")):
-            yield "texts", file.read()
-            return
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                where = f"{path}:{number}"
-                try:
-                    yield record_of(json.loads(line), where)
-                except json.JSONDecodeError as error:
-                    raise Stop(f"{where}: no JSON: {error.msg}") from None
+    if path.endswith(".zst"):
+        raise Stop(f"{path}: is compressed, which only bytes and gpt2 read; type: zstd -d {path}")
+    lines = path.endswith((".jsonl", ".ndjson"))
+    try:
+        with open(path, encoding="utf-8-sig" if lines else "utf-8") as file:
+            yield from records_of(file, lines)
+    except UnicodeDecodeError:
+        raise Stop(f"{path}: is not in UTF-8; convert it first, for example with iconv") from None
 
 
 def bytes_of(ids):
@@ -250,5 +261,5 @@ if __name__ == "__main__":
     except Stop as reason:
         print(f"tokenize: {reason}", file=sys.stderr)
         sys.exit(reason.status)
-    except (OSError, UnicodeDecodeError, ValueError) as reason:
+    except (OSError, ValueError) as reason:
         sys.exit(f"tokenize: {reason}")

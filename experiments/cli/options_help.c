@@ -57,7 +57,7 @@ const CommandInfo command_table[COMMANDS] = {
      "Reads plain text, or JSON lines with a \"text\" field (.jsonl), either of them compressed\n"
      "with zstd (.zst) or not, and writes one token file for bcd train --data FILE.tokens.\n"
      "\n"
-     "With --tokenizer DIR also prompts and chats, where only answers count in the loss:\n"
+     "With --tokenizer DIR no .zst, but prompts and chats, where only answers count in the loss:\n"
      "  {\"prompt\": \"2 + 2 =\", \"answer\": \" 4\"}\n"
      "  {\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}, ...]}\n"
      "\n"

@@ -32,6 +32,7 @@ static const struct {
      "\"content\": \"b a\"}, {\"role\": \"user\", \"content\": \"b\"}]}",
      7,
      {-5, -3, -6, 3, 2, -5, -4}},
+    {"\xef\xbb\xbf{\"text\": \"b\"}", 2, {3, 1}}, /* a byte order mark */
 };
 
 static void text_by_the_models_own_tokenizer(void) {
@@ -56,6 +57,10 @@ static void text_by_the_models_own_tokenizer(void) {
     check_error(run(1, "tokenize own.jsonl --tokenizer wordy"), "own.jsonl:2: no object with");
     scratch_text("own.jsonl", "{\"text\": \"a\"\n");
     check_error(run(1, "tokenize own.jsonl --tokenizer wordy"), "own.jsonl:1: no JSON");
+    scratch_text("own.jsonl", "{\"text\": \"\xff\"}\n");
+    check_error(run(1, "tokenize own.jsonl --tokenizer wordy"), "own.jsonl: is not in UTF-8");
+    scratch_text("own.jsonl.zst", "");
+    check_error(run(1, "tokenize own.jsonl.zst --tokenizer wordy"), "own.jsonl.zst: is compressed");
 }
 
 /* A model with its own tokenizer: an export has it, and it encodes the prompt and decodes the
