@@ -4,11 +4,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "../ref/error.h"
 #include "commands.h"
 #include "convert/convert.h"
 #include "store/provenance.h"
+#include "store/rundir.h"
 #include "train/setup.h"
 #include "train/train.h"
 
@@ -64,6 +66,26 @@ static int check_model_given(const CommandLine *line) {
     return 0;
 }
 
+static bool is_file(const struct stat *file, const char *path) {
+    struct stat other;
+    return !stat(path, &other) && other.st_dev == file->st_dev && other.st_ino == file->st_ino;
+}
+
+/* Refuses an --out that would replace a file that the command reads. */
+static int check_out(const CommandLine *line) {
+    const char *out = line->options.out;
+    const char *const named[] = {line->gradients.checkpoint, line->gradients.batch_file,
+                                 line->plan.trace};
+    struct stat file;
+    if (stat(out, &file) || !S_ISREG(file.st_mode)) return 0;
+    bool read = false;
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++) read |= is_file(&file, named[i]);
+    for (int i = 0; i < line->positionals; i++)
+        read |= is_file(&file, line->positional[i]) ||
+                is_file(&file, rundir_path(line->positional[i], "run.h5").text);
+    return read ? error_set("--out %s: it is one of the inputs; give another name", out) : 0;
+}
+
 /* Checks flags that a command cannot do without. */
 static int check_needed(const CommandLine *line) {
     const Options *o = &line->options;
@@ -107,7 +129,7 @@ int main(int argc, char **argv) {
         options_print_help(options->command, experiments ? experiment_print_list : NULL);
         return finish_output(0);
     }
-    if (resolve_names(options) || check_needed(&line) || check_names(options))
+    if (resolve_names(options) || check_needed(&line) || check_out(&line) || check_names(options))
         return complain(WRONG_USE);
     if (options->threads) omp_set_num_threads(options->threads);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)

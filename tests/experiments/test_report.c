@@ -234,6 +234,11 @@ static void case_own_runs(void) {
     printed = run(0, "report own/full own/bcd --table table2_images");
     CHECK(!strncmp(printed->out, "Table 2", 7), "%s", printed->out);
     check_error(run(1, "report own"), "own/run.h5");
+    check_error(run(2, "report own/full --out own/full/../full/run.h5"), "it is one of the inputs");
+    check_error(run(2,
+                    "gradients --checkpoint own/full/checkpoint.h5 --batch own/bcd/run.h5 --out "
+                    "own/bcd/run.h5"),
+                "it is one of the inputs");
 }
 
 /* A page that cannot be written is an error; what is no regular file is written to, not replaced.
