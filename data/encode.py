@@ -122,7 +122,7 @@ class Encoder:
         return [] if self.end is None else [self.end]
 
     def texts(self, texts):
-        for ids, _ in self.tokenizer.encode(texts, True):
+        for ids, _ in self.tokenizer.encode([t for t in texts if t], True):
             yield ids + self.ending()
 
     def answers(self, pairs):

@@ -59,6 +59,8 @@ static void text_by_the_models_own_tokenizer(void) {
     check_error(run(1, "tokenize own.jsonl --tokenizer wordy"), "own.jsonl:1: no JSON");
     scratch_text("own.jsonl", "{\"text\": \"\xff\"}\n");
     check_error(run(1, "tokenize own.jsonl --tokenizer wordy"), "own.jsonl: is not in UTF-8");
+    scratch_text("own.jsonl", "{\"text\": \"\"}\n");
+    check_error(run(1, "tokenize own.jsonl --tokenizer wordy"), "the inputs have no text");
     scratch_text("own.jsonl.zst", "");
     check_error(run(1, "tokenize own.jsonl.zst --tokenizer wordy"), "own.jsonl.zst: is compressed");
 }
