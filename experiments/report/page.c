@@ -57,7 +57,6 @@ static void store_cells(H5File *file, const char *parent, const Table *table) {
 static int write_scratch(const Report *report, const char *path) {
     H5File file;
     if (h5_create(&file, path)) return -1;
-    h5_set_text(&file, "/", "format", "bcd page");
     h5_set_text(&file, "/", "unfinished", report->study.unfinished.text);
     h5_set_text(&file, "/", "convergence", study_convergence_rule);
     if (report->study.rows) {
