@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../data/checksum.h"
 #include "../../data/tokens.h"
 #include "scratch.h"
 
@@ -59,6 +60,12 @@ static void limit_takes_the_first(void) {
     CHECK(some->samples == 5, "%d samples", some->samples);
     CHECK(more->samples == all->samples, "%d samples", more->samples);
     CHECK(some->checksum != all->checksum, "the checksum is not of the samples used");
+    /* One sample of a context of 7 uses 8 tokens. */
+    Dataset *one = tokens_dataset("test", counting_tokens(100, 100), 0, 100, 7, 1);
+    uint64_t sum = CHECKSUM_START;
+    for (unsigned i = 0; i < 8; i++) sum = checksum_add(sum, i);
+    CHECK(one->samples == 1 && one->checksum == sum, "%d samples", one->samples);
+    one->free(one);
     all->free(all);
     some->free(some);
     more->free(more);
@@ -84,6 +91,9 @@ static const char *write_counting(const char *name, size_t count, int vocabulary
 static void check_round_trip(const char *name, size_t count, int vocabulary, int width) {
     Tokens tokens;
     const char *path = write_counting(name, count, vocabulary);
+    Tokens packed = counting_tokens(count, vocabulary);
+    CHECK(packed.width == width, "%d bytes a token in memory", packed.width);
+    tokens_free(&packed);
     if (!CHECK(tokens_open(&tokens, path) == 0, "%s", error_message())) return;
     CHECK(tokens.count == count, "%zu tokens", tokens.count);
     CHECK(tokens.width == width, "%d bytes a token", tokens.width);

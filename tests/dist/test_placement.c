@@ -16,6 +16,7 @@ typedef struct {
 static const PlacementRow placement_rows[] = {
     {"plain 3 ranks", PLACEMENT_PLAIN, 3, 1},
     {"plain 4 ranks, 3 submodels", PLACEMENT_PLAIN, 4, 3},
+    {"plain, a rank and a submodel for each block", PLACEMENT_PLAIN, 16, 16},
     {"virtual 2 ranks, 3 submodels", PLACEMENT_VIRTUAL, 2, 3},
     {"virtual 4 ranks, 3 submodels", PLACEMENT_VIRTUAL, 4, 3},
     {"figure 2, 3 ranks, 2 submodels", PLACEMENT_FIGURE2, 3, 2},

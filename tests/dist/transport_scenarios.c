@@ -22,11 +22,13 @@ static int swap(Transport *transport, double *results) {
         double mine = 100 * transport->rank + round, from_up = -1, from_down = -1;
         Transfer batch[4] = {
             transport_receive(up, CHANNEL_GRADIENTS, &from_up, sizeof mine),
+            transport_send(down, CHANNEL_GRADIENTS, &mine, sizeof mine),
             transport_receive(down, CHANNEL_VALUES, &from_down, sizeof mine),
             transport_send(up, CHANNEL_VALUES, &mine, sizeof mine),
-            transport_send(down, CHANNEL_GRADIENTS, &mine, sizeof mine),
         };
-        if (transport->is->sendrecv(transport, batch, 4)) return -1;
+        int together = round % 2 ? 2 : 4;
+        for (int i = 0; i < 4; i += together)
+            if (transport->is->sendrecv(transport, batch + i, together)) return -1;
         results[0] += from_up != 100 * up + round;
         results[1] += from_down != 100 * down + round;
     }
@@ -191,7 +193,13 @@ static int leave(Transport *transport, double *results) {
     double late_s = transport->rank == 1 ? transport->timeout_s / 2 : 0;
     if (peer < 0) return 0;
     nanosleep(&(struct timespec){(time_t)late_s, (long)(1e9 * (late_s - floor(late_s)))}, NULL);
-    return one(transport, transport_receive(peer, CHANNEL_VALUES, results, sizeof *results));
+    /* What is named is the peer of the transfer that is missing, not of those that are done. */
+    Transfer batch[3] = {
+        transport_send(transport->rank, CHANNEL_GRADIENTS, &late_s, sizeof late_s),
+        transport_receive(transport->rank, CHANNEL_GRADIENTS, &results[1], sizeof *results),
+        transport_receive(peer, CHANNEL_VALUES, results, sizeof *results),
+    };
+    return transport->is->sendrecv(transport, batch, 3);
 }
 
 static int give_up(Transport *transport, double *results) {

@@ -359,11 +359,11 @@ static void informs(void) {
 }
 
 static void tokenizes(void) {
-    CHECK(strstr(run(0, "tokenize words.txt --tokenizer bytes --out some.tokens")->out,
-                 "some.tokens: 6000 tokens"),
+    CHECK(strstr(run(0, "tokenize words.txt --tokenizer bytes --out s.tokens")->out,
+                 "s.tokens: 6000 tokens"),
           "tokens");
     run(0,
-        "train --data some.tokens --model gpt:layers=1,width=8,heads=1,context=4 --steps 2 "
+        "train --data s.tokens --model gpt:layers=1,width=8,heads=1,context=4 --steps 2 "
         "--out tokens --quiet");
     run(0, "sample tokens --tokens 3");
     check_error(run(1, "tokenize words.txt --tokenizer bytes --out some.bin"),
@@ -373,8 +373,8 @@ static void tokenizes(void) {
     CHECK(strstr(run(0, "tokenize wiki.v1/wiki.train.txt --tokenizer bytes")->out,
                  "wiki.v1/wiki.train.tokens: 3 tokens"),
           "its name");
-    check_error(run(1, "tokenize some.tokens --tokenizer bytes"),
-                "--out some.tokens: it is one of the inputs");
+    check_error(run(1, "tokenize s.tokens --tokenizer bytes"),
+                "--out s.tokens: it is one of the inputs");
 }
 
 void test_cli(void) {

@@ -220,6 +220,25 @@ static void refuses_strange_contents(void) {
     h5_close(&file);
 }
 
+/* A name fits into H5_NAME with the zero at its end, or is refused. */
+static void refuses_a_long_name(void) {
+    const char *path = scratch_path("name.h5");
+    for (int length = H5_NAME - 1; length <= H5_NAME; length++) {
+        H5File file;
+        char object[H5_NAME + 2], name[H5_NAME] = "";
+        snprintf(object, sizeof object, "/%0*d", length, 0);
+        CHECK(h5_create(&file, path) == 0, "%s", error_message());
+        h5_write(&file, object, H5_INT, &(int){1}, 0, NULL, NULL);
+        if (!CHECK(h5_commit(&file) == 0 && h5_open(&file, path) == 0, "%s", error_message()))
+            return;
+        if (length < H5_NAME)
+            CHECK(h5_name(&file, "/", 0, name) == 0 && !strcmp(name, object + 1), "%s", name);
+        else if (CHECK(h5_name(&file, "/", 0, name) == -1, "it is cut: %s", name))
+            CHECK_ERROR("%s: /: holds a name that is too long", path);
+        h5_close(&file);
+    }
+}
+
 /* On a disk that fills up after `most` bytes the old file stays as it was. */
 static void full_disk(size_t most) {
     const char *path = example("kept.h5");
@@ -337,6 +356,7 @@ void test_h5(void) {
     RUN(same_twice);
     RUN(refuses_strange_files);
     RUN(refuses_strange_contents);
+    RUN(refuses_a_long_name);
     RUN(survives_a_full_disk);
     RUN(has_one_writer);
     RUN(refuses_a_missing_directory);

@@ -98,8 +98,9 @@ static void case_search_is_brute_force(const void *data) {
 static void case_candidates(void) {
     PlanQuestion q;
     CommandLine line;
-    ask(&q, &line, TINY "--batch 12 --gpu a100");
+    ask(&q, &line, TINY "--batch 12 --gpu a100 --network 4");
     PlanSpace space = space_of(&q, PLAN_BCD, 8);
+    CHECK(space.network_rate == 0.5e9, "4 Gbit/s are %g bytes/s", space.network_rate);
     Plan *plans;
     int count = plan_candidates(&plans, &space), block_each = 0;
     CHECK(count > 500, "%d candidates", count);

@@ -155,6 +155,7 @@ static void case_wrong_use(void) {
     check_error(run(2, "plan --model resnet8 --submodels 99"), "only 5 blocks");
     check_error(run(2, "plan --model G-10B --submodels 1"), "--submodels");
     check_error(run(2, "plan --model G-10B --price -1"), "--price -1");
+    check_error(run(2, "plan --model G-10B --price 0"), "--price 0");
     check_error(run(2, "plan --model G-10B --price b200=3"), "b200");
     check_error(run(2, "plan --model G-10B --multiplier 0"), "--multiplier 0");
     check_error(run(2, "plan --model G-10B --per-node 0"), "--per-node");

@@ -222,8 +222,8 @@ static void case_own_runs(void) {
         "train --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --threads 1 "
         "--steps 24 --quiet --eval-every 12 ";
     run(0, "%s --out own/full", line);
-    run(0, "%s --out own/bcd --submodels 3 --switch-every 4", line);
-    const Printed *printed = run(0, "report own/full own/bcd/ --out own.html");
+    run(0, "%s --out b --submodels 3 --switch-every 4", line);
+    const Printed *printed = run(0, "report own/full b --out own.html");
     CHECK(!strncmp(printed->out, "resnet-8x2 synthetic[:32] sgd BCD-1/3: ", 39), "%s",
           printed->out);
     CHECK(strstr(printed->out, " x memory, ") && strstr(printed->out, " x time per update, ") &&
@@ -231,14 +231,20 @@ static void case_own_runs(void) {
           "%.300s", printed->out);
     CHECK(!strstr(printed->out, "Table 2") && !strstr(printed->out, "B-F multipliers"), "%s",
           printed->out);
-    printed = run(0, "report own/full own/bcd --table table2_images");
+    printed = run(0, "report own/full b --table table2_images");
     CHECK(!strncmp(printed->out, "Table 2", 7), "%s", printed->out);
     check_error(run(1, "report own"), "own/run.h5");
     check_error(run(2, "report own/full --out own/full/../full/run.h5"), "it is one of the inputs");
     check_error(run(2,
-                    "gradients --checkpoint own/full/checkpoint.h5 --batch own/bcd/run.h5 --out "
-                    "own/bcd/run.h5"),
+                    "gradients --checkpoint own/full/checkpoint.h5 --batch b/run.h5 --out "
+                    "b/run.h5"),
                 "it is one of the inputs");
+    if (!has_figures()) SKIP(NO_PYTHON);
+    size_t count;
+    run(0, "report b/ --out b.html");
+    char *page = read_bytes("b.html", &count);
+    CHECK(strstr(page, "<td>b</td>"), "the page does not name a run by its directory");
+    free(page);
 }
 
 /* A page that cannot be written is an error; what is no regular file is written to, not replaced.

@@ -146,6 +146,10 @@ static void unfinished_runs(void) {
     }
     CHECK(!strcmp(read.unfinished.text, "not at its end: one (interrupted), two (interrupted)"),
           "%s", read.unfinished.text);
+    without(scratch_path("two/run.h5"), "/curve/loss");
+    CHECK(study_read(&read, scratch_path("two/run.h5")) == -1 &&
+              strstr(error_message(), "/curve/loss: is missing"),
+          "without its losses: %s", error_message());
     study_free(&read);
 }
 
@@ -210,6 +214,8 @@ static void nonsense_is_refused(void) {
     row->submodels = 0;
     check_refused(row, "0 submodels");
     row->submodels = 3;
+    row->steps = 0;
+    CHECK(study_check(row, "some.h5") == 0, "without updates: %s", error_message());
     row->batch = 0;
     check_refused(row, "updates of 0 samples");
     study_free(&study);

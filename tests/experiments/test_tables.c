@@ -104,10 +104,12 @@ static void case_wide(void) {
         columns[c] = (TableColumn){.name = "c", .head = "twelve wide.", .kind = COLUMN_NUMBER};
     Table *table = tables_add(&tables, "wide", "Wide", "row", columns, COLUMNS);
     table_row(table, "four");
-    for (int c = 0; c < COLUMNS; c++) table_number(table, c, c, SOURCE_NONE);
+    for (int c = 0; c < COLUMNS; c++)
+        table_number(table, c, c, c == 0 ? SOURCE_MEASURED : SOURCE_NONE);
     char *text = printed(table_print, table);
     CHECK(strstr(text, "  4             5\n\nrow   twelve wide.  ") &&
-              strstr(text, "\nfour             6             7             8             9\n"),
+              strstr(text, "\nfour             6             7             8             9\n") &&
+              strstr(text, "\nm measured\n"),
           "%s", text);
     free(text);
     tables_free(&tables);

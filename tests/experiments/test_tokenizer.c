@@ -100,6 +100,9 @@ static void the_tokenizer_goes_along(void) {
                 "the model comes from there; leave out --model");
     remove(scratch_path("again/tokenizer.json"));
     check_error(run(1, "sample --init again"), "neither tokenizer.json nor");
+    scratch_text("again/tokenizer.model", "damaged");
+    printed = run(1, "sample --init again");
+    CHECK(!strstr(printed->error, "neither"), "%s", printed->error);
 }
 
 /* What the first Python says is not mixed with what the next one says. */
@@ -116,7 +119,16 @@ static void error_of_the_last_python(void) {
     if (before) setenv("PATH", before, 1);
 }
 
+/* The line that says how far it is does not end it. */
+static void goes_on_on_a_terminal(void) {
+    make_words();
+    const char *text = program_on_terminal("tokenize words.txt --tokenizer bytes --out t.tokens");
+    if (!text) SKIP("no pseudo-terminal here");
+    CHECK(strstr(text, " %  ") && strstr(text, "t.tokens: 6000 tokens"), "printed \"%s\"", text);
+}
+
 void test_tokenizer(void) {
+    RUN(goes_on_on_a_terminal);
     RUN(text_by_the_models_own_tokenizer);
     RUN(error_of_the_last_python);
     RUN(the_tokenizer_goes_along);

@@ -18,6 +18,10 @@ static void parts_hold_what_they_should(void) {
     Tables tables = {0};
     run(0, PARTS "--out trace.h5");
     if (!CHECK(tables_read(&tables, scratch_path("trace.h5")) == 0, "%s", error_message())) return;
+    static const char *const ratios[] = {"step_ratio", "operations_ratio", "memory_ratio"};
+    for (int i = 0; i < 3; i++)
+        CHECK(table_find(tables_find(&tables, "steps"), "full update", ratios[i])->value == 1, "%s",
+              ratios[i]);
     const char *note = tables.table[0]->note[0];
     CHECK(strstr(note, "the update takes 0.") && !strstr(note, " 0.000 ms"), "%s", note);
     for (int m = 0; m < 3; m++) {

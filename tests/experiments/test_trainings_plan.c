@@ -76,6 +76,7 @@ static void case_ways(void) {
     TrainingPlan plan;
     if (!CHECK(command_line_parse(&line, 7, argv) == 0, "%s", error_message())) return;
     CHECK(trainings_plan(&plan, &training_ufp, &line) == 0, "%s", error_message());
+    CHECK(!strcmp(plan.dir.text, "results-smoke"), "into %s", plan.dir.text);
     CHECK(plan.rows == 16, "%d rows", plan.rows); /* two seeds, two optimizers, M = 1 to 4 */
     for (int r = 0; r < plan.rows; r++) {
         const Options *o = &plan.row[r].options;
@@ -131,7 +132,7 @@ static void case_long_names(void) {
                     "--models",
                     "gpt:layers=2,width=0000000016,heads=0000000002,context=0000000016",
                     "--data",
-                    "text",
+                    (char *)scratch_text("dir/text.tokens", ""),
                     "--seeds",
                     "2",
                     "--seed",
@@ -147,6 +148,7 @@ static void case_long_names(void) {
     for (int r = 0; r < plan.rows; r++) {
         const char *name = plan.row[r].name;
         if (strlen(name) > longest) longest = strlen(name);
+        CHECK(strstr(name, "-text.tokens-"), "%s", name);
         for (int other = 0; other < r; other++)
             CHECK(strcmp(name, plan.row[other].name), "two rows %s", name);
     }

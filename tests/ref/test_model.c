@@ -98,6 +98,10 @@ static void sizes_are_set(void) {
               m->transformer.attention.groups == 12 && m->transformer.attention.d == 64,
           "%s: feed-forward of %d", m->spec, m->transformer.ffn);
     model_free(m);
+    m = model_create("llama:layers=1,width=48,heads=2,context=8");
+    if (!CHECK(m, "%s", error_message())) return;
+    CHECK(m->transformer.ffn == 128, "%s: feed-forward of %d", m->spec, m->transformer.ffn);
+    model_free(m);
     m = model_create("resnet101:fused=0");
     if (!CHECK(m, "%s", error_message())) return;
     CHECK(!strcmp(m->spec, "bottleneck:depth=101,width=64,classes=100,size=32,fused=0") &&
