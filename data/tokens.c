@@ -42,6 +42,8 @@ typedef struct {
     Dataset base;
     Tokens tokens;
     size_t begin;
+    int *
+        window; /* [samples]: where a masked sample lies, in contexts from begin; NULL: at its id */
 } TokenSet;
 
 static void tokens_fetch(const Dataset *dataset, Batch *batch, uint64_t position) {
@@ -49,7 +51,8 @@ static void tokens_fetch(const Dataset *dataset, Batch *batch, uint64_t position
     const TokenSet *set = (const TokenSet *)dataset;
     const int context = dataset->input.w;
     for (int n = 0; n < batch->n; n++) {
-        const size_t from = set->begin + (size_t)batch->ids[n] * (size_t)context;
+        const int window = set->window ? set->window[batch->ids[n]] : batch->ids[n];
+        const size_t from = set->begin + (size_t)window * (size_t)context;
         int *tokens = batch->tokens + (size_t)n * (size_t)context;
         int *targets = batch->targets + (size_t)n * (size_t)context;
         for (int t = 0; t < context; t++) {
@@ -63,24 +66,55 @@ static void tokens_fetch(const Dataset *dataset, Batch *batch, uint64_t position
 static void tokenset_free(Dataset *dataset) {
     TokenSet *set = (TokenSet *)dataset;
     tokens_free(&set->tokens);
+    free(set->window);
     free(set);
 }
 
-/* Returns the number of samples, or -1 and an error if there is none. */
-static int count_samples(const char *name, size_t tokens, int context, int limit) {
+/* Returns the number of samples that fit, or -1 and an error if there is none. */
+static int count_samples(const char *name, size_t tokens, int context) {
     if (context < 1)
         return error_set("%s: a context of %d tokens; it must be 1 at least", name, context);
     size_t samples = tokens ? (tokens - 1) / (size_t)context : 0;
     if (samples < 1)
         return error_set("%s: %zu tokens are too few for a context of %d; it needs %d", name,
                          tokens, context, context + 1);
-    if (limit > 0 && (size_t)limit < samples) samples = (size_t)limit;
     return samples < INT32_MAX ? (int)samples : INT32_MAX;
+}
+
+static bool has_target(const TokenSet *set, int window) {
+    const size_t context = (size_t)set->base.input.w;
+    const size_t from = set->begin + (size_t)window * context;
+    for (size_t i = 1; i <= context; i++)
+        if (tokens_is_target(&set->tokens, from + i)) return true;
+    return false;
+}
+
+/* Finds the samples of a masked file that have a target.  Of the others a batch could have no
+ * target at all, and so no loss. */
+static int find_windows(TokenSet *set) {
+    const int windows = set->base.samples;
+    set->window = malloc((size_t)windows * sizeof *set->window);
+    if (!set->window) return error_set("%s: out of memory", set->base.name);
+    set->base.samples = 0;
+    for (int w = 0; w < windows; w++)
+        if (has_target(set, w)) set->window[set->base.samples++] = w;
+    if (set->base.samples) return 0;
+    return error_set("%s: no token is a target of the loss", set->base.name);
+}
+
+/* Returns the checksum of the tokens up to the last sample's last. */
+static uint64_t checksum_of(const TokenSet *set) {
+    const int last = set->base.samples - 1, window = set->window ? set->window[last] : last;
+    const size_t used = ((size_t)window + 1) * (size_t)set->base.input.w + 1;
+    uint64_t sum = CHECKSUM_START;
+    for (size_t i = 0; i < used; i++)
+        sum = checksum_add(sum, tokens_raw(&set->tokens, set->begin + i));
+    return sum;
 }
 
 Dataset *tokens_dataset(const char *name, Tokens tokens, size_t begin, size_t end, int context,
                         int limit) {
-    const int samples = count_samples(name, end - begin, context, limit);
+    const int samples = count_samples(name, end - begin, context);
     TokenSet *set = samples < 0 ? NULL : calloc(1, sizeof *set);
     if (!set) {
         if (samples > 0) error_set("%s: out of memory", name);
@@ -97,9 +131,11 @@ Dataset *tokens_dataset(const char *name, Tokens tokens, size_t begin, size_t en
     snprintf(set->base.tokenizer, sizeof set->base.tokenizer, "%s", tokens.tokenizer);
     set->base.fetch = tokens_fetch;
     set->base.free = tokenset_free;
-    set->base.checksum = CHECKSUM_START;
-    const size_t used = (size_t)samples * (size_t)context + 1;
-    for (size_t i = 0; i < used; i++)
-        set->base.checksum = checksum_add(set->base.checksum, tokens_raw(&tokens, begin + i));
+    if (tokens.masked && find_windows(set)) {
+        tokenset_free(&set->base);
+        return NULL;
+    }
+    if (limit > 0 && limit < set->base.samples) set->base.samples = limit;
+    set->base.checksum = checksum_of(set);
     return &set->base;
 }

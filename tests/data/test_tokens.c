@@ -179,6 +179,37 @@ static void masked_tokens_are_no_targets(int vocabulary, int width) {
     dataset->free(dataset);
 }
 
+/* Of eleven tokens, in samples of two, only 3, 8 and 9 are targets: those of samples 1, 3 and 4. */
+static void samples_without_targets_are_left_out(void) {
+    static const int windows[] = {1, 3, 4};
+    for (int limit = 0; limit <= 2; limit += 2) {
+        TokenWriter writer;
+        Tokens tokens;
+        const char *path = scratch_path("sparse.tokens");
+        CHECK(tokenwriter_open(&writer, path, "test", 20, true, 0) == 0, "%s", error_message());
+        for (int i = 0; i < 11; i++)
+            tokenwriter_add(&writer, (int[]){i == 3 || i == 8 || i == 9 ? i : -1 - i}, 1);
+        CHECK(tokenwriter_commit(&writer) == 0, "%s", error_message());
+        if (!CHECK(tokens_open(&tokens, path) == 0, "%s", error_message())) return;
+        Dataset *dataset = tokens_dataset("test", tokens, 0, 11, 2, limit);
+        if (!CHECK(dataset, "%s", error_message())) return;
+        CHECK(dataset->samples == (limit ? limit : 3), "%d samples", dataset->samples);
+        for (int id = 0; id < dataset->samples; id++) {
+            Batch batch = batch_one(dataset, id, 0);
+            CHECK(batch.tokens[0] == 2 * windows[id], "sample %d begins with token %d", id,
+                  batch.tokens[0]);
+            CHECK(batch.targets[0] >= 0 || batch.targets[1] >= 0, "sample %d has no target", id);
+            batch_free(&batch);
+        }
+        dataset->free(dataset);
+    }
+    Tokens tokens;
+    if (!CHECK(tokens_open(&tokens, scratch_path("sparse.tokens")) == 0, "%s", error_message()))
+        return;
+    CHECK(!tokens_dataset("test", tokens, 4, 8, 3, 0), "a part without targets passes");
+    CHECK_ERROR("test: no token is a target of the loss");
+}
+
 static void prompts_are_masked(void) {
     masked_tokens_are_no_targets(10, 2);
     masked_tokens_are_no_targets(32768, 2);
@@ -291,6 +322,7 @@ void test_data_tokens(void) {
     RUN(the_layout_is_the_documented_one);
     RUN(a_wrong_token_leaves_no_file);
     RUN(prompts_are_masked);
+    RUN(samples_without_targets_are_left_out);
     RUN(a_place_that_cannot_be_written);
     RUN(left_temporary_file_is_overwritten);
     RUN(one_process_at_a_time_writes);

@@ -221,9 +221,9 @@ static void case_own_runs(void) {
     static const char line[] =
         "train --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --threads 1 "
         "--steps 24 --quiet --eval-every 12 ";
-    run(0, "%s --out own/full", line);
+    run(0, "%s --out mine/full", line);
     run(0, "%s --out b --submodels 3 --switch-every 4", line);
-    const Printed *printed = run(0, "report own/full b --out own.html");
+    const Printed *printed = run(0, "report mine/full b --out own.html");
     CHECK(!strncmp(printed->out, "resnet-8x2 synthetic[:32] sgd BCD-1/3: ", 39), "%s",
           printed->out);
     CHECK(strstr(printed->out, " x memory, ") && strstr(printed->out, " x time per update, ") &&
@@ -231,12 +231,13 @@ static void case_own_runs(void) {
           "%.300s", printed->out);
     CHECK(!strstr(printed->out, "Table 2") && !strstr(printed->out, "B-F multipliers"), "%s",
           printed->out);
-    printed = run(0, "report own/full b --table table2_images");
+    printed = run(0, "report mine/full b --table table2_images");
     CHECK(!strncmp(printed->out, "Table 2", 7), "%s", printed->out);
-    check_error(run(1, "report own"), "own/run.h5");
-    check_error(run(2, "report own/full --out own/full/../full/run.h5"), "it is one of the inputs");
+    check_error(run(1, "report mine"), "mine/run.h5");
+    check_error(run(2, "report mine/full --out mine/full/../full/run.h5"),
+                "it is one of the inputs");
     check_error(run(2,
-                    "gradients --checkpoint own/full/checkpoint.h5 --batch b/run.h5 --out "
+                    "gradients --checkpoint mine/full/checkpoint.h5 --batch b/run.h5 --out "
                     "b/run.h5"),
                 "it is one of the inputs");
     if (!has_figures()) SKIP(NO_PYTHON);
