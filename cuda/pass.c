@@ -180,10 +180,12 @@ void pass_input_gradient(Stage *base, int block) {
     if (base->settings.recompute) run_forward(s, b, true);
     for (int i = b->end_node - 1; i >= b->first_node; i--) {
         if (!s->layout.value[base->model->node[i].out].needs_grad) continue;
-        if (s->fusion[i].gelu_before)
-            gelu_linear_gradient(s, i--);
-        else
+        if (s->fusion[i].gelu_before) {
+            gelu_linear_gradient(s, i);
+            i--; /* the gelu is done too */
+        } else {
             node_gradient(s, i);
+        }
     }
 }
 

@@ -42,8 +42,7 @@ typedef struct {
     Dataset base;
     Tokens tokens;
     size_t begin;
-    int *
-        window; /* [samples]: where a masked sample lies, in contexts from begin; NULL: at its id */
+    int *window; /* [samples]: a masked sample's place, in contexts from begin; NULL: its id */
 } TokenSet;
 
 static void tokens_fetch(const Dataset *dataset, Batch *batch, uint64_t position) {

@@ -41,7 +41,7 @@ bool capture_has(Stream stream) { return ((SimtStream *)stream)->capture; }
 
 /* ---- streams ---- */
 
-void record_finish(Stream stream) { late_finish(&((SimtStream *)stream)->queue); }
+void capture_finish(Stream stream) { late_finish(&((SimtStream *)stream)->queue); }
 
 Stream stream_create(void) {
     SimtStream *stream = calloc(1, sizeof *stream);
@@ -140,7 +140,7 @@ static bool keep(void *stream, SimtRun *run, const void *closure, size_t bytes) 
     return true;
 }
 
-void record_open(void) { simt_set_recorder(keep); }
+void capture_open(void) { simt_set_recorder(keep); }
 
 int graph_begin(Stream stream) {
     static atomic_uint count;

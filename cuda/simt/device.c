@@ -16,7 +16,7 @@
 #include "late.h"
 
 int device_open(void) {
-    record_open();
+    capture_open();
     return 0;
 }
 
@@ -208,7 +208,7 @@ static void submit_host(Stream stream, StreamCopy copy, bool down) {
         return;
     }
     submit(stream, copy);
-    if (late && !pinned) record_finish(stream);
+    if (late && !pinned) capture_finish(stream);
 }
 
 /* Returns true if the memory is of the right kind, else notes an error.  Host memory is any that is
