@@ -58,7 +58,32 @@ int setup_check(const Options *asked) {
     return failed ? -1 : 0;
 }
 
+/* Checks that the schedule and the switch rule read the flags that are for one kind of them. */
+static int check_read(const Options *o) {
+    const int schedule = setup_optimizer(o).schedule;
+    const bool automatic = o->switch_rule.kind == SWITCH_AUTO;
+    const struct {
+        const char *flag;
+        bool read;
+        const char *reader;
+    } rows[] = {
+        {"final-lr", schedule == LR_COSINE, "schedule cosine"},
+        {"step-every", schedule == LR_STEP, "schedule step"},
+        {"step-factor", schedule == LR_STEP, "schedule step"},
+        {"auto-window", automatic, "switch-every auto"},
+        {"auto-tolerance", automatic, "switch-every auto"},
+        {"auto-min", automatic, "switch-every auto"},
+        {"auto-max", automatic, "switch-every auto"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!rows[i].read && options_given(o, rows[i].flag))
+            return error_set("--%s is for --%s", rows[i].flag, rows[i].reader);
+    return 0;
+}
+
 int setup_check_idle(const Options *o) {
+    /* Those of an earlier run may stay when another schedule is asked for. */
+    if (!*o->like && check_read(o)) return -1;
     if (o->batch && o->limit && o->batch > o->limit)
         return error_set("--batch %d: --limit leaves only %d samples", o->batch, o->limit);
     if ((o->cache || o->device_cache) && o->submodels < 2 && !*o->partition)

@@ -91,6 +91,9 @@ static const Wrong mismatched[] = {
     {"train --beta1 0.8",
      "--beta1, --beta2 and --eps are for adam, adamw and lion; sgd has "
      "--momentum"},
+    {"train --final-lr 0", "--final-lr is for --schedule cosine"},
+    {"train --schedule cosine --step-factor 0.5", "--step-factor is for --schedule step"},
+    {"train --switch-every 7 --auto-max 9", "--auto-max is for --switch-every auto"},
     {"train --limit 10 --batch 128", "--batch 128: --limit leaves only 10 samples"},
     {"train --cache 1M",
      "--cache keeps outputs of frozen blocks; with one submodel there are none: give --submodels, "
