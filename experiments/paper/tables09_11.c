@@ -54,27 +54,9 @@ const TrainingKind training_compression = {
     .tables = {9, 10},
     .ways = "full; bcd; bcd x0.9",
     .preset = {
-    [PRESET_SMOKE] = {
-        {.model = "resnet:depth=8,width=4", .data = "synthetic", .optimizers = "sgd",
-         .settings = SMOKE_IMAGES, .sgd = "lr=0.05", .adam = "lr=1e-2"},
-        {.model = SMOKE_GPT, .data = "text", .optimizers = "sgd,adam", .settings = SMOKE_WORDS,
-         .sgd = "lr=0.1", .adam = "lr=3e-3"},
-    },
-    [PRESET_LAPTOP] = {
-        {.model = "resnet8", .data = "cifar10", .optimizers = "sgd", .settings = LAPTOP_IMAGES,
-         .adam = "lr=3e-3"},
-        {.model = "resnet8", .data = "synthetic", .instead_of = "cifar10", .optimizers = "sgd",
-         .settings = LAPTOP_GENERATED, .adam = "lr=3e-3"},
-        {.model = LAPTOP_GPT, .data = "wikitext2:2048", .optimizers = "sgd,adam",
-         .settings = LAPTOP_WORDS, .sgd = "clip=1", .adam = "lr=1e-3"},
-        {.model = LAPTOP_GPT, .data = "text", .instead_of = "wikitext2:2048",
-         .optimizers = "sgd,adam", .settings = LAPTOP_WORDS, .sgd = "clip=1", .adam = "lr=1e-3"},
-    },
-    [PRESET_GPU] = {
-        {.model = "resnet14", .data = "cifar10", .optimizers = "sgd", .settings = "epochs=60"},
-        {.model = "gpt2-0.15B", .data = "wikitext2", .optimizers = "sgd,adam",
-         .settings = "epochs=6 batch=1"},
-    },
+    [PRESET_SMOKE] = {SMOKE_IMAGES("sgd"), SMOKE_WORDS},
+    [PRESET_LAPTOP] = {LAPTOP_IMAGES("sgd"), LAPTOP_WORDS("sgd,adam")},
+    [PRESET_GPU] = {GPU_IMAGES("resnet14", "cifar10", "sgd", "epochs=60"), GPU_WORDS},
     },
 };
 
@@ -83,20 +65,9 @@ const TrainingKind training_ufp = {
     .tables = {11},
     .ways = "full; bcd2; bcd3; bcd4",
     .preset = {
-    [PRESET_SMOKE] = {
-        {.model = SMOKE_GPT, .data = "text", .optimizers = "sgd,adam", .settings = SMOKE_WORDS,
-         .sgd = "lr=0.1", .adam = "lr=3e-3"},
-    },
-    [PRESET_LAPTOP] = {
-        {.model = LAPTOP_GPT, .data = "wikitext2:2048", .optimizers = "sgd,adam",
-         .settings = LAPTOP_WORDS, .sgd = "clip=1", .adam = "lr=1e-3"},
-        {.model = LAPTOP_GPT, .data = "text", .instead_of = "wikitext2:2048",
-         .optimizers = "sgd,adam", .settings = LAPTOP_WORDS, .sgd = "clip=1", .adam = "lr=1e-3"},
-    },
-    [PRESET_GPU] = {
-        {.model = "gpt2-0.15B", .data = "wikitext2", .optimizers = "sgd,adam",
-         .settings = "epochs=6 batch=1"},
-    },
+    [PRESET_SMOKE] = {SMOKE_WORDS},
+    [PRESET_LAPTOP] = {LAPTOP_WORDS("sgd,adam")},
+    [PRESET_GPU] = {GPU_WORDS},
     },
 };
 /* clang-format on */
