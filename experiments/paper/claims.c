@@ -23,30 +23,21 @@ static const char *const claim_names[CLAIMS] = {
     "cost saved over A100, more than",   "cost saved on RTX 4090, mean of four",
     "cost saved over A100, mean of four"};
 
-/* Returns the mean over Table 3 of a BCD step's time over an offloaded one's, or of the inverse. */
-static double offload_mean(bool inverse) {
+/* Returns true for a row of Table 3 or 4, which have a BCD step for each offloaded one and for each
+ * full update on RTX 4090. */
+static bool is_row(const PaperStep *step, int table) {
+    return step->table == table && step->method != TIMED_BCD && !strcmp(step->gpu, "rtx4090");
+}
+
+/* Returns the mean over the rows of Table 3 or 4 of a BCD step's time over the other's, or of the
+ * inverse. */
+static double mean_ratio(int table, bool inverse) {
     double sum = 0;
     int rows = 0;
     for (const PaperStep *s = paper_steps; s->model; s++) {
-        if (s->table != 3) continue;
+        if (!is_row(s, table)) continue;
         double bcd_ms = paper_step(4, s->model, 3)->ms;
         sum += inverse ? s->ms / bcd_ms : bcd_ms / s->ms;
-        rows++;
-    }
-    return sum / rows;
-}
-
-/* Returns true for a row of Table 4, which has a BCD step for each full update on RTX 4090. */
-static bool is_distributed(const PaperStep *step) {
-    return step->table == 4 && step->method == TIMED_FULL && !strcmp(step->gpu, "rtx4090");
-}
-
-static double mean_speedup(void) {
-    double sum = 0;
-    int rows = 0;
-    for (const PaperStep *s = paper_steps; s->model; s++) {
-        if (!is_distributed(s)) continue;
-        sum += s->ms / paper_step(4, s->model, 3)->ms;
         rows++;
     }
     return sum / rows;
@@ -80,9 +71,9 @@ static void add_claims(Tables *tables, const CostSettings *settings) {
                    columns, count);
     for (int m = 0; m < MULTIPLIERS; m++) {
         double multiplier = settings->multiplier[m];
-        value[CLAIM_OFFLOAD][m] = 1 - multiplier * offload_mean(false);
-        value[CLAIM_OFFLOAD_WORST][m] = offload_mean(true) / multiplier - 1;
-        value[CLAIM_DISTRIBUTED_WORST][m] = 1 - mean_speedup() / multiplier;
+        value[CLAIM_OFFLOAD][m] = 1 - multiplier * mean_ratio(3, false);
+        value[CLAIM_OFFLOAD_WORST][m] = mean_ratio(3, true) / multiplier - 1;
+        value[CLAIM_DISTRIBUTED_WORST][m] = 1 - mean_ratio(4, true) / multiplier;
         value[CLAIM_COST_4090][m] =
             min_saving("rtx4090", multiplier, &value[CLAIM_COST_4090_MEAN][m], &printed[0]);
         value[CLAIM_COST_A100][m] =
@@ -116,7 +107,7 @@ static void add_speedups(Tables *tables) {
                               "model", columns, 6);
     double min = INFINITY, max = 0;
     for (const PaperStep *full = paper_steps; full->model; full++) {
-        if (!is_distributed(full)) continue;
+        if (!is_row(full, 4)) continue;
         const PaperStep *bcd = paper_step(4, full->model, 3);
         double speedup = full->ms / bcd->ms;
         table_row(table, "%s", full->model);
@@ -134,7 +125,7 @@ static void add_speedups(Tables *tables) {
         "%.2f.  \"even at\": with this B-F multiplier BCD takes as many GPU hours as the full "
         "update.",
         paper_claims[CLAIM_SPEEDUP_MIN], paper_claims[CLAIM_SPEEDUP_MAX],
-        paper_claims[CLAIM_SPEEDUP_MEAN], min, max, mean_speedup());
+        paper_claims[CLAIM_SPEEDUP_MEAN], min, max, mean_ratio(4, true));
 }
 
 void paper_add_claims(Tables *tables, const CostSettings *settings) {

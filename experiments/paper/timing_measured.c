@@ -131,12 +131,6 @@ int paper_add_shares(Tables *tables, const CommandLine *asked, const MeasuredNet
 
 /* ---- pipelines ------------------------------------------------------------------------------- */
 
-typedef struct {
-    const CommandLine *asked;
-    const MeasuredNetwork *network;
-    Table *table;
-} Pipelines;
-
 /* Simulates the step of a pipeline from the block times of one stage.  Messages between threads
  * take no time: copying the outputs of a block takes less than a percent of a step. */
 static int simulate_pipeline(double *step_ms, const Setup *pipeline, const BlockCost *block,
@@ -164,17 +158,18 @@ static int simulate_pipeline(double *step_ms, const Setup *pipeline, const Block
     return 0;
 }
 
-static int add_pipeline(Pipelines *all, const NetworkMethod *method, const BlockCost *block) {
+static int add_pipeline(Table *table, const CommandLine *asked, const MeasuredNetwork *network,
+                        const NetworkMethod *method, const BlockCost *block) {
     Times times;
     Bench bench;
     double ms = NAN;
-    int failed = time_method(&times, &bench, all->asked, all->network, method) ||
+    int failed = time_method(&times, &bench, asked, network, method) ||
                  simulate_pipeline(&ms, &bench.setup, block, method);
     bench_close(&bench);
     if (failed) return -1;
-    table_row(all->table, "%s %s", method->submodels > 1 ? "BCD-1/3" : "full",
+    table_row(table, "%s %s", method->submodels > 1 ? "BCD-1/3" : "full",
               placement_names[method->placement]);
-    table_put(all->table, 0, method->ranks, method->micro_batches, times.mean_ms, ms,
+    table_put(table, 0, method->ranks, method->micro_batches, times.mean_ms, ms,
               ms / times.mean_ms - 1);
     return 0;
 }
@@ -192,11 +187,12 @@ static int fewest_blocks(const Setup *setup) {
 }
 
 /* Measures the block times of one stage, then the pipelines. */
-static int add_pipelines_of(Pipelines *all, int submodels, int micro_batches) {
+static int add_pipelines_of(Table *table, const CommandLine *asked, const MeasuredNetwork *network,
+                            int submodels, int micro_batches) {
     Times stage;
     Bench bench;
     NetworkMethod method = {.submodels = submodels, .micro_batches = micro_batches};
-    int failed = time_method(&stage, &bench, all->asked, all->network, &method);
+    int failed = time_method(&stage, &bench, asked, network, &method);
     int fewest = failed ? 0 : fewest_blocks(&bench.setup);
     bench_close(&bench);
     for (PlacementKind p = PLACEMENT_PLAIN; p <= PLACEMENT_VIRTUAL && !failed; p++)
@@ -206,7 +202,7 @@ static int add_pipelines_of(Pipelines *all, int submodels, int micro_batches) {
             if (ranks > omp_get_num_procs()) continue;
             method.ranks = ranks;
             method.placement = p;
-            failed = add_pipeline(all, &method, stage.block);
+            failed = add_pipeline(table, asked, network, &method, stage.block);
         }
     free(stage.block);
     return failed;
@@ -221,18 +217,17 @@ int paper_add_pipelines(Tables *tables, const CommandLine *asked, const Measured
         {"simulated", "simulated", "ms", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
         {"deviation", "off", "", COLUMN_DEVIATION, 1, SOURCE_NONE},
     };
-    Pipelines all = {.asked = asked, .network = network};
     Text name = text_of("pipeline%d", number);
     Text title = text_of("Pipelines of threads, measured and simulated: %.70s, batch %s",
                          network->model, network->batch);
-    all.table = tables_add(tables, name.text, title.text, "step", columns, 5);
+    Table *table = tables_add(tables, name.text, title.text, "step", columns, 5);
     static const int some[] = {1, 4, 0}, more[] = {1, 2, 4, 8, 0};
     const int *micro_batches = asked->experiment.preset == PRESET_SMOKE ? some : more;
     for (int submodels = 1; submodels <= THIRDS; submodels += THIRDS - 1)
         for (int i = 0; micro_batches[i]; i++)
-            if (add_pipelines_of(&all, submodels, micro_batches[i])) return -1;
+            if (add_pipelines_of(table, asked, network, submodels, micro_batches[i])) return -1;
     table_note(
-        all.table,
+        table,
         "Simulated from the block times of one stage on one thread, with as large "
         "micro-batches; 1F1B; a rank per thread.  Messages between threads take no time in the "
         "simulation.");

@@ -86,9 +86,11 @@ static int open_scratch(Text *path) {
     return 0;
 }
 
-static PythonResult draw(const char *path, const char *what, const char *scratch) {
+/* Draws from a scratch file unless that could not be written, and removes it. */
+static PythonResult draw(const char *path, const char *what, const char *scratch, int failed) {
     const char *const arguments[] = {path, what, scratch};
-    PythonResult end = python_run("experiments/report/page.py", arguments, 3, NULL);
+    PythonResult end =
+        failed ? PYTHON_FAILED : python_run("experiments/report/page.py", arguments, 3, NULL);
     remove(scratch);
     if (end == PYTHON_MISSING)
         error_set(
@@ -100,16 +102,12 @@ static PythonResult draw(const char *path, const char *what, const char *scratch
 PythonResult page_write(const Report *report, const char *path, const char *figures) {
     Text scratch;
     if (open_scratch(&scratch)) return PYTHON_FAILED;
-    if (write_scratch(report, scratch.text) == 0) return draw(path, figures, scratch.text);
-    remove(scratch.text);
-    return PYTHON_FAILED;
+    return draw(path, figures, scratch.text, write_scratch(report, scratch.text));
 }
 
 PythonResult page_draw_cycle(const Tables *tables, const char *path) {
     Text scratch;
     const CommandLine none = {.options.command = COMMAND_TRACE};
     if (open_scratch(&scratch)) return PYTHON_FAILED;
-    if (tables_write(tables, &none, scratch.text) == 0) return draw(path, "cycle", scratch.text);
-    remove(scratch.text);
-    return PYTHON_FAILED;
+    return draw(path, "cycle", scratch.text, tables_write(tables, &none, scratch.text));
 }

@@ -17,11 +17,6 @@ void trainings_free(TrainingPlan *plan) {
 
 /* ---- what is asked for ----------------------------------------------------------------------- */
 
-/* --models and --optimizers, or --model and --optimizer; "": those of the preset. */
-typedef struct {
-    const char *models, *optimizers;
-} TrainingLists;
-
 static bool listed(const char *name, const char *list, const char *separators) {
     char *rest = NULL;
     Text text = text_of("%s", list);
@@ -107,14 +102,14 @@ static int seeds_of(const CommandLine *asked, const TrainingEntry *entry) {
 /* Adds all entries of a seed before the next seed, so that an experiment that is stopped early is a
  * whole table of fewer seeds; or, when it takes hours, all seeds of an entry, so that some rows are
  * whole. */
-static int add_preset(TrainingPlan *plan, const CommandLine *asked, const TrainingLists *wanted) {
+static int add_preset(TrainingPlan *plan, const CommandLine *asked) {
     enum { MODELS = 16 };
     TrainingEntry known[TRAINING_ENTRIES + 1], entry[MODELS * TRAINING_ENTRIES];
     char *rest = NULL;
-    Text models = text_of("%s", wanted->models);
+    Text models = text_of("%s", asked->experiment.models);
     usable_entries(known, plan, asked);
     int count = 0, max_seeds = 0, failed = 0;
-    if (!*wanted->models)
+    if (!*asked->experiment.models)
         for (; known[count].model; count++) entry[count] = known[count];
     for (char *name = strtok_r(models.text, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
         if (count > (MODELS - 1) * TRAINING_ENTRIES) return error_set("--models: too many");
@@ -124,7 +119,7 @@ static int add_preset(TrainingPlan *plan, const CommandLine *asked, const Traini
     }
     for (int e = 0; e < count; e++) {
         if (seeds_of(asked, &entry[e]) > max_seeds) max_seeds = seeds_of(asked, &entry[e]);
-        if (*wanted->optimizers) entry[e].optimizers = wanted->optimizers;
+        if (*asked->experiment.optimizers) entry[e].optimizers = asked->experiment.optimizers;
     }
     int turns = count * max_seeds; /* of an entry and a seed */
     for (int i = 0; i < turns && !failed; i++) {
@@ -172,13 +167,12 @@ static int add_published(TrainingPlan *plan, const CommandLine *asked, const Pap
 }
 
 /* Adds the published trainings. */
-static int add_tables(TrainingPlan *plan, const CommandLine *asked, const TrainingLists *wanted,
-                      int seed) {
+static int add_tables(TrainingPlan *plan, const CommandLine *asked, int seed) {
     const char *dir = *asked->options.data_dir ? asked->options.data_dir : NULL;
     for (const int *table = plan->kind->tables; *table; table++)
         for (const PaperRow *p = paper_rows(*table); p->table; p++)
-            if (is_available(p->data, dir) && listed(p->model, wanted->models, " ") &&
-                listed(p->optimizer, wanted->optimizers, ", ") &&
+            if (is_available(p->data, dir) && listed(p->model, asked->experiment.models, " ") &&
+                listed(p->optimizer, asked->experiment.optimizers, ", ") &&
                 add_published(plan, asked, p, seed))
                 return -1;
     return plan->rows
@@ -186,25 +180,29 @@ static int add_tables(TrainingPlan *plan, const CommandLine *asked, const Traini
                : error_set("--models or --optimizers: none of those is in the paper's table");
 }
 
-int trainings_plan(TrainingPlan *plan, const TrainingKind *kind, const CommandLine *asked) {
-    *plan = (TrainingPlan){.kind = kind};
-    plan->dir = rundir_results(asked);
+/* --model and --optimizer stand for --models and --optimizers. */
+static void take_single(CommandLine *line) {
+    ExperimentFlags *flags = &line->experiment;
+    if (!*flags->models && options_given(&line->options, "model"))
+        strcpy(flags->models, line->options.model);
+    if (!*flags->optimizers && options_given(&line->options, "optimizer"))
+        strcpy(flags->optimizers, optimizer_names[line->options.optimizer.kind]);
+}
+
+int trainings_plan(TrainingPlan *plan, const TrainingKind *kind, const CommandLine *line) {
+    CommandLine asked = *line;
+    const int preset = asked.experiment.preset;
+    take_single(&asked);
+    *plan = (TrainingPlan){.kind = kind,
+                           .dir = rundir_results(line),
+                           .jobs = asked.experiment.jobs,
+                           .threads = asked.options.threads,
+                           .long_run = preset == PRESET_GPU || preset == PRESET_PAPER ||
+                                       (kind->takes_hours && preset != PRESET_SMOKE)};
     if (strlen(plan->dir.text) > 300) return error_set("--out: the name is too long");
-    plan->jobs = asked->experiment.jobs;
-    plan->threads = asked->options.threads;
-    plan->long_run = asked->experiment.preset == PRESET_GPU ||
-                     asked->experiment.preset == PRESET_PAPER ||
-                     (kind->takes_hours && asked->experiment.preset != PRESET_SMOKE);
-    TrainingLists wanted = {.models = asked->experiment.models,
-                            .optimizers = asked->experiment.optimizers};
-    if (!*asked->experiment.models && options_given(&asked->options, "model"))
-        wanted.models = asked->options.model;
-    if (!*asked->experiment.optimizers && options_given(&asked->options, "optimizer"))
-        wanted.optimizers = optimizer_names[asked->options.optimizer.kind];
-    if (asked->experiment.preset != PRESET_PAPER || !kind->tables[0])
-        return add_preset(plan, asked, &wanted);
+    if (preset != PRESET_PAPER || !kind->tables[0]) return add_preset(plan, &asked);
     int failed = 0;
-    for (int seed = 0; seed < seeds_of(asked, NULL) && !failed; seed++)
-        failed = add_tables(plan, asked, &wanted, seed);
+    for (int seed = 0; seed < seeds_of(&asked, NULL) && !failed; seed++)
+        failed = add_tables(plan, &asked, seed);
     return failed;
 }

@@ -95,25 +95,17 @@ static int column_width(const Table *table, int column) {
     return width;
 }
 
-/* A line under construction; it is printed without trailing blanks. */
-typedef struct {
-    char text[512];
-    int length;
-} Line;
-
 /* Aligns a text to the right in `width` characters; to the left if that is negative. */
-static void add(Line *line, const char *text, int width) {
-    int space = (int)sizeof line->text - line->length;
+static void add(Text *line, const char *text, int width) {
     int unseen = (int)strlen(text) - width_of(text); /* printf counts bytes */
-    int length = snprintf(line->text + line->length, (size_t)space, "%*s",
-                          width < 0 ? width - unseen : width + unseen, text);
-    line->length += length < space ? length : space - 1;
+    text_add(line, "%*s", width < 0 ? width - unseen : width + unseen, text);
 }
 
-static void print_line(FILE *out, Line *line) {
-    while (line->length && line->text[line->length - 1] == ' ') line->length--;
-    fprintf(out, "%.*s\n", line->length, line->text);
-    line->length = 0;
+/* Prints a line without trailing blanks. */
+static void print_line(FILE *out, const Text *line) {
+    size_t length = strlen(line->text);
+    while (length && line->text[length - 1] == ' ') length--;
+    fprintf(out, "%.*s\n", (int)length, line->text);
 }
 
 typedef struct {
@@ -133,7 +125,7 @@ static int block_end(const Table *table, const Widths *width) {
 }
 
 static void print_heads(FILE *out, const Table *table, const Widths *width) {
-    Line head = {0}, unit = {0}, rule = {0};
+    Text head = {""}, unit = {""}, rule = {""};
     bool units = false;
     add(&head, table->row_head, -width->label);
     add(&unit, "", -width->label);
@@ -154,7 +146,7 @@ static void print_heads(FILE *out, const Table *table, const Widths *width) {
 }
 
 static void print_row(FILE *out, const Table *table, int row, const Widths *width) {
-    Line line = {0};
+    Text line = {""};
     add(&line, table->label[row], -width->label);
     for (int c = width->begin; c < width->end; c++) {
         add(&line, "", 2);
