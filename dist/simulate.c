@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../ref/error.h"
+#include "rank_plan.h"
 
 /* Computes costs, memory and the plan of one submodel's schedule. */
 static int plan_submodel(Simulation *s, int submodel, const BlockCost *measured) {
@@ -93,6 +94,26 @@ static int simulation_open(Simulation *s, const Configuration *c) {
     return -1;
 }
 
+/* Updates *max if a rank needs more bytes than *max has. */
+static void find_memory(Simulation *s, Prediction *max) {
+    const Placement *p = s->placement;
+    const Model *m = s->c->model;
+    StageSettings stage = s->c->stage;
+    stage.local = s->local;
+    stage.in_flight = s->in_flight;
+    for (int rank = 0; rank < p->ranks; rank++) {
+        size_t bytes[MEM_ROLES];
+        double total = 0;
+        for (int b = 0; b < m->blocks; b++) s->local[b] = p->rank_of[p->chunk_of[b]] == rank;
+        rank_in_flight(s->in_flight, s->local, p, m->blocks, &s->plan);
+        memory_stage(bytes, s->bytes, m, &stage);
+        for (int i = 0; i < MEM_ROLES; i++) total += (double)bytes[i];
+        if (total <= max->total_bytes) continue;
+        max->total_bytes = total;
+        for (int i = 0; i < MEM_ROLES; i++) max->bytes[i] = (double)bytes[i];
+    }
+}
+
 static double step_time(const Prediction *p) {
     return p->passes_s + p->reduce_s + p->tied_s + p->update_s;
 }
@@ -120,7 +141,7 @@ static int simulate_all(Simulation *s, Prediction *prediction, double *submodel_
     for (int k = 0; k < s->c->submodels; k++) {
         double before = step_time(prediction);
         if (plan_submodel(s, k, measured) || simulation_time(s, prediction)) return -1;
-        simulation_memory(s, prediction);
+        find_memory(s, prediction);
         if (submodel_s) submodel_s[k] = step_time(prediction) - before;
     }
     finish(s->c, prediction);

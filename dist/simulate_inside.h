@@ -1,4 +1,4 @@
-/* The state of a simulation, shared by simulate.c, simulate_time.c and simulate_memory.c. */
+/* The state of a simulation, shared by simulate.c and simulate_time.c. */
 #ifndef DIST_SIMULATE_INSIDE_H
 #define DIST_SIMULATE_INSIDE_H
 
@@ -22,8 +22,6 @@ typedef struct {
     SchedulePlan plan;
 } Simulation;
 
-/* ---- simulate_time.c ---- */
-
 /* Makes the plan of the schedule: where forward begins, where backward ends, and the costs. */
 void simulation_plan(Simulation *s);
 
@@ -32,14 +30,5 @@ int simulation_time(const Simulation *s, Prediction *sum);
 
 /* Returns the number of nodes that a pipeline is on. */
 int simulation_nodes(const Configuration *configuration);
-
-/* ---- simulate_memory.c ---- */
-
-/* Returns the parameter that the head shares with a block of another rank, and sets both ranks;
- * NULL if there is none. */
-const Param *simulation_tied(const Simulation *s, int *owner, int *user);
-
-/* Updates *max if a rank needs more bytes than *max has. */
-void simulation_memory(Simulation *s, Prediction *max);
 
 #endif

@@ -90,10 +90,22 @@ static double offload_time(const Simulation *s) {
     return fmax(0, out - hidden) + adam + back;
 }
 
+/* Returns the parameter that the head shares with a block of another rank, and sets both ranks;
+ * NULL if there is none. */
+static const Param *tied_head(const Simulation *s, int *owner, int *user) {
+    const Model *m = s->c->model;
+    const Node *head = &m->node[m->nodes - 1];
+    if (head->weight < 0) return NULL;
+    const Param *param = &m->param[head->weight];
+    *owner = s->placement->rank_of[s->placement->chunk_of[param->block]];
+    *user = s->placement->rank_of[s->placement->chunk_of[m->blocks - 1]];
+    return *owner == *user ? NULL : param;
+}
+
 /* Returns the time to send the gradient of a tied head to the owner, and the new values back. */
 static double tied_time(const Simulation *s) {
     int owner, user;
-    const Param *param = simulation_tied(s, &owner, &user);
+    const Param *param = tied_head(s, &owner, &user);
     if (!param || !s->active[param->block]) return 0;
     double count = (double)param->count;
     return message_time(s->c, user, owner, count * sizeof(float)) +

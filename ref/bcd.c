@@ -99,8 +99,7 @@ int bcd_train(BcdState *state, const BcdSettings *settings, Engine *engine, cons
               BcdWatch watch, void *context) {
     BatchSource source = {.data = data};
     int result = -1;
-    if (bcd_switch_check(&settings->rule) == 0 &&
-        sampler_init(&source.sampler, settings->seed, data->samples, settings->fraction) == 0 &&
+    if (sampler_init(&source.sampler, settings->seed, data->samples, settings->fraction) == 0 &&
         batch_reserve(&source.batch, engine->model, settings->batch) == 0)
         result = train(state, settings, engine, &source, watch, context);
     batch_free(&source.batch);

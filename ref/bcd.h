@@ -23,10 +23,9 @@ extern const char *const order_names[ORDER_KINDS];
 typedef enum {
     SWITCH_STEPS,  /* after `every` steps */
     SWITCH_EPOCHS, /* after `every` passes over the data, which may be a fraction */
-    SWITCH_AUTO,   /* when the mean loss of a window of steps is less than `tolerance` (a fraction)
+    SWITCH_AUTO    /* when the mean loss of a window of steps is less than `tolerance` (a fraction)
                     * below that of the window before; at min_steps at the earliest, at max_steps at
                     * the latest */
-    SWITCH_KINDS
 } SwitchKind;
 
 typedef struct {
@@ -94,8 +93,5 @@ int bcd_activate(const BcdSettings *settings, Engine *engine, int submodel);
  * mean loss, `samples` the size of the data set (or of the phase's subset of it).  SWITCH_AUTO adds
  * the loss to its window in `state`, so call this once for each update. */
 bool bcd_phase_over(BcdState *state, const SwitchRule *rule, int samples, double loss);
-
-/* Returns -1 and an error if rule->kind is none of the above. */
-int bcd_switch_check(const SwitchRule *rule);
 
 #endif

@@ -93,8 +93,6 @@ const char *const order_names[ORDER_KINDS] = {
 
 int bcd_select(const BcdState *state, const BcdSettings *settings, Engine *engine,
                const Batch *next) {
-    if ((unsigned)settings->order >= ORDER_KINDS)
-        return error_set("bcd: there is no order %d", (int)settings->order);
     return choose[settings->order](&(Selection){state, settings, engine, next});
 }
 

@@ -2,8 +2,6 @@
  * bcd_phase_over. */
 #include "bcd.h"
 
-#include "error.h"
-
 /* Adds a step's loss to the current window.  Returns true at the end of a window whose mean loss is
  * not below that of the window before by the tolerance. */
 static bool loss_converged(BcdState *state, const SwitchRule *rule, double loss) {
@@ -21,13 +19,7 @@ bool bcd_phase_over(BcdState *state, const SwitchRule *rule, int samples, double
     if (rule->kind == SWITCH_STEPS) return (double)state->phase_steps >= rule->every;
     if (rule->kind == SWITCH_EPOCHS)
         return (double)(state->position - state->phase_start) >= rule->every * samples;
-    /* SWITCH_AUTO: bcd_switch_check refuses any other. */
     bool converged = loss_converged(state, rule, loss);
     return state->phase_steps >= (uint64_t)rule->max_steps ||
            (converged && state->phase_steps >= (uint64_t)rule->min_steps);
-}
-
-int bcd_switch_check(const SwitchRule *rule) {
-    if ((unsigned)rule->kind < SWITCH_KINDS) return 0;
-    return error_set("bcd: there is no switch rule %d", (int)rule->kind);
 }

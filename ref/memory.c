@@ -1,6 +1,8 @@
 #include "memory.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "error.h"
 
@@ -16,24 +18,6 @@ static size_t stored_bytes(const Layout *layout, const Block *block) {
     return values + aux * sizeof(real);
 }
 
-/* Returns the bytes of a stage's stored activations: those of its blocks, and the outputs that come
- * from blocks below on other stages. */
-static size_t stage_activations(const Layout *layout) {
-    const Model *m = layout->model;
-    const StageSettings *settings = layout->settings;
-    size_t bytes = 0;
-    for (int b = 0; b < m->blocks; b++) {
-        int out = m->block[b].out;
-        size_t one = 0;
-        if (block_is_local(settings, b))
-            one = stored_bytes(layout, &m->block[b]);
-        else if (value_is_local(m, settings, out) && layout->value[out].stored)
-            one = value_memory(m, settings, out);
-        bytes += one * (size_t)block_in_flight(settings, b);
-    }
-    return bytes;
-}
-
 /* Returns the memory of `count` parameters: weights, a gradient if they train, and if they are
  * active also optimizer state, and float masters in bf16. */
 static BlockMemory trained_memory(const StageSettings *settings, size_t count, bool active,
@@ -46,55 +30,18 @@ static BlockMemory trained_memory(const StageSettings *settings, size_t count, b
                          .state = states * floats};
 }
 
-/* Returns the parameters, gradients and state of a stage.  A tied parameter whose block is on
- * another stage counts as a copy, with a gradient to send there while it trains, but no state. */
-static BlockMemory stage_parameters(const Layout *layout) {
-    const Model *m = layout->model;
-    const StageSettings *settings = layout->settings;
-    BlockMemory sum = {0};
-    for (int p = 0; p < m->params; p++) {
-        const Param *param = &m->param[p];
-        if (!param_is_local(m, settings, p)) continue;
-        bool updates = param_is_owned(m, settings, p) && layout->active[param->block];
-        BlockMemory one =
-            trained_memory(settings, param->count, updates, layout->trains[param->block]);
-        sum.parameters += one.parameters;
-        sum.gradients += one.gradients;
-        sum.state += one.state;
-    }
-    return sum;
-}
-
-/* Returns the bytes of the buffers of one block, or of all local blocks with block -1.  They exist
- * twice: as they are, and as they were when the step started. */
-static size_t buffer_bytes(const Model *m, const StageSettings *settings, int block) {
+/* Returns the bytes of the buffers of one block.  They exist twice: as they are, and as they were
+ * when the step started. */
+static size_t buffer_bytes(const Model *m, int block) {
     size_t count = 0;
     for (int i = 0; i < m->buffers; i++)
-        if (block < 0 ? block_is_local(settings, m->buffer[i].block) : m->buffer[i].block == block)
-            count += (size_t)m->buffer[i].count;
+        if (m->buffer[i].block == block) count += (size_t)m->buffer[i].count;
     return 2 * count * sizeof(real);
 }
 
 /* Returns the workspace of the loss: for each target the loss, log_sum and `correct`. */
 static size_t loss_bytes(const Model *m, const StageSettings *settings) {
     return (size_t)settings->batch * (size_t)m->targets * (2 * sizeof(real) + 1);
-}
-
-int memory_plan(size_t bytes[MEM_ROLES], const Model *m, const StageSettings *settings,
-                const bool *active) {
-    Layout layout;
-    if (layout_check(m, settings, active) || layout_make(&layout, m, settings, active)) return -1;
-    size_t loss = block_is_local(settings, m->blocks - 1) ? loss_bytes(m, settings) : 0;
-    BlockMemory parameters = stage_parameters(&layout);
-    bytes[MEM_PARAMETERS] = parameters.parameters;
-    bytes[MEM_BUFFERS] = buffer_bytes(m, settings, -1);
-    bytes[MEM_GRADIENTS] = parameters.gradients;
-    bytes[MEM_STATE] = parameters.state;
-    bytes[MEM_ACTIVATIONS] = stage_activations(&layout);
-    bytes[MEM_CACHE] = 0;
-    bytes[MEM_WORKSPACE] = layout.workspace + loss;
-    layout_free(&layout);
-    return 0;
 }
 
 static BlockMemory block_memory(const Layout *layout, int b) {
@@ -104,7 +51,7 @@ static BlockMemory block_memory(const Layout *layout, int b) {
     size_t count = 0;
     for (int p = block->first_param; p < block->end_param; p++) count += m->param[p].count;
     BlockMemory memory = trained_memory(settings, count, layout->active[b], layout->trains[b]);
-    memory.buffers = buffer_bytes(m, settings, b);
+    memory.buffers = buffer_bytes(m, b);
     memory.activations = stored_bytes(layout, block);
     if (layout->value[block->out].stored)
         memory.stored_output = value_memory(m, settings, block->out);
@@ -116,10 +63,55 @@ static BlockMemory block_memory(const Layout *layout, int b) {
 int memory_blocks(BlockMemory *blocks, const Model *m, const StageSettings *settings,
                   const bool *active) {
     Layout layout;
-    if (layout_make(&layout, m, settings, active)) return -1;
+    StageSettings whole = *settings;
+    whole.local = NULL;
+    if (layout_make(&layout, m, &whole, active)) return -1;
     for (int b = 0; b < m->blocks; b++) blocks[b] = block_memory(&layout, b);
     layout_free(&layout);
     return 0;
+}
+
+void memory_stage(size_t bytes[MEM_ROLES], const BlockMemory *blocks, const Model *m,
+                  const StageSettings *settings) {
+    size_t scratch = 0, out = 0, out_gradient = 0;
+    memset(bytes, 0, MEM_ROLES * sizeof *bytes);
+    for (int b = 0; b < m->blocks; b++) {
+        const BlockMemory *block = &blocks[b];
+        const BlockWorkspace *w = &block->workspace;
+        bool local = block_is_local(settings, b);
+        if (!local && !value_is_local(m, settings, m->block[b].out)) continue;
+        out = size_max(out, w->boundary);
+        out_gradient = size_max(out_gradient, local ? w->boundary_gradient : w->sent_gradient);
+        bytes[MEM_ACTIVATIONS] += (local ? block->activations : block->stored_output) *
+                                  (size_t)block_in_flight(settings, b);
+        if (!local) continue;
+        bytes[MEM_PARAMETERS] += block->parameters;
+        bytes[MEM_BUFFERS] += block->buffers;
+        bytes[MEM_GRADIENTS] += block->gradients;
+        bytes[MEM_STATE] += block->state;
+        bytes[MEM_WORKSPACE] += block->loss;
+        scratch = size_max(scratch, w->scratch);
+    }
+    bytes[MEM_WORKSPACE] += scratch + 2 * (out + out_gradient);
+    /* A head that is tied to a block of another stage has a copy of its weight, and a gradient to
+     * send there while it trains. */
+    int tied = m->node[m->nodes - 1].weight;
+    if (tied < 0 || !block_is_local(settings, m->blocks - 1) || param_is_owned(m, settings, tied))
+        return;
+    size_t count = m->param[tied].count;
+    bytes[MEM_PARAMETERS] += count * value_bytes(settings);
+    if (blocks[m->param[tied].block].gradients) bytes[MEM_GRADIENTS] += count * sizeof(real);
+}
+
+int memory_plan(size_t bytes[MEM_ROLES], const Model *m, const StageSettings *settings,
+                const bool *active) {
+    if (layout_check(m, settings, active)) return -1;
+    BlockMemory *blocks = malloc((size_t)m->blocks * sizeof *blocks);
+    int failed = blocks ? memory_blocks(blocks, m, settings, active)
+                        : error_set("memory: out of memory for the blocks of %s", m->name);
+    if (!failed) memory_stage(bytes, blocks, m, settings);
+    free(blocks);
+    return failed;
 }
 
 /* Sets the bytes of a frozen parameter, and what it takes in addition while it is active: gradient,

@@ -11,8 +11,7 @@
 int memory_plan(size_t bytes[MEM_ROLES], const Model *model, const StageSettings *settings,
                 const bool *active);
 
-/* The bytes of one block.  A stage's workspace is the largest scratch of its blocks, twice the
- * largest boundary and boundary_gradient, and `loss`. */
+/* The bytes of one block. */
 typedef struct {
     size_t parameters, gradients, state, buffers;
     size_t activations;   /* stored for the backward pass, of one micro-batch */
@@ -20,9 +19,16 @@ typedef struct {
     BlockWorkspace workspace;
     size_t loss; /* workspace of the loss; 0 except in the last block */
 } BlockMemory;
-/* Overwrites blocks[model->blocks].  -1 and an error when memory runs out. */
+/* Overwrites blocks[model->blocks], wherever they are (settings->local).  -1 and an error when
+ * memory runs out. */
 int memory_blocks(BlockMemory *blocks, const Model *model, const StageSettings *settings,
                   const bool *active);
+/* Overwrites bytes[role] with the memory of the stage that has the blocks with settings->local:
+ * that of its blocks, and of the outputs that it receives from blocks on other stages.  Blocks
+ * share the workspace, so it is the largest scratch, twice the largest boundary and
+ * boundary_gradient, and `loss`. */
+void memory_stage(size_t bytes[MEM_ROLES], const BlockMemory *blocks, const Model *model,
+                  const StageSettings *settings);
 
 /* Returns the paper's closed form in bytes, W (1 + (1 + k) / M), where W is 4 bytes per parameter
  * and k the number of state vectors.  In bf16 it is W (1/2 + (2 + k) / M): weights take half, and

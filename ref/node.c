@@ -3,7 +3,6 @@
 #include "node.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 #include "fast/fast.h"
 
@@ -203,20 +202,14 @@ static const NodePasses passes[] = {
 };
 static_assert(sizeof passes / sizeof *passes == OP_KINDS, "a row for every op");
 
-/* Aborts if an op has no row, which is a mistake in the program. */
-static const NodePasses *passes_of(const Node *node) {
-    if (node->kind >= OP_KINDS || !passes[node->kind].forward) abort();
-    return &passes[node->kind];
-}
-
-void node_forward(const Node *node, const NodeIO *io) { passes_of(node)->forward(node, io); }
+void node_forward(const Node *node, const NodeIO *io) { passes[node->kind].forward(node, io); }
 
 void node_input_gradient(const Node *node, const NodeIO *io) {
-    NodePass *pass = passes_of(node)->input_gradient;
+    NodePass *pass = passes[node->kind].input_gradient;
     if (pass && (io->dx || io->dskip)) pass(node, io);
 }
 
 void node_weight_gradient(const Node *node, const NodeIO *io) {
-    NodePass *pass = passes_of(node)->weight_gradient;
+    NodePass *pass = passes[node->kind].weight_gradient;
     if (pass && (io->dweight || io->dbias)) pass(node, io);
 }

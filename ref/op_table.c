@@ -1,7 +1,6 @@
 /* The facts about each op that memory.c and all devices share.  The functions that run an op are in
  * a table of each device: node.c, cuda/node.c. */
 #include <assert.h>
-#include <stdlib.h>
 
 #include "model.h"
 
@@ -94,18 +93,12 @@ static const struct {
 };
 static_assert(sizeof ops / sizeof *ops == OP_KINDS, "a row for every op");
 
-/* Aborts if an op has no row, which is a mistake in the program. */
-static OpKind kind_of(OpKind kind) {
-    if (kind >= OP_KINDS || !ops[kind].name) abort();
-    return kind;
-}
-
-const char *op_name(OpKind kind) { return ops[kind_of(kind)].name; }
+const char *op_name(OpKind kind) { return ops[kind].name; }
 
 SavedForBackward saved_for_backward(const Node *node, bool input_gradient, bool weight_gradient,
                                     bool running) {
     SavedForBackward saved = {false, false};
-    const OpKind kind = kind_of(node->kind);
+    const OpKind kind = node->kind;
     /* With running statistics dx is dy times a constant per channel. */
     if (input_gradient && !(kind == OP_BATCHNORM && running)) saved = ops[kind].input_gradient;
     if (weight_gradient) {
@@ -118,11 +111,9 @@ SavedForBackward saved_for_backward(const Node *node, bool input_gradient, bool 
 }
 
 size_t node_aux_count(const Node *node, int n) {
-    const OpKind kind = kind_of(node->kind);
-    return ops[kind].aux ? ops[kind].aux(node, n) : 0;
+    return ops[node->kind].aux ? ops[node->kind].aux(node, n) : 0;
 }
 
 double node_flops(const Node *node, Pass pass) {
-    const OpKind kind = kind_of(node->kind);
-    return ops[kind].flops ? ops[kind].flops(node, pass) : 0;
+    return ops[node->kind].flops ? ops[node->kind].flops(node, pass) : 0;
 }

@@ -15,7 +15,6 @@ typedef struct {
     enum {
         KEY_REQUIRED, /* must be given */
         KEY_DEFAULT,
-        KEY_DERIVED, /* computed from other settings */
         KEY_OPTIONAL /* written into Model.spec only if it differs from the default */
     } kind;
     bool real; /* need not be a whole number */
@@ -25,8 +24,6 @@ typedef struct {
     { name, 0, min, max, KEY_REQUIRED, false }
 #define DEFAULT(name, default_value, min, max) \
     { name, default_value, min, max, KEY_DEFAULT, false }
-#define DERIVED(name, min, max) \
-    { name, 0, min, max, KEY_DERIVED, false }
 #define OPTIONAL(name, min, max) \
     { name, 0, min, max, KEY_OPTIONAL, false }
 #define OPTIONAL_REAL(name, default_value, min, max) \

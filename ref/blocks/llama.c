@@ -59,7 +59,7 @@ static int llama_build(Builder *b, const Settings *settings) {
 const Family family_llama = {
     .name = "llama",
     .key = {REQUIRED("layers", 1, 4096), REQUIRED("width", 2, 65536), REQUIRED("heads", 1, 1024),
-            DERIVED("ffn", 1, 1 << 20), REQUIRED("context", 1, 1 << 20),
+            DEFAULT("ffn", 0, 1, 1 << 20), REQUIRED("context", 1, 1 << 20),
             DEFAULT("vocabulary", 32000, 2, 1 << 24), NORM_EPS, OPTIONAL("groups", 1, 1024),
             OPTIONAL("head_size", 2, 1024), OPTIONAL("tied", 0, 1),
             OPTIONAL_REAL("rope_base", 10000, 1, 1e12), OPTIONAL_REAL("rope_factor", 1, 1, 1e6),

@@ -312,15 +312,6 @@ static void what_cannot_be_selected_is_an_error(void) {
     CHECK(bcd_train(&loop.state, &loop.settings, engine, loop.data, NULL, NULL) == -1 &&
               strstr(error_message(), "one device"),
           "an engine without norms: %s", error_message());
-    loop.settings.order = ORDER_KINDS;
-    CHECK(bcd_train(&loop.state, &loop.settings, engine, loop.data, NULL, NULL) == -1 &&
-              strstr(error_message(), "no order"),
-          "an unknown order: %s", error_message());
-    loop.settings.order = ORDER_CYCLIC;
-    loop.settings.rule.kind = SWITCH_KINDS;
-    CHECK(bcd_train(&loop.state, &loop.settings, engine, loop.data, NULL, NULL) == -1 &&
-              strstr(error_message(), "no switch rule"),
-          "an unknown rule: %s", error_message());
     loop_close(&loop);
 }
 
