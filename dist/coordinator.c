@@ -49,25 +49,35 @@ static int share_batch(Transport *world, const Model *m, const Batch *batch) {
                : 0;
 }
 
-/* Overwrites what the call reads, on every rank, with the coordinator's, and makes the call on this
- * rank's engine. */
+/* Overwrites the arguments of a call on every rank with the coordinator's. */
+static int share(Transport *world, const Model *m, const RemoteCall *call,
+                 CallArguments arguments) {
+    switch (call->kind) {
+        case CALL_STEP:
+        case CALL_EVALUATE:
+            return share_batch(world, m, arguments.batch);
+        case CALL_ACTIVATE:
+        case CALL_WRITE:
+            return transport_broadcast(world, 0, arguments.data, call->bytes);
+        default:
+            return 0;
+    }
+}
+
+/* Makes the call on this rank's engine. */
 static int carry_out(Engine *own, Transport *world, const RemoteCall *call,
                      CallArguments arguments) {
     switch (call->kind) {
         case CALL_ACTIVATE:
-            if (transport_broadcast(world, 0, arguments.data, call->bytes)) return -1;
             return own->is->activate(own, arguments.data);
         case CALL_STEP:
-            if (share_batch(world, own->model, arguments.batch)) return -1;
             return own->is->step(own, arguments.batch, call->lr, arguments.loss);
         case CALL_EVALUATE:
-            if (share_batch(world, own->model, arguments.batch)) return -1;
             return own->is->evaluate(own, arguments.batch, arguments.loss);
         case CALL_READ:
             *arguments.count = own->is->read(own, call->role, call->number, arguments.data);
             return *arguments.count == READ_FAILED ? -1 : 0;
         case CALL_WRITE:
-            if (transport_broadcast(world, 0, arguments.data, call->bytes)) return -1;
             return own->is->write(own, call->role, call->number, arguments.data);
         case CALL_SET_OPTIMIZER_STEP:
             own->is->set_optimizer_step(own, call->number, call->t);
@@ -75,9 +85,9 @@ static int carry_out(Engine *own, Transport *world, const RemoteCall *call,
         case CALL_MEMORY:
             return transport_gather(world, arguments.data, own->is->memory(own), sizeof(MemCount));
         case CALL_END:
-            break;
+            return 0;
     }
-    return 0;
+    return error_set("pipeline: unknown call %d", (int)call->kind);
 }
 
 /* ---- the coordinator ---- */
@@ -97,8 +107,11 @@ static Coordinator *of(Engine *base) { return (Coordinator *)(void *)base; }
 /* Makes a call on all ranks.  Only the workers' arguments are overwritten, so that the caller's may
  * be const. */
 static int call_all(Coordinator *e, RemoteCall call, CallArguments arguments) {
-    if (transport_broadcast(e->world, 0, &call, sizeof call)) return -1;
-    return carry_out(e->own, e->world, &call, arguments);
+    return transport_broadcast(e->world, 0, &call, sizeof call) ||
+                   share(e->world, e->base.model, &call, arguments) ||
+                   carry_out(e->own, e->world, &call, arguments)
+               ? -1
+               : 0;
 }
 
 static int coordinator_activate(Engine *base, const bool *active) {
@@ -242,9 +255,11 @@ static int worker_call(Worker *w, const RemoteCall *call) {
         arguments.data = malloc(call->bytes);
         if (!arguments.data) return error_set("pipeline: out of memory for %zu bytes", call->bytes);
     }
-    int failed = carry_out(w->own, w->world, call, arguments);
+    int failed = share(w->world, w->own->model, call, arguments);
+    if (!failed && carry_out(w->own, w->world, call, arguments))
+        failed = call->kind == CALL_STEP ? 0 : -1;
     free(arguments.data);
-    return call->kind == CALL_STEP ? 0 : failed;
+    return failed;
 }
 
 static int serve(Worker *w) {
