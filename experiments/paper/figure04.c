@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "paper.h"
-#include "steps.h"
 
 enum { OFFLOAD = 0, FULL = 2, BCD = 4, COLUMNS = 6 };
 

@@ -2,27 +2,14 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../ref/memory.h"
 #include "paper.h"
 #include "trainings.h"
 
 enum { MAX_SUBMODELS = 5, COLUMNS = PAPER_MODELS + 1 };
 
-/* Computes the bytes with 1 to 5 submodels as a fraction of a full update's. */
-static void find_fractions(double part[MAX_SUBMODELS + 1], Table *table, const char *name) {
-    OptimizerSettings adam = optimizer_defaults(OPTIMIZER_ADAM);
-    Model *model = model_create(name);
-    if (!model) table_fail(table);
-    for (int m = 1; m <= MAX_SUBMODELS && model; m++)
-        part[m] = paper_memory(table, model, &adam, m, false).trained /
-                  memory_closed_form(model, &adam, PRECISION_FP32, 1);
-    model_free(model);
-}
-
 void paper_add_figure5(Tables *tables) {
     TableColumn columns[COLUMNS] = {
         {"equal_parts", "equal parts", "", COLUMN_PERCENT, 1, SOURCE_CLOSED_FORM}};
-    double part[PAPER_MODELS][MAX_SUBMODELS + 1] = {{0}};
     for (int i = 0; i < PAPER_MODELS; i++) {
         TableColumn *column = &columns[i + 1];
         *column = columns[0];
@@ -31,13 +18,17 @@ void paper_add_figure5(Tables *tables) {
     }
     Table *table = tables_add(tables, "figure5", "Figure 5: memory against UFP, the unfrozen part",
                               "UFP", columns, COLUMNS);
-    for (int i = 0; i < PAPER_MODELS; i++) find_fractions(part[i], table, paper_models[i].model);
     table->figure = FIGURE_BARS;
     strcpy(table->axis, "parameters, gradients, state: % of a full update's");
     for (int m = 1; m <= MAX_SUBMODELS; m++) {
         table_row(table, m == 1 ? "1" : "1/%d", m);
         table_put(table, 0, (1 + 3.0 / m) / 4);
-        for (int i = 0; i < PAPER_MODELS; i++) table_put(table, i + 1, part[i][m]);
+        for (int i = 0; i < PAPER_MODELS; i++) {
+            const char *model = paper_models[i].model;
+            table_put(table, i + 1,
+                      paper_memory(table, model, OPTIMIZER_ADAM, m, false).trained /
+                          paper_memory(table, model, OPTIMIZER_ADAM, 1, false).closed_form);
+        }
     }
     table_note(
         table,
@@ -50,21 +41,15 @@ void paper_add_figure5(Tables *tables) {
 
 static void add_trained_model(Table *table, const PaperRow *row) {
     bool adam = strcmp(row->optimizer, "adam") == 0;
-    OptimizerSettings optimizer = optimizer_defaults(adam ? OPTIMIZER_ADAM : OPTIMIZER_SGD);
     const PaperRow *full = paper_full(row);
-    double k = 1 + optimizer_state_vectors(&optimizer), published = row->memory_mib;
-    Model *model = model_create(row->model);
-    if (!model) {
-        table_fail(table);
-        return;
-    }
-    double ours = memory_closed_form(model, &optimizer, PRECISION_FP32, row->submodels) / MIB;
-    double recomputed_mib = full ? full->memory_mib / (1 + k) * (1 + k / row->submodels) : NAN;
-    MemorySums planned = paper_memory(table, model, &optimizer, row->submodels, false);
+    double k = adam ? 3 : 2, published = row->memory_mib; /* gradients and vectors of state */
+    double recomputed = full ? full->memory_mib / (1 + k) * (1 + k / row->submodels) : NAN;
+    MemorySums planned = paper_memory(table, row->model, adam ? OPTIMIZER_ADAM : OPTIMIZER_SGD,
+                                      row->submodels, false);
+    double ours = planned.closed_form / MIB;
     table_row(table, "%d: %s", row->table, row->row);
-    table_put(table, 0, published, recomputed_mib, recomputed_mib / published - 1, ours,
+    table_put(table, 0, published, recomputed, recomputed / published - 1, ours,
               ours / published - 1, planned.trained / MIB);
-    model_free(model);
 }
 
 void paper_add_tables9_11(Tables *tables) {

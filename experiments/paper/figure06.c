@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "paper.h"
-#include "steps.h"
 
 enum { MODELS = 3, COLUMNS = 1 + 2 * MODELS };
 

@@ -1,4 +1,4 @@
-#include "steps.h"
+#include "paper.h"
 
 #include <math.h>
 #include <stddef.h>

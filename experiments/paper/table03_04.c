@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "paper.h"
-#include "steps.h"
 
 enum { COLUMNS = 6 };
 static const TableColumn columns[COLUMNS] = {

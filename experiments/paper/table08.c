@@ -26,23 +26,32 @@ const PaperModel *paper_model(const char *model) {
     return m->model ? m : NULL;
 }
 
-MemorySums paper_memory(Table *table, const Model *model, const OptimizerSettings *optimizer,
-                        int submodels, bool recompute) {
+MemorySums paper_memory(Table *table, const char *name, OptimizerKind optimizer, int submodels,
+                        bool recompute) {
     FitBytes bytes;
     Partition partition = {0};
+    Model *model = model_create(name);
     FitTraining training = {
         .model = model,
         .partition = &partition,
-        .settings = {.batch = 1, .optimizer = *optimizer, .recompute = recompute}};
-    bool failed = partition_balanced(&partition, model, submodels, NULL) ||
-                  fit_plan(&bytes, fit_plan_cpu, &training);
+        .settings = {
+            .batch = 1, .optimizer = optimizer_defaults(optimizer), .recompute = recompute}};
+    MemorySums sums = {0};
+    if (!model || partition_balanced(&partition, model, submodels, NULL) ||
+        fit_plan(&bytes, fit_plan_cpu, &training))
+        table_fail(table);
+    else
+        sums =
+            (MemorySums){.parameters = (double)model->param_count,
+                         .trained = (double)(bytes.device[MEM_PARAMETERS] +
+                                             bytes.device[MEM_GRADIENTS] + bytes.device[MEM_STATE]),
+                         .closed_form = memory_closed_form(model, &training.settings.optimizer,
+                                                           PRECISION_FP32, submodels),
+                         .activations = (double)bytes.device[MEM_ACTIVATIONS],
+                         .all = (double)bytes.device[MEM_ROLES]};
     partition_free(&partition);
-    if (failed) table_fail(table);
-    if (failed) return (MemorySums){0};
-    return (MemorySums){.trained = (double)(bytes.device[MEM_PARAMETERS] +
-                                            bytes.device[MEM_GRADIENTS] + bytes.device[MEM_STATE]),
-                        .activations = (double)bytes.device[MEM_ACTIVATIONS],
-                        .all = (double)bytes.device[MEM_ROLES]};
+    model_free(model);
+    return sums;
 }
 
 /* ---- parameters, gradients, state ------------------------------------------------------------ */
@@ -61,35 +70,23 @@ static const TableColumn columns[COLUMNS] = {
 };
 
 static void add_model(Table *table, const PaperModel *row) {
-    Model *model = model_create(row->model);
-    OptimizerSettings adam = optimizer_defaults(OPTIMIZER_ADAM);
-    if (!model) {
-        table_fail(table);
-        return;
-    }
     double published = row->full_gib, third = row->bcd_gib;
-    double full = memory_closed_form(model, &adam, PRECISION_FP32, 1) / GIB;
-    double bcd = memory_closed_form(model, &adam, PRECISION_FP32, 3) / GIB;
-    MemorySums planned = paper_memory(table, model, &adam, 3, false);
+    MemorySums full = paper_memory(table, row->model, OPTIMIZER_ADAM, 1, false),
+               bcd = paper_memory(table, row->model, OPTIMIZER_ADAM, 3, false);
     table_row(table, "%s", row->model);
-    table_put(table, 0, (double)model->param_count, published, 2 * third, full,
-              full / published - 1, third, bcd, bcd / third - 1, planned.trained / GIB);
-    model_free(model);
+    table_put(table, 0, full.parameters, published, 2 * third, full.closed_form / GIB,
+              full.closed_form / GIB / published - 1, third, bcd.closed_form / GIB,
+              bcd.closed_form / GIB / third - 1, bcd.trained / GIB);
 }
 
 /* Returns how many layers like those of L-6.0B and L-11B, which differ in nothing else, would take
- * the memory printed for L-8.0B; NAN when memory runs out. */
-static double undescribed_layers(double full_gib) {
+ * the memory printed for L-8.0B. */
+static double undescribed_layers(Table *table) {
     const PaperModel *low = paper_model("L-6.0B"), *high = paper_model("L-11B");
-    Model *a = model_create(low->model), *b = model_create(high->model);
-    double layers = NAN;
-    if (a && b) {
-        double each = (double)(b->param_count - a->param_count) / (high->layers - low->layers);
-        layers = low->layers + (full_gib * GIB / 16 - (double)a->param_count) / each;
-    }
-    model_free(a);
-    model_free(b);
-    return layers;
+    double of_low = paper_memory(table, low->model, OPTIMIZER_ADAM, 1, false).parameters,
+           of_high = paper_memory(table, high->model, OPTIMIZER_ADAM, 1, false).parameters,
+           each = (of_high - of_low) / (high->layers - low->layers);
+    return low->layers + (undescribed.full_gib * GIB / 16 - of_low) / each;
 }
 
 static void add_models(Tables *tables) {
@@ -112,28 +109,21 @@ static void add_models(Tables *tables) {
     table_note(table,
                "%s is not in Table 8: its memory would take %.2f layers like those of L-6.0B, so "
                "the paper does not determine it.",
-               undescribed.model, undescribed_layers(undescribed.full_gib));
+               undescribed.model, undescribed_layers(table));
 }
 
 /* ---- activations ----------------------------------------------------------------------------- */
 
 static void add_activations_of(Table *table, const PaperModel *row) {
-    Model *model = model_create(row->model);
-    OptimizerSettings adam = optimizer_defaults(OPTIMIZER_ADAM);
-    if (!model) {
-        table_fail(table);
-        return;
-    }
-    MemorySums full = paper_memory(table, model, &adam, 1, false),
-               bcd = paper_memory(table, model, &adam, 3, false),
-               full_again = paper_memory(table, model, &adam, 1, true),
-               bcd_again = paper_memory(table, model, &adam, 3, true);
+    MemorySums full = paper_memory(table, row->model, OPTIMIZER_ADAM, 1, false),
+               bcd = paper_memory(table, row->model, OPTIMIZER_ADAM, 3, false),
+               full_again = paper_memory(table, row->model, OPTIMIZER_ADAM, 1, true),
+               bcd_again = paper_memory(table, row->model, OPTIMIZER_ADAM, 3, true);
     table_row(table, "%s", row->model);
     table_put(table, 0, full.trained / GIB, full.activations / GIB,
-              full.activations / (4.0 * (double)model->param_count), full_again.activations / GIB,
+              full.activations / (4 * full.parameters), full_again.activations / GIB,
               bcd.trained / GIB, bcd.activations / GIB, bcd_again.activations / GIB, bcd.all / GIB,
               bcd.all / row->gpus / GIB);
-    model_free(model);
 }
 
 static void add_activations(Tables *tables) {

@@ -2,7 +2,6 @@
 #include <math.h>
 
 #include "paper.h"
-#include "steps.h"
 
 enum { MIN = PAPER_MIN_UFP };
 

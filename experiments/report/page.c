@@ -9,7 +9,6 @@
 #include "../../ref/error.h"
 #include "../alloc.h"
 #include "../study/converge.h"
-#include "../study/study_file.h"
 #include "report.h"
 
 /* ---- the scratch file ------------------------------------------------------------------------ */

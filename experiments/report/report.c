@@ -11,7 +11,6 @@
 #include "../store/rundir.h"
 #include "../study/converge.h"
 #include "../study/measures.h"
-#include "../study/study_file.h"
 
 /* --out, or else report.html in the directory of the first file. */
 static Text page_path(const char *out, const char *first) {

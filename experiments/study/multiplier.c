@@ -7,7 +7,6 @@
 
 #include "../../ref/error.h"
 #include "converge.h"
-#include "study_file.h"
 
 Multipliers multipliers_of(const Cases *cases, const char *optimizer, int images) {
     Multipliers mean = {{0}, {0}};

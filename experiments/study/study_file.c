@@ -1,4 +1,4 @@
-#include "study_file.h"
+#include "study.h"
 
 #include <inttypes.h>
 #include <limits.h>

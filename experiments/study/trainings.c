@@ -15,7 +15,6 @@
 #include "../train/setup.h"
 #include "converge.h"
 #include "measures.h"
-#include "study_file.h"
 
 /* Compares the settings of a training with those that a row asks for.  Returns 1 when they are the
  * same; 0 when the row asks for a longer training; -1 with an error set that names `place`

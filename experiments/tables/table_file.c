@@ -40,31 +40,44 @@ static bool has_spread(const Table *table, int column) {
     return false;
 }
 
+/* The data sets of a column: its numbers or texts, its spreads, and the names of its sources. */
+typedef struct {
+    Text source_name, spread_name;
+    H5Column value[2], source; /* the second value is the spread */
+} StoredColumn;
+
+/* Describes them; `unit` is NULL where there is none. */
+static void store_as(StoredColumn *stored, const TableColumn *column, const char *unit) {
+    const bool is_text = column->kind == COLUMN_TEXT;
+    stored->source_name = text_of("%s_source", column->name);
+    stored->spread_name = text_of("%s_spread", column->name);
+    stored->source = (H5Column){.name = stored->source_name.text, .kind = H5_TEXT};
+    stored->value[0] = (H5Column){.name = column->name,
+                                  .kind = is_text ? H5_TEXT : H5_DOUBLE,
+                                  .offset = is_text ? offsetof(Cell, text) : offsetof(Cell, value),
+                                  .unit = is_text ? NULL : unit};
+    stored->value[1] = (H5Column){.name = stored->spread_name.text,
+                                  .kind = H5_DOUBLE,
+                                  .offset = offsetof(Cell, spread),
+                                  .unit = unit,
+                                  .optional = true};
+}
+
 /* Writes the numbers of a column with their spreads, or its texts, and the sources. */
 static void write_column(H5File *file, const char *group, const Table *table, int number) {
     const TableColumn *column = &table->column[number];
-    const bool is_text = column->kind == COLUMN_TEXT;
     const size_t rows = (size_t)table->rows, each = (size_t)table->columns * sizeof(Cell);
     const Cell *cell = table->cell + number;
     const Text path = text_of("%s/%s", group, column->name), scale = text_of("%s/row", group);
-    const Text sources = text_of("%s_source", column->name);
-    const Text spreads = text_of("%s_spread", column->name), unit = unit_of(table, number);
-    const char *counted = *unit.text ? unit.text : NULL;
-    const H5Column stored[] = {{.name = column->name,
-                                .kind = is_text ? H5_TEXT : H5_DOUBLE,
-                                .offset = is_text ? offsetof(Cell, text) : offsetof(Cell, value),
-                                .unit = is_text ? NULL : counted},
-                               {.name = spreads.text,
-                                .kind = H5_DOUBLE,
-                                .offset = offsetof(Cell, spread),
-                                .unit = counted}};
-    const H5Column source = {.name = sources.text, .kind = H5_TEXT};
+    const Text unit = unit_of(table, number);
+    StoredColumn stored;
+    store_as(&stored, column, *unit.text ? unit.text : NULL);
     char(*texts)[H5_NAME] = xcalloc(rows + 1, sizeof *texts);
     for (size_t r = 0; r < rows; r++)
         strcpy(texts[r], source_names[cell[r * (size_t)table->columns].source]);
-    h5_write_table(file, group, scale.text, stored, 1 + has_spread(table, number), cell, each,
+    h5_write_table(file, group, scale.text, stored.value, 1 + has_spread(table, number), cell, each,
                    rows);
-    h5_write_table(file, group, scale.text, &source, 1, texts, sizeof *texts, rows);
+    h5_write_table(file, group, scale.text, &stored.source, 1, texts, sizeof *texts, rows);
     free(texts);
     h5_set_text(file, path.text, "head", column->head);
     if (strcmp(unit.text, column->unit) != 0) h5_set_text(file, path.text, "below", column->unit);
@@ -175,25 +188,17 @@ static int read_heads(const H5File *file, const char *group, Table *table) {
 }
 
 static int read_cells(const H5File *file, const char *group, Table *table, int number) {
-    const bool is_text = table->column[number].kind == COLUMN_TEXT;
     const size_t rows = (size_t)table->rows, columns = (size_t)table->columns;
-    const char *name = table->column[number].name;
-    const Text sources = text_of("%s_source", name), spreads = text_of("%s_spread", name);
-    const H5Column stored[] = {{.name = name,
-                                .kind = is_text ? H5_TEXT : H5_DOUBLE,
-                                .offset = is_text ? offsetof(Cell, text) : offsetof(Cell, value)},
-                               {.name = spreads.text,
-                                .kind = H5_DOUBLE,
-                                .offset = offsetof(Cell, spread),
-                                .optional = true}};
-    const H5Column source = {.name = sources.text, .kind = H5_TEXT};
+    StoredColumn stored;
+    store_as(&stored, &table->column[number], NULL);
     char(*texts)[H5_NAME] = xcalloc(rows + 1, sizeof *texts);
     Cell *cell = table->cell + number;
-    int failed = h5_read_columns(file, group, stored, 2, cell, columns * sizeof *cell, rows) ||
-                 h5_read_columns(file, group, &source, 1, texts, sizeof *texts, rows);
+    int failed =
+        h5_read_columns(file, group, stored.value, 2, cell, columns * sizeof *cell, rows) ||
+        h5_read_columns(file, group, &stored.source, 1, texts, sizeof *texts, rows);
     for (size_t r = 0; r < rows && !failed; r++) {
         int known = find_name(texts[r], source_names, SOURCES);
-        if (known < 0) failed = damaged(file, sources.text);
+        if (known < 0) failed = damaged(file, stored.source_name.text);
         cell[r * columns].source = (Source)known;
     }
     free(texts);
@@ -202,17 +207,14 @@ static int read_cells(const H5File *file, const char *group, Table *table, int n
 
 /* Reads the labels and makes empty cells. */
 static int read_rows(const H5File *file, const char *group, Table *table) {
-    static const H5Column label = {.name = "row", .kind = H5_TEXT};
+    static const H5Column column = {.name = "row", .kind = H5_TEXT};
     size_t rows;
-    table->label = h5_read_table(file, group, &label, 1, sizeof *table->label, &rows);
-    if (!table->label) return -1;
-    if (rows > 1000000) return damaged(file, group);
-    table->rows = table->capacity = (int)rows;
-    table->cell = calloc(rows * (size_t)table->columns + 1, sizeof *table->cell);
-    if (!table->cell) return error_set("%s: out of memory", file->path);
-    for (size_t i = 0; i < rows * (size_t)table->columns; i++)
-        table->cell[i] = (Cell){.value = NAN, .spread = NAN};
-    return 0;
+    char(*label)[H5_NAME] = h5_read_table(file, group, &column, 1, sizeof *label, &rows);
+    if (!label) return -1;
+    int failed = rows > 1000000 ? damaged(file, group) : 0;
+    for (size_t r = 0; r < rows && !failed; r++) table_row(table, "%s", label[r]);
+    free(label);
+    return failed;
 }
 
 static int read_notes(const H5File *file, const char *group, Table *table) {

@@ -10,7 +10,6 @@
 
 #include "../../experiments/commands.h"
 #include "../../experiments/study/study.h"
-#include "../../experiments/study/study_file.h"
 #include "../../ref/error.h"
 #include "bench.h"
 

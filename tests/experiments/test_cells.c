@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "../../experiments/paper/paper.h"
-#include "../../experiments/paper/steps.h"
 #include "../../experiments/paper/trainings.h"
 #include "../../experiments/plan/plan.h"
 #include "../test.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../experiments/plan/plan.h"
-#include "../../experiments/study/study_file.h"
+#include "../../experiments/study/study.h"
 #include "cli.h"
 #include "report_sample.h"
 

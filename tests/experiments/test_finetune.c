@@ -6,7 +6,6 @@
 #include "../../experiments/commands.h"
 #include "../../experiments/study/converge.h"
 #include "../../experiments/study/measures.h"
-#include "../../experiments/study/study_file.h"
 #include "../../ref/error.h"
 #include "cli.h"
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "../../experiments/report/report.h"
-#include "../../experiments/study/study_file.h"
+#include "../../experiments/study/study.h"
 #include "cli.h"
 #include "report_sample.h"
 #include "tables_sample.h"

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "../../experiments/study/converge.h"
-#include "../../experiments/study/study_file.h"
 #include "../../ref/error.h"
 #include "cli.h"
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "../../experiments/study/cases.h"
-#include "../../experiments/study/study_file.h"
 #include "../../ref/error.h"
 #include "../data/scratch.h"
 #include "cli.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "../../experiments/paper/paper.h"
-#include "../../experiments/paper/steps.h"
 #include "../../experiments/train/bench.h"
 #include "../../ref/error.h"
 #include "cli.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "../../experiments/study/study.h"
-#include "../../experiments/study/study_file.h"
 #include "../../experiments/tables/table.h"
 #include "../../ref/error.h"
 #include "../data/scratch.h"

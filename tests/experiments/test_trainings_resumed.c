@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../experiments/study/study_file.h"
+#include "../../experiments/study/study.h"
 #include "../../ref/error.h"
 #include "../data/scratch.h"
 #include "cli.h"
