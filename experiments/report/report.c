@@ -50,15 +50,6 @@ static int read_files(Report *report, const CommandLine *line) {
     return 0;
 }
 
-/* Compares the trainings and makes their tables. */
-static int prepare(Report *report) {
-    Tables *tables = &report->file[0];
-    if (!report->study.rows) return 0;
-    study_prepare(&report->study);
-    cases_make(&report->cases, &report->study);
-    return study_tables(tables, &report->cases, !report->only_runs);
-}
-
 static void report_free(Report *report) {
     cases_free(&report->cases);
     study_free(&report->study);
@@ -101,7 +92,7 @@ static int make_page(const Report *report, const CommandLine *line) {
     return 0;
 }
 
-/* Writes the study with what study_prepare has computed anew. */
+/* Writes the study with what study_tables has computed anew. */
 static int write_study(const Report *report, const char *path) {
     if (!report->study.rows)
         return error_set("report: --study %s: no trainings in these files", path);
@@ -109,7 +100,10 @@ static int write_study(const Report *report, const char *path) {
 }
 
 static int make_report(Report *report, const CommandLine *line) {
-    if (read_files(report, line) || prepare(report)) return -1;
+    if (read_files(report, line)) return -1;
+    if (report->study.rows &&
+        study_tables(&report->file[0], &report->cases, &report->study, !report->only_runs))
+        return -1;
     const char *unfinished = report->study.unfinished.text;
     if (*unfinished) fprintf(stderr, "bcd: %s\n", unfinished);
     if (*line->report.study) return write_study(report, line->report.study);

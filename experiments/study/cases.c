@@ -206,7 +206,8 @@ static int number_of(const char *spec, const char *key) {
     return at ? atoi(at + strlen(key)) : 0;
 }
 
-Text case_network(const StudyRow *row) {
+/* "resnet8", "gpt-4x128" (layers or depth, width) */
+static Text network_name(const StudyRow *row) {
     int colon = (int)strcspn(row->model, ":");
     int deep = number_of(row->model, "layers=") + number_of(row->model, "depth=");
     int wide = number_of(row->model, "width=");
@@ -217,7 +218,7 @@ Text case_network(const StudyRow *row) {
 }
 
 Text case_name(const StudyRow *row) {
-    Text text = case_network(row);
+    Text text = network_name(row);
     const Provenance *p = &row->provenance;
     text_add(&text, " %.24s", row->data);
     if (row->settings.limit) text_add(&text, "[:%d]", row->settings.limit); /* of the samples */

@@ -49,11 +49,9 @@ const StudyRow *case_full_update(const StudyCase *item, const StudyRow *row);
  * later ones are variants with other phases, orders or learning rates. */
 bool case_is_plain(const CaseMethod *method);
 
-/* Short names.  case_network: "resnet8", "gpt-4x128" (layers or depth, width).  case_name: "resnet8
- * cifar10 sgd", with the schedule of the rate unless it is constant, and with device and precision
- * unless it is the CPU.  case_method: "BCD-1/3", with the settings in which variants of the case
- * differ. */
-Text case_network(const StudyRow *row);
+/* Short names.  case_name: "gpt-4x128 text sgd" (a network of 4 layers, width 128), with the
+ * schedule of the rate unless it is constant, and with device and precision unless it is the CPU.
+ * case_method: "BCD-1/3", with the settings in which variants of the case differ. */
 Text case_name(const StudyRow *row);
 Text case_method(const CaseMethod *method);
 /* case_name and case_method: "resnet8 cifar10 sgd BCD-1/3". */

@@ -76,13 +76,8 @@ double plateau_multiplier(const StudyRow *row, const StudyRow *full);
 int model_operations(double *operations, const Model *model, const bool *active,
                      double correct_factor);
 
-/* Fills row->operations from the row's model, submodels and batch.  Returns -1 with an error set,
- * and leaves it NULL, when one of these cannot be interpreted. */
-int study_operations(StudyRow *row);
-
-/* Computes what the tables and figures of a study need: study_converge, and the operations of each
- * row.  Rows of a model that this program does not know have none, and tables leave those cells
- * empty. */
-void study_prepare(Study *study);
+/* Fills row->operations from the row's model, submodels and batch; it is NULL when one of these
+ * cannot be interpreted, and tables leave those cells empty. */
+void study_operations(StudyRow *row);
 
 #endif

@@ -85,9 +85,9 @@ void study_add_answer(Tables *tables, const Cases *cases);
 
 /* ---- study_tables.c -------------------------------------------------------------------------- */
 
-/* Appends all tables that can be made of a study's trainings, next to those of the paper only if
- * `paper`.  study_prepare must have been called before the cases were made.  Returns -1 with an
- * error set. */
-int study_tables(Tables *tables, const Cases *cases, bool paper);
+/* Computes what is known of a study's trainings (converge.h), groups them into cases, and appends
+ * all tables that can be made of them, next to those of the paper only if `paper`.  Returns -1 with
+ * an error set; the caller frees tables and cases either way. */
+int study_tables(Tables *tables, Cases *cases, Study *study, bool paper);
 
 #endif

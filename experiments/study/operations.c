@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "../../ref/error.h"
 #include "../../ref/layout.h"
 #include "../alloc.h"
 #include "../train/setup.h"
@@ -24,65 +23,47 @@ int model_operations(double *operations, const Model *model, const bool *active,
     return 0;
 }
 
-static int make_partition(Partition *partition, const Model *model, const StudyRow *row) {
+/* Returns the operations of a step of each submodel, per sample, to be freed; NULL when the
+ * settings do not make these submodels. */
+static double *count_submodels(const Model *model, const StudyRow *row) {
     Options settings = row->settings;
-    settings.submodels = (int)row->submodels;
-    if (setup_partition(partition, model, &settings)) return -1;
-    if (partition->submodels == row->submodels) return 0;
-    partition_free(partition);
-    return error_set("%s: its settings do not make %d submodels", row->name, (int)row->submodels);
-}
-
-/* Counts the operations of a step of each submodel, per sample. */
-static int count_submodels(double *operations, const Model *model, const Partition *partition,
-                           double correct_factor) {
-    bool *active = xcalloc((size_t)model->blocks, sizeof *active);
-    int failed = 0;
-    for (int m = 0; m < partition->submodels && !failed; m++) {
-        partition_active(partition, model, m, active);
-        failed = model_operations(&operations[m], model, active, correct_factor);
-    }
-    free(active);
-    return failed;
-}
-
-/* Fills row->operations: the sum over the updates so far. */
-static int add_up(StudyRow *row, const double *of_submodel) {
-    double sum = 0;
-    row->operations = xmalloc((row->curve_rows + 1) * sizeof *row->operations);
-    for (size_t i = 0; i < row->curve_rows; i++) {
-        int submodel = row->curve[i].submodel;
-        if (submodel < 0 || submodel >= row->submodels) {
-            free(row->operations);
-            row->operations = NULL;
-            return error_set("%s: update %zu is of submodel %d of %d", row->name, i + 1,
-                             submodel + 1, (int)row->submodels);
-        }
-        uint64_t before = i ? row->curve[i - 1].step : 0; /* a row may span several updates */
-        sum += of_submodel[submodel] * (double)row->batch * (double)(row->curve[i].step - before);
-        row->operations[i] = sum;
-    }
-    return 0;
-}
-
-int study_operations(StudyRow *row) {
-    free(row->operations);
-    row->operations = NULL;
-    Model *model = model_create(row->spec);
     Partition partition = {0};
-    int failed = model ? make_partition(&partition, model, row) : -1;
-    if (!failed) {
-        double *of_submodel = xcalloc((size_t)partition.submodels, sizeof *of_submodel);
-        failed = count_submodels(of_submodel, model, &partition, row->settings.correct_above) ||
-                 add_up(row, of_submodel);
-        free(of_submodel);
+    settings.submodels = (int)row->submodels;
+    int failed = setup_partition(&partition, model, &settings);
+    double *operations = NULL;
+    if (!failed && partition.submodels == row->submodels) {
+        bool *active = xcalloc((size_t)model->blocks, sizeof *active);
+        operations = xcalloc((size_t)partition.submodels, sizeof *operations);
+        for (int m = 0; m < partition.submodels && !failed; m++) {
+            partition_active(&partition, model, m, active);
+            failed = model_operations(&operations[m], model, active, settings.correct_above);
+        }
+        free(active);
     }
     partition_free(&partition);
-    model_free(model);
-    return failed ? -1 : 0;
+    if (!failed) return operations;
+    free(operations);
+    return NULL;
 }
 
-void study_prepare(Study *study) {
-    for (int r = 0; r < study->rows; r++) study_operations(&study->row[r]);
-    study_converge(study);
+/* Returns true when the submodels of a curve are those that the row has. */
+static bool has_submodels(const StudyRow *row) {
+    for (size_t i = 0; i < row->curve_rows; i++)
+        if (row->curve[i].submodel < 0 || row->curve[i].submodel >= row->submodels) return false;
+    return true;
+}
+
+void study_operations(StudyRow *row) {
+    Model *model = model_create(row->spec);
+    double *each = model && has_submodels(row) ? count_submodels(model, row) : NULL, sum = 0;
+    free(row->operations);
+    row->operations = each ? xmalloc((row->curve_rows + 1) * sizeof *row->operations) : NULL;
+    for (size_t i = 0; i < row->curve_rows && each; i++) {
+        uint64_t before = i ? row->curve[i - 1].step : 0; /* a row may span several updates */
+        sum += each[row->curve[i].submodel] * (double)row->batch *
+               (double)(row->curve[i].step - before);
+        row->operations[i] = sum;
+    }
+    free(each);
+    model_free(model);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../paper/trainings.h"
+#include "converge.h"
 
 /* ---- over the full update -------------------------------------------------------------------- */
 
@@ -154,7 +155,10 @@ static void add_trainings(Tables *tables, const Cases *cases) {
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-int study_tables(Tables *tables, const Cases *cases, bool paper) {
+int study_tables(Tables *tables, Cases *cases, Study *study, bool paper) {
+    for (int r = 0; r < study->rows; r++) study_operations(&study->row[r]);
+    study_converge(study);
+    cases_make(cases, study);
     if (!cases->methods) return 0;
     study_add_answer(tables, cases);
     if (paper) {

@@ -233,12 +233,8 @@ static int print_tables(const TrainingPlan *plan) {
     Study study = {0};
     Tables tables = {0};
     Cases cases = {0};
-    int failed = study_read(&study, table_path(plan).text);
-    if (!failed) {
-        study_prepare(&study);
-        cases_make(&cases, &study);
-        failed = study_tables(&tables, &cases, true);
-    }
+    int failed =
+        study_read(&study, table_path(plan).text) || study_tables(&tables, &cases, &study, true);
     if (!failed) printf("\n");
     for (int t = 0; t < tables.tables && !failed; t++)
         failed = table_print(stdout, tables.table[t]);

@@ -83,9 +83,7 @@ static void the_table_says_what_is_known(void) {
     Cases cases = {0};
     Tables tables = {0};
     if (!read_study(&study, "short/finetune.h5")) return;
-    study_converge(&study);
-    cases_make(&cases, &study);
-    CHECK(study_tables(&tables, &cases, true) == 0, "%s", error_message());
+    CHECK(study_tables(&tables, &cases, &study, true) == 0, "%s", error_message());
     const Table *table = tables_find(&tables, "finetune");
     if (CHECK(table && table->rows == 2, "full, BCD")) {
         const StudyRow *row = study.row;

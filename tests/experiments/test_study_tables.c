@@ -16,11 +16,8 @@
 static Tables tables_of(Study *study) {
     Tables tables = {0};
     Cases cases = {0};
-    study_converge(study);
-    for (int r = 0; r < study->rows; r++)
-        CHECK(study_operations(&study->row[r]) == 0, "%s", error_message());
-    cases_make(&cases, study);
-    CHECK(study_tables(&tables, &cases, true) == 0, "%s", error_message());
+    CHECK(study_tables(&tables, &cases, study, true) == 0, "%s", error_message());
+    for (int r = 0; r < study->rows; r++) CHECK(study->row[r].operations, "%s", study->row[r].name);
     cases_free(&cases);
     return tables;
 }
