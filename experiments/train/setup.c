@@ -60,7 +60,7 @@ int setup_check(const Options *asked) {
 
 /* Checks that the schedule and the switch rule read the flags that are for one kind of them. */
 static int check_read(const Options *o) {
-    const int schedule = setup_optimizer(o).schedule;
+    const LrKind schedule = setup_optimizer(o).schedule;
     const bool automatic = o->switch_rule.kind == SWITCH_AUTO;
     const struct {
         const char *flag;
