@@ -51,9 +51,11 @@ unsigned char *file_read(const char *who, const char *path, const char *hint, si
     return data;
 }
 
-/* Between the open and the lock, another process may rename its complete file; then the locked file
- * is no longer `temporary`, and this tries again. */
-int file_open_locked(const char *temporary, const char *path) {
+/* Opens and locks the temporary file that will replace `path`, or the one that a killed process
+ * left behind.  Between the open and the lock, another process may rename its complete file; then
+ * the locked file is no longer `temporary`, and this tries again.  Returns the descriptor, or -1
+ * and an error. */
+static int open_locked(const char *temporary, const char *path) {
     for (;;) {
         struct stat opened, named;
         const int descriptor = open(temporary, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
@@ -69,7 +71,8 @@ int file_open_locked(const char *temporary, const char *path) {
     }
 }
 
-int file_target(char *path, const char *name) {
+/* Overwrites path[PATH_BYTES] with `name`, or if that is a symbolic link with what it points to. */
+static int find_target(char *path, const char *name) {
     struct stat status;
     const bool linked = lstat(name, &status) == 0 && S_ISLNK(status.st_mode);
     char *target = linked ? realpath(name, NULL) : NULL;
@@ -84,9 +87,9 @@ int file_target(char *path, const char *name) {
 }
 
 int atomic_open(AtomicFile *atomic, const char *path) {
-    if (file_target(atomic->path, path)) return -1;
+    if (find_target(atomic->path, path)) return -1;
     snprintf(atomic->temporary, sizeof atomic->temporary, "%s.tmp", atomic->path);
-    const int descriptor = file_open_locked(atomic->temporary, atomic->path);
+    const int descriptor = open_locked(atomic->temporary, atomic->path);
     if (descriptor < 0) return -1;
     atomic->file = ftruncate(descriptor, 0) ? NULL : fdopen(descriptor, "wb");
     if (atomic->file) return 0;
@@ -104,7 +107,8 @@ static int sync_path(const char *path) {
     return failed;
 }
 
-int file_replace(const char *path, const char *temporary) {
+/* Renames a complete file to `path`.  -1 and errno. */
+static int replace(const char *path, const char *temporary) {
     char dir[PATH_BYTES];
     const char *slash = strrchr(path, '/');
     size_t length = slash ? (size_t)(slash - path) + 1 : 0;
@@ -119,7 +123,7 @@ int atomic_commit(AtomicFile *atomic) {
     FILE *file = atomic->file;
     /* It is renamed while it is locked, so no other process can have begun to write it. */
     const bool written =
-        !ferror(file) && fflush(file) == 0 && file_replace(atomic->path, atomic->temporary) == 0;
+        !ferror(file) && fflush(file) == 0 && replace(atomic->path, atomic->temporary) == 0;
     if (!written) {
         error_set("%s: cannot write: %s; is the disk full?", atomic->path, strerror(errno));
         remove(atomic->temporary);

@@ -18,11 +18,6 @@ int path_join(char *path, const char *dir, const char *name);
  * byte behind them that *bytes does not count.  NULL and the error "who: path: reason; hint". */
 unsigned char *file_read(const char *who, const char *path, const char *hint, size_t *bytes);
 
-/* Overwrites path[PATH_BYTES] with the file to replace when `name` is written: `name`, or if that
- * is a symbolic link what it points to.  -1 and an error if that exists and is not a regular file,
- * but a device or a pipe for example. */
-int file_target(char *path, const char *name);
-
 /* Read and write a whole number as bytes of a file, the lowest byte first. */
 static inline uint64_t little_endian_get(const unsigned char *from, int bytes) {
     uint64_t number = 0;
@@ -34,15 +29,6 @@ static inline void little_endian_put(unsigned char *to, int bytes, uint64_t numb
     for (int b = 0; b < bytes; b++) to[b] = (unsigned char)(number >> 8 * b);
 }
 
-/* Opens and locks the temporary file that will replace `path`.  One that a killed process left
- * behind is opened as it is, one that another process has locked is not.  Returns the descriptor,
- * whose closing ends the lock, or -1 and an error. */
-int file_open_locked(const char *temporary, const char *path);
-
-/* Syncs a complete file, which is closed or flushed, to the disk and renames it to `path`.  -1 and
- * errno; `path` is then as it was. */
-int file_replace(const char *path, const char *temporary);
-
 /* A file that appears under its name only when it is complete and on the disk.  Until then it is
  * NAME.tmp, which only one process at a time can write. */
 typedef struct {
@@ -51,9 +37,12 @@ typedef struct {
     char temporary[PATH_BYTES + 8];
 } AtomicFile;
 
-/* -1 and an error, also if another process is writing the same file. */
+/* A symbolic link stays, and what it points to is replaced.  -1 and an error, also if another
+ * process is writing the same file, or if `path` is there and is no regular file, but a device or a
+ * pipe for example. */
 int atomic_open(AtomicFile *atomic, const char *path);
-/* Flushes, syncs, renames and closes the file.  -1 and an error; nothing is left behind then. */
+/* Flushes, syncs, renames and closes the file.  -1 and an error; nothing is left behind then, and a
+ * file of that name is as it was. */
 int atomic_commit(AtomicFile *atomic);
 /* Closes and removes the file.  Does nothing if it is closed already. */
 void atomic_abandon(AtomicFile *atomic);

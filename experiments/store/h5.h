@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../../data/file.h"
+
 /* In memory H5_TEXT is a char [H5_NAME], H5_LINE a char [H5_PATH]. */
 typedef enum { H5_INT, H5_INT64, H5_UINT64, H5_FLOAT, H5_DOUBLE, H5_TEXT, H5_LINE } H5Kind;
 #ifdef BCD_DOUBLE
@@ -19,12 +21,12 @@ typedef enum { H5_INT, H5_INT64, H5_UINT64, H5_FLOAT, H5_DOUBLE, H5_TEXT, H5_LIN
 #define H5_REAL H5_FLOAT
 #endif
 
-enum { H5_NAME = 128, H5_PATH = 1024, H5_RANK = 8 };
+enum { H5_NAME = 128, H5_PATH = PATH_BYTES, H5_RANK = 8 };
 
 typedef struct {
-    int64_t id;                             /* hid_t */
-    char path[H5_PATH], temporary[H5_PATH]; /* temporary: "" when reading */
-    int lock; /* descriptor that locks the temporary file; -1 when reading */
+    int64_t id; /* hid_t */
+    char path[H5_PATH];
+    AtomicFile out; /* the file being written, through HDF5 alone; closed when reading */
     bool failed;
 } H5File;
 

@@ -1,16 +1,12 @@
-/* Creates, opens and closes HDF5 files.  A new one is written next to its place and renamed into
- * it, so that a reader, or a power cut, finds either the old file or the new one. */
+/* Creates, opens and closes HDF5 files. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "../../data/file.h"
 #include "../../ref/error.h"
 #include "h5_parts.h"
-
-_Static_assert((int)H5_PATH == (int)PATH_BYTES, "file_target fills a path of PATH_BYTES");
 
 /* Stops the library from printing its own errors, from flushing at exit once more what it could not
  * write to a full disk, and from locking files itself: it truncates a file before it finds it
@@ -40,15 +36,9 @@ void h5_fail(H5File *file, const char *object) {
 int h5_create(H5File *file, const char *path) {
     silence_library();
     memset(file, 0, sizeof *file);
-    file->id = file->lock = -1;
-    if (file_target(file->path, path)) return -1;
-    const size_t longest = sizeof file->path - sizeof ".part";
-    if (strlen(file->path) > longest)
-        return error_set("%.60s...: the path is longer than %zu bytes", path, longest);
-    strcpy(file->temporary, file->path);
-    strcat(file->temporary, ".part");
-    file->lock = file_open_locked(file->temporary, file->path);
-    if (file->lock < 0) return -1;
+    file->id = -1;
+    if (atomic_open(&file->out, path)) return -1;
+    strcpy(file->path, file->out.path);
     /* The newer format has checksums over attributes and its own structures; without them a damaged
      * byte can make the library read past its buffers. */
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
@@ -56,7 +46,7 @@ int h5_create(H5File *file, const char *path) {
     hid_t creation = H5Pcreate(H5P_FILE_CREATE); /* no clock in the root group */
     H5Pset_obj_track_times(creation, false);
     errno = 0;
-    file->id = H5Fcreate(file->temporary, H5F_ACC_TRUNC, creation, access);
+    file->id = H5Fcreate(file->out.temporary, H5F_ACC_TRUNC, creation, access);
     int cause = errno;
     H5Pclose(access);
     H5Pclose(creation);
@@ -70,28 +60,21 @@ int h5_create(H5File *file, const char *path) {
 void h5_abandon(H5File *file) {
     if (file->id >= 0 && !file->failed) H5Fclose(file->id);
     file->id = -1;
-    if (file->temporary[0]) unlink(file->temporary);
-    file->temporary[0] = 0;
-    if (file->lock >= 0) close(file->lock);
-    file->lock = -1;
+    atomic_abandon(&file->out);
 }
 
 int h5_commit(H5File *file) {
     errno = 0;
     if (!file->failed && H5Fclose(file->id) < 0) h5_fail(file, "the end of the file");
-    if (!file->failed) file->id = -1;
-    if (!file->failed && file_replace(file->path, file->temporary))
-        h5_fail(file, "over the old file");
-    if (!file->failed) file->temporary[0] = 0;
-    bool failed = file->failed;
+    if (!file->failed) return atomic_commit(&file->out);
     h5_abandon(file);
-    return failed ? -1 : 0;
+    return -1;
 }
 
 int h5_open(H5File *file, const char *path) {
     silence_library();
     memset(file, 0, sizeof *file);
-    file->id = file->lock = -1;
+    file->id = -1;
     snprintf(file->path, sizeof file->path, "%s", path);
     if (access(path, R_OK)) return error_set("%s: cannot read: %s", path, strerror(errno));
     file->id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);

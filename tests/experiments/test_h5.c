@@ -266,7 +266,7 @@ static void full_disk(size_t most) {
           "error is \"%s\"", error_message());
     char *now = read_bytes(path, &after);
     CHECK(before == after && memcmp(old, now, before) == 0, "the old file changed");
-    snprintf(part, sizeof part, "%s.part", path);
+    snprintf(part, sizeof part, "%s.tmp", path);
     CHECK(!file_exists(part), "half a file is left behind");
     free(old);
     free(now);

@@ -156,7 +156,7 @@ static void disk_full(void) {
     }
     char *now = read_bytes("uncut/checkpoint.h5", &after);
     CHECK(before == after && memcmp(old, now, before) == 0, "the old checkpoint changed");
-    CHECK(!file_exists(scratch_path("uncut/checkpoint.h5.part")), "half a file is left");
+    CHECK(!file_exists(scratch_path("uncut/checkpoint.h5.tmp")), "half a file is left");
     free(old);
     free(now);
 }
