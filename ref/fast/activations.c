@@ -1,6 +1,4 @@
 /* Elementwise ops: relu, gelu, SwiGLU, addition. */
-#include <string.h>
-
 #include "fast.h"
 #include "rows.h"
 #include "vector_math.h"
@@ -8,27 +6,19 @@
 /* ---- relu ---- */
 
 /* NaN passes through, so that a training that breaks down is noticed. */
-static void relu_block(real *restrict y, const real *restrict x, size_t count) {
+void fast_relu_forward(real *y, const real *x, size_t count) {
+#pragma omp parallel for simd if (parallel : count > WORTH_THREADS)
     for (size_t i = 0; i < count; i++) y[i] = x[i] <= 0 ? 0 : x[i];
 }
 
-void fast_relu_forward(real *y, const real *x, size_t count) {
-#pragma omp parallel for if (count > WORTH_THREADS)
-    for (size_t at = 0; at < count; at += BLOCK) relu_block(y + at, x + at, block_size(count - at));
-}
-
-static void relu_gradient_block(real *restrict dx, const real *restrict dy, const real *restrict y,
-                                size_t count, bool add) {
-    if (add)
-        for (size_t i = 0; i < count; i++) dx[i] += y[i] <= 0 ? 0 : dy[i];
-    else
-        for (size_t i = 0; i < count; i++) dx[i] = y[i] <= 0 ? 0 : dy[i];
-}
-
 void fast_relu_input_gradient(real *dx, const real *dy, const real *y, size_t count, bool add) {
-#pragma omp parallel for if (count > WORTH_THREADS)
-    for (size_t at = 0; at < count; at += BLOCK)
-        relu_gradient_block(dx + at, dy + at, y + at, block_size(count - at), add);
+    if (add) {
+#pragma omp parallel for simd if (parallel : count > WORTH_THREADS)
+        for (size_t i = 0; i < count; i++) dx[i] += y[i] <= 0 ? 0 : dy[i];
+    } else {
+#pragma omp parallel for simd if (parallel : count > WORTH_THREADS)
+        for (size_t i = 0; i < count; i++) dx[i] = y[i] <= 0 ? 0 : dy[i];
+    }
 }
 
 /* ---- gelu ---- */
@@ -42,20 +32,17 @@ INLINE vec gelu_sigmoid(vec x, vec *complement) {
     return vec_sigmoid(x * (x * x * (ROOT * CUBE) + ROOT), complement);
 }
 
-static void gelu_block(real *y, const real *x, size_t count) {
+void fast_gelu_forward(real *y, const real *x, size_t count) {
+#pragma omp parallel for if (count > WORTH_THREADS)
     for (size_t i = 0; i < count; i += LANES) {
         vec complement, v = vec_load_part(x + i, count - i, 0);
         vec_store_part(y + i, v * gelu_sigmoid(v, &complement), count - i);
     }
 }
 
-void fast_gelu_forward(real *y, const real *x, size_t count) {
-#pragma omp parallel for if (count > WORTH_THREADS)
-    for (size_t at = 0; at < count; at += BLOCK) gelu_block(y + at, x + at, block_size(count - at));
-}
-
 /* dx = dy (s + x s (1 - s) 2u'), s = sigmoid(2u) */
-static void gelu_gradient_block(real *dx, const real *dy, const real *x, size_t count, bool add) {
+void fast_gelu_input_gradient(real *dx, const real *dy, const real *x, size_t count, bool add) {
+#pragma omp parallel for if (count > WORTH_THREADS)
     for (size_t i = 0; i < count; i += LANES) {
         vec complement, v = vec_load_part(x + i, count - i, 0);
         vec s = gelu_sigmoid(v, &complement);
@@ -64,12 +51,6 @@ static void gelu_gradient_block(real *dx, const real *dy, const real *x, size_t 
         if (add) d += vec_load_part(dx + i, count - i, 0);
         vec_store_part(dx + i, d, count - i);
     }
-}
-
-void fast_gelu_input_gradient(real *dx, const real *dy, const real *x, size_t count, bool add) {
-#pragma omp parallel for if (count > WORTH_THREADS)
-    for (size_t at = 0; at < count; at += BLOCK)
-        gelu_gradient_block(dx + at, dy + at, x + at, block_size(count - at), add);
 }
 
 /* ---- SwiGLU: silu(gate) * up, silu(g) = g sigmoid(g) ---- */
@@ -116,15 +97,10 @@ void fast_swiglu_input_gradient(real *dx, const real *dy, const real *x, int n, 
 
 /* ---- addition ---- */
 
-/* y may be a or b, so no restrict: element i depends on elements i alone. */
-static void add_block(real *y, const real *a, const real *b, size_t count) {
-    for (size_t i = 0; i < count; i++) y[i] = a[i] + b[i];
-}
-
+/* y may be a or b: element i depends on elements i alone. */
 void fast_add_forward(real *y, const real *a, const real *b, size_t count) {
-#pragma omp parallel for if (count > WORTH_THREADS)
-    for (size_t at = 0; at < count; at += BLOCK)
-        add_block(y + at, a + at, b + at, block_size(count - at));
+#pragma omp parallel for simd if (parallel : count > WORTH_THREADS)
+    for (size_t i = 0; i < count; i++) y[i] = a[i] + b[i];
 }
 
 void fast_add_input_gradient(real *dx, const real *dy, size_t count, bool add) {
@@ -132,7 +108,6 @@ void fast_add_input_gradient(real *dx, const real *dy, size_t count, bool add) {
         fast_add_forward(dx, dx, dy, count);
         return;
     }
-#pragma omp parallel for if (count > WORTH_THREADS)
-    for (size_t at = 0; at < count; at += BLOCK)
-        memcpy(dx + at, dy + at, block_size(count - at) * sizeof *dx);
+#pragma omp parallel for simd if (parallel : count > WORTH_THREADS)
+    for (size_t i = 0; i < count; i++) dx[i] = dy[i];
 }

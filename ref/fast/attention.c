@@ -66,7 +66,8 @@ static Head rotated_head(const Head *h, const Angles *angles) {
 static void scores(real *s, const Head *h, Span queries, Span keys) {
     const real *q = h->q + row_at(queries.start, h->stride);
     const real *k = h->k + row_at(keys.start, h->stride);
-    matmul(s, TILE, q, h->stride, false, k, h->stride, true, queries.size, keys.size, h->d, false);
+    matmul(s, TILE, q, h->stride, false, k, h->stride, true, NULL, queries.size, keys.size, h->d,
+           false);
 }
 
 /* Returns the number of keys that a query attends to; they are the first ones. */
@@ -81,13 +82,6 @@ static int visible(const Head *h, int query, Span keys) {
 /* Returns the end of the keys that any query of a tile attends to. */
 static int keys_end(const Head *h, Span queries) {
     return keys_of(h, queries.start + queries.size - 1);
-}
-
-/* Returns the mask of the lanes below `count`. */
-INLINE vec_bits lanes_below(int count) {
-    vec lane;
-    for (int i = 0; i < LANES; i++) lane[i] = (real)i;
-    return lane < (real)count;
 }
 
 /* ---- Forward ---- */
@@ -135,7 +129,7 @@ static void forward_tile(real *y, real *lse, const Head *h, Span queries) {
             if (start > 0) scale_row(y + row_at(i, h->y_stride), rescale, h->d);
         }
         matmul(y, h->y_stride, s, TILE, false, h->v + row_at(start, h->v_stride), h->v_stride,
-               false, queries.size, h->d, keys.size, start > 0);
+               false, NULL, queries.size, h->d, keys.size, start > 0);
     }
     for (int i = 0; i < queries.size; i++) {
         scale_row(y + row_at(i, h->y_stride), 1 / sum[i], h->d);
@@ -203,7 +197,7 @@ static void gradient_tile(const HeadGradient *d, const real *dy, const real *y, 
         const Span keys = tile_at(start, h->t);
         const size_t k_at = row_at(start, h->stride), v_at = row_at(start, h->v_stride);
         scores(p, h, queries, keys);
-        matmul(dp, TILE, dy, h->y_stride, false, h->v + v_at, h->v_stride, true, queries.size,
+        matmul(dp, TILE, dy, h->y_stride, false, h->v + v_at, h->v_stride, true, NULL, queries.size,
                keys.size, h->d, false);
         for (int i = 0; i < queries.size; i++) {
             const int query = queries.start + i;
@@ -213,13 +207,13 @@ static void gradient_tile(const HeadGradient *d, const real *dy, const real *y, 
             gradient_row(p + i * TILE, dp + i * TILE, lse[i], dot[i], h->scale, slope,
                          visible(h, query, keys));
         }
-        matmul(d->v + v_at, h->v_stride, p, TILE, true, dy, h->y_stride, false, keys.size, h->d,
-               queries.size, true);
-        /* dq += ds k and dk += ds^T q */
-        matmul(d->q + q_at, h->stride, dp, TILE, false, h->k + k_at, h->stride, false, queries.size,
-               h->d, keys.size, true);
-        matmul(d->k + k_at, h->stride, dp, TILE, true, h->q + q_at, h->stride, false, keys.size,
+        matmul(d->v + v_at, h->v_stride, p, TILE, true, dy, h->y_stride, false, NULL, keys.size,
                h->d, queries.size, true);
+        /* dq += ds k and dk += ds^T q */
+        matmul(d->q + q_at, h->stride, dp, TILE, false, h->k + k_at, h->stride, false, NULL,
+               queries.size, h->d, keys.size, true);
+        matmul(d->k + k_at, h->stride, dp, TILE, true, h->q + q_at, h->stride, false, NULL,
+               keys.size, h->d, queries.size, true);
     }
 }
 

@@ -14,7 +14,6 @@
 
 enum {
     WIDE = 256,      /* elements of a wide row in the elementwise passes */
-    WIDE_ROWS = 16,  /* wide rows in a thread's block */
     SAMPLE_ROWS = 64 /* rows from which the mean is estimated */
 };
 
@@ -156,14 +155,14 @@ typedef struct {
 /* How the elementwise passes see n rows of channels [channel, channel + width). */
 typedef struct {
     int rows, stride, width; /* wide rows */
-    size_t last_width;       /* the last may be shorter */
+    int last_width;          /* the last may be shorter */
 } WideRow;
 
 static WideRow wide_rows(int n, int c, int channel) {
     const int fold = c <= WIDE ? WIDE / c : 1;
     const int width = min(WIDE, c - channel) * fold;
     const int last = n % fold;
-    return (WideRow){(n + fold - 1) / fold, c * fold, width, (size_t)(last ? last * c : width)};
+    return (WideRow){(n + fold - 1) / fold, c * fold, width, last ? last * c : width};
 }
 
 INLINE void normalise_row(real *restrict y, const real *restrict x, const real *restrict skip,
@@ -203,12 +202,11 @@ void fast_batchnorm_forward(real *y, real *mean, real *rstd, real *running_mean,
             t.shift[j] = b[from];
         }
 #pragma omp parallel for if ((size_t)n * (size_t)c > WORTH_THREADS)
-        for (int first = 0; first < wide.rows; first += WIDE_ROWS)
-            for (int row = first; row < min(first + WIDE_ROWS, wide.rows); row++) {
-                const size_t at = (size_t)row * (size_t)wide.stride + (size_t)channel;
-                const int width = row + 1 < wide.rows ? wide.width : (int)wide.last_width;
-                normalise_row(y + at, x + at, skip ? skip + at : NULL, &t, width, relu);
-            }
+        for (int row = 0; row < wide.rows; row++) {
+            const size_t at = (size_t)row * (size_t)wide.stride + (size_t)channel;
+            const int width = row + 1 < wide.rows ? wide.width : wide.last_width;
+            normalise_row(y + at, x + at, skip ? skip + at : NULL, &t, width, relu);
+        }
     }
 }
 
@@ -273,13 +271,12 @@ void fast_batchnorm_input_gradient(real *dx, real *dskip, const real *dy, const 
         Terms t = {0};
         gradient_terms(&t, g, mean, rstd, use_running ? NULL : sums, n, c, channel, wide.width);
 #pragma omp parallel for if ((size_t)n * (size_t)c > WORTH_THREADS)
-        for (int first = 0; first < wide.rows; first += WIDE_ROWS)
-            for (int row = first; row < min(first + WIDE_ROWS, wide.rows); row++) {
-                const size_t at = (size_t)row * (size_t)wide.stride + (size_t)channel;
-                const int width = row + 1 < wide.rows ? wide.width : (int)wide.last_width;
-                gradient_row(dx ? dx + at : NULL, dskip ? dskip + at : NULL, dy + at,
-                             use_running ? NULL : x + at, relu ? y + at : NULL, &t, (size_t)width,
-                             add_dx, add_dskip);
-            }
+        for (int row = 0; row < wide.rows; row++) {
+            const size_t at = (size_t)row * (size_t)wide.stride + (size_t)channel;
+            const int width = row + 1 < wide.rows ? wide.width : wide.last_width;
+            gradient_row(dx ? dx + at : NULL, dskip ? dskip + at : NULL, dy + at,
+                         use_running ? NULL : x + at, relu ? y + at : NULL, &t, (size_t)width,
+                         add_dx, add_dskip);
+        }
     }
 }

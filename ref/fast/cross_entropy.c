@@ -18,9 +18,10 @@ static real largest(const real *x, size_t count) {
 
 /* Returns the sum of exp(x - shift), in blocks whose sums are added in double. */
 static double sum_exp(const real *x, size_t count, real shift) {
+    enum { BLOCK = 4096 };
     double total = 0;
     for (size_t at = 0; at < count; at += BLOCK) {
-        const size_t end = at + block_size(count - at);
+        const size_t end = count - at < BLOCK ? count : at + BLOCK;
         vec sum = {0};
         for (size_t j = at; j < end; j += LANES)
             sum += vec_exp(vec_load_part(x + j, end - j, (real)-INFINITY) - shift);

@@ -6,17 +6,17 @@
 
 void fast_linear_forward(real *y, const real *x, const real *w, const real *b, int n, int c,
                          int o) {
-    matmul_bias(y, o, x, c, false, w, c, true, b, n, o, c);
+    matmul(y, o, x, c, false, w, c, true, b, n, o, c, false);
 }
 
 void fast_linear_input_gradient(real *dx, const real *dy, const real *w, int n, int c, int o,
                                 bool add) {
-    matmul(dx, c, dy, o, false, w, c, false, n, c, o, add);
+    matmul(dx, c, dy, o, false, w, c, false, NULL, n, c, o, add);
 }
 
 void fast_linear_weight_gradient(real *dw, const real *dy, const real *x, int n, int c, int o,
                                  bool add) {
-    matmul(dw, c, dy, o, true, x, c, false, o, c, n, add);
+    matmul(dw, c, dy, o, true, x, c, false, NULL, o, c, n, add);
 }
 
 /* Columns [begin, end), every row in order. */

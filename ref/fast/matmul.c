@@ -93,14 +93,6 @@ INLINE void multiply_part(const MatmulProduct *product, const int vectors, int i
     }
 }
 
-static void multiply_narrow(const MatmulProduct *product, int i0, int i1, int j0, int j1) {
-    multiply_part(product, 1, i0, i1, j0, j1);
-}
-
-static void multiply_wide(const MatmulProduct *product, int i0, int i1, int j0, int j1) {
-    multiply_part(product, 2, i0, i1, j0, j1);
-}
-
 /* Returns the first of the `length` lines that belong to thread t of `threads`, in whole tiles. */
 static int share(int length, int tile, int t, int threads) {
     int64_t tiles = (length + tile - 1) / tile;
@@ -122,9 +114,9 @@ static void multiply(const MatmulProduct *product) {
             j1 = share(product->n, 2 * LANES, t + 1, threads);
         }
         if (product->n <= LANES)
-            multiply_narrow(product, i0, i1, j0, j1);
+            multiply_part(product, 1, i0, i1, j0, j1);
         else
-            multiply_wide(product, i0, i1, j0, j1);
+            multiply_part(product, 2, i0, i1, j0, j1);
     }
 }
 
@@ -134,13 +126,7 @@ static Operand operand(const real *from, int ld, bool lines_are_rows) {
 }
 
 void matmul(real *c, int ldc, const real *a, int lda, bool transpose_a, const real *b, int ldb,
-            bool transpose_b, int m, int n, int k, bool add) {
+            bool transpose_b, const real *bias, int m, int n, int k, bool add) {
     multiply(&(MatmulProduct){c, ldc, operand(a, lda, !transpose_a), operand(b, ldb, transpose_b),
-                              NULL, m, n, k, add});
-}
-
-void matmul_bias(real *c, int ldc, const real *a, int lda, bool transpose_a, const real *b, int ldb,
-                 bool transpose_b, const real *bias, int m, int n, int k) {
-    multiply(&(MatmulProduct){c, ldc, operand(a, lda, !transpose_a), operand(b, ldb, transpose_b),
-                              bias, m, n, k, false});
+                              bias, m, n, k, add});
 }

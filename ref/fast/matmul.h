@@ -4,15 +4,11 @@
 
 #include "../real.h"
 
-/* C[m][n] = op(A)[m][k] op(B)[k][n], or C += with `add`.  Row strides are ldc, lda and ldb.  With
- * transpose_a A is stored as [k][m], with transpose_b B as [n][k].  Uses all threads, but inside a
- * parallel region only the calling one.  The order in which an element is summed over k depends
- * only on k, so a row's bits do not depend on the other rows. */
+/* C[m][n] = op(A)[m][k] op(B)[k][n] + bias[n], or C += with `add`.  Row strides are ldc, lda and
+ * ldb.  With transpose_a A is stored as [k][m], with transpose_b B as [n][k].  bias may be NULL.
+ * Uses all threads, but inside a parallel region only the calling one.  The order in which an
+ * element is summed over k depends only on k, so a row's bits do not depend on the other rows. */
 void matmul(real *c, int ldc, const real *a, int lda, bool transpose_a, const real *b, int ldb,
-            bool transpose_b, int m, int n, int k, bool add);
-
-/* The same without `add`, with bias[n] added to every row unless it is NULL. */
-void matmul_bias(real *c, int ldc, const real *a, int lda, bool transpose_a, const real *b, int ldb,
-                 bool transpose_b, const real *bias, int m, int n, int k);
+            bool transpose_b, const real *bias, int m, int n, int k, bool add);
 
 #endif

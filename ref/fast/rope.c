@@ -21,36 +21,26 @@ Angles rope_angles(const Rope *rope, int t, int d) {
     return (Angles){d, cosine, sine};
 }
 
-static void rotate(real *restrict to, const real *restrict x, const real *restrict cosine,
-                   const real *restrict sine, int half) {
-    for (int i = 0; i < half; i++) {
-        to[i] = x[i] * cosine[i] - x[half + i] * sine[i];
-        to[half + i] = x[i] * sine[i] + x[half + i] * cosine[i];
-    }
-}
-
-static void unrotate(real *restrict dx, const real *restrict from, const real *restrict cosine,
-                     const real *restrict sine, int half) {
-    for (int i = 0; i < half; i++) {
-        dx[i] += from[i] * cosine[i] + from[half + i] * sine[i];
-        dx[half + i] += from[half + i] * cosine[i] - from[i] * sine[i];
-    }
-}
-
 void rope_rotate_rows(real *to, const real *x, int ldx, const Angles *angles, int t) {
     const int half = angles->d / 2;
-    for (int i = 0; i < t; i++) {
-        const size_t at = (size_t)i * (size_t)half;
-        rotate(to + 2 * at, x + (size_t)i * (size_t)ldx, angles->cosine + at, angles->sine + at,
-               half);
+    const real *cosine = angles->cosine, *sine = angles->sine;
+    for (; t > 0; t--, to += 2 * half, x += ldx, cosine += half, sine += half) {
+#pragma omp simd
+        for (int i = 0; i < half; i++) {
+            to[i] = x[i] * cosine[i] - x[half + i] * sine[i];
+            to[half + i] = x[i] * sine[i] + x[half + i] * cosine[i];
+        }
     }
 }
 
 void rope_unrotate_rows(real *dx, int ldx, const real *from, const Angles *angles, int t) {
     const int half = angles->d / 2;
-    for (int i = 0; i < t; i++) {
-        const size_t at = (size_t)i * (size_t)half;
-        unrotate(dx + (size_t)i * (size_t)ldx, from + 2 * at, angles->cosine + at,
-                 angles->sine + at, half);
+    const real *cosine = angles->cosine, *sine = angles->sine;
+    for (; t > 0; t--, dx += ldx, from += 2 * half, cosine += half, sine += half) {
+#pragma omp simd
+        for (int i = 0; i < half; i++) {
+            dx[i] += from[i] * cosine[i] + from[half + i] * sine[i];
+            dx[half + i] += from[half + i] * cosine[i] - from[i] * sine[i];
+        }
     }
 }

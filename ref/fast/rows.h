@@ -5,12 +5,10 @@
 
 #include "../real.h"
 
-/* Elementwise ops run over blocks of BLOCK elements.  For fewer than WORTH_THREADS elements,
- * starting the threads (about 2 us) costs more than they save. */
-enum { BLOCK = 4096, WORTH_THREADS = 1 << 15 };
+/* For fewer elements, starting the threads (about 2 us) costs more than they save. */
+enum { WORTH_THREADS = 1 << 15 };
 
 static inline int min(int a, int b) { return a < b ? a : b; }
-static inline size_t block_size(size_t left) { return left < BLOCK ? left : BLOCK; }
 
 enum {
     SUM_COLUMNS = 64, /* the most columns in one call of a RowSum */

@@ -94,12 +94,12 @@ INLINE void prefetch_ahead(const real *from, ptrdiff_t count) {
 #define INTERLEAVE_UPPER 1, 3
 #endif
 
-/* Returns x in the lanes below `count`, and 0 in the others. */
-INLINE vec vec_first(vec x, int count) {
+/* Returns the mask of the lanes below `count`. */
+INLINE vec_bits lanes_below(int count) {
     vec_bits lane;
     UNROLL
     for (int i = 0; i < LANES; i++) lane[i] = i;
-    return (vec)((vec_bits)x & (lane < count));
+    return lane < count;
 }
 
 /* Does transpose_tile for a tile of LANES columns. */
@@ -124,7 +124,8 @@ INLINE void transpose_square(real *to, ptrdiff_t to_step, const real *from, ptrd
         for (int i = 0; i < LANES; i++) x[i] = y[i];
     }
     UNROLL
-    for (int j = 0; j < LANES; j++) vec_store(to + j * to_step, vec_first(x[j], rows));
+    for (int j = 0; j < LANES; j++)
+        vec_store(to + j * to_step, (vec)((vec_bits)x[j] & lanes_below(rows)));
 }
 
 /* to[j * to_step + i] = from[i * from_step + j] for i < rows <= LANES, rows >= 0, and j < columns

@@ -89,7 +89,7 @@ static void destroy(Data *data) {
 static void run_rows(Data *data, int begin, int end) {
     bool ta = data->variant & TRANSPOSE_A, tb = data->variant & TRANSPOSE_B;
     matmul(data->c.data + begin * data->ldc, data->ldc, data->a.data + begin * (ta ? 1 : data->lda),
-           data->lda, ta, data->b.data, data->ldb, tb, end - begin, data->n, data->k,
+           data->lda, ta, data->b.data, data->ldb, tb, NULL, end - begin, data->n, data->k,
            data->variant & ADD);
 }
 
@@ -211,7 +211,7 @@ static void rows_keep_their_infinities(void) {
     for (int i = 0; i < K * N; i++) b[i] = 1;
     a[4 * K + 2] = (real)INFINITY;
     a[12 * K + 16] = (real)NAN;
-    matmul(c, N, a, K, false, b, N, false, M, N, K, false);
+    matmul(c, N, a, K, false, b, N, false, NULL, M, N, K, false);
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++) {
             double x = (double)c[i * N + j];
