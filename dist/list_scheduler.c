@@ -1,5 +1,5 @@
 /* Makes schedules by list scheduling (Graham 1966): a step is simulated, and at each moment the
- * rank that can start first takes the most urgent step that is ready.  The lists record a
+ * rank that can start first takes the most urgent pass that is ready.  The lists record a
  * simulation that reached its end, so they cannot deadlock, and like it they respect the bound of
  * each chunk.  It always reaches its end, because chunks take micro-batches in order: the oldest
  * unfinished one never finds the chunk above it full. */
@@ -11,23 +11,16 @@ static SchedulerMicroBatch *micro_batch(const ListScheduler *s, int chunk, int m
     return &s->micro[(size_t)chunk * (size_t)s->plan->micro_batches + (size_t)micro];
 }
 
-/* Returns true if a chunk has such a step at all. */
-static bool runs(const SchedulePlan *plan, int chunk, Step step) {
-    switch (step) {
-        case FORWARD:
+/* Returns true if a chunk has such a pass at all. */
+static bool runs(const SchedulePlan *plan, int chunk, Pass pass) {
+    switch (pass) {
+        case PASS_FORWARD:
             return chunk >= plan->first;
-        case INPUT_GRADIENT:
+        case PASS_INPUT_GRADIENT:
             return chunk >= plan->lowest;
         default:
-            return chunk >= plan->lowest && plan->cost[chunk].weight_gradient > 0;
+            return chunk >= plan->lowest && plan->cost[chunk].pass[PASS_WEIGHT_GRADIENT] > 0;
     }
-}
-
-static double cost(const SchedulePlan *plan, int chunk, Step step) {
-    const ChunkCost *c = &plan->cost[chunk];
-    return step == FORWARD          ? c->forward
-           : step == INPUT_GRADIENT ? c->input_gradient
-                                    : c->weight_gradient;
 }
 
 /* ---- what may start, and when ---- */
@@ -38,48 +31,50 @@ static double transfer_time(const SchedulePlan *plan, int from, int to) {
     return plan->transfer[from < to ? from : to];
 }
 
-/* Returns when the result of a step on chunk `from` arrives at chunk `to`, or -1 if the step is not
+/* Returns when the result of a pass on chunk `from` arrives at chunk `to`, or -1 if the pass is not
  * done yet. */
-static double arrival(const ListScheduler *s, int from, int to, int micro, Step step) {
-    double end = micro_batch(s, from, micro)->done[step];
+static double arrival(const ListScheduler *s, int from, int to, int micro, Pass pass) {
+    double end = micro_batch(s, from, micro)->done[pass];
     return end < 0 ? -1 : end + transfer_time(s->plan, from, to);
 }
 
 /* Returns the micro-batches that a chunk holds now. */
 static int held(const ListScheduler *s, int chunk) {
     const SchedulePlan *plan = s->plan;
-    int entered = s->chunk[chunk].next[FORWARD];
-    if (runs(plan, chunk, WEIGHT_GRADIENT)) return entered - s->chunk[chunk].next[WEIGHT_GRADIENT];
-    if (runs(plan, chunk, INPUT_GRADIENT)) return entered - s->chunk[chunk].next[INPUT_GRADIENT];
-    return chunk + 1 < plan->chunks ? entered - s->chunk[chunk + 1].next[FORWARD] : 0;
+    int entered = s->chunk[chunk].next[PASS_FORWARD];
+    if (runs(plan, chunk, PASS_WEIGHT_GRADIENT))
+        return entered - s->chunk[chunk].next[PASS_WEIGHT_GRADIENT];
+    if (runs(plan, chunk, PASS_INPUT_GRADIENT))
+        return entered - s->chunk[chunk].next[PASS_INPUT_GRADIENT];
+    return chunk + 1 < plan->chunks ? entered - s->chunk[chunk + 1].next[PASS_FORWARD] : 0;
 }
 
-/* Returns when the inputs of a chunk's next such step arrive, or -1 if they are not on their way
+/* Returns when the inputs of a chunk's next such pass arrive, or -1 if they are not on their way
  * yet. */
-static double ready(const ListScheduler *s, int chunk, Step step) {
+static double ready(const ListScheduler *s, int chunk, Pass pass) {
     const SchedulePlan *plan = s->plan;
-    int micro = s->chunk[chunk].next[step];
-    if (!runs(plan, chunk, step) || micro == plan->micro_batches) return -1;
-    switch (step) {
-        case FORWARD:
+    int micro = s->chunk[chunk].next[pass];
+    if (!runs(plan, chunk, pass) || micro == plan->micro_batches) return -1;
+    switch (pass) {
+        case PASS_FORWARD:
             if (held(s, chunk) >= s->chunk[chunk].bound) return -1;
-            return chunk == plan->first ? 0 : arrival(s, chunk - 1, chunk, micro, FORWARD);
-        case INPUT_GRADIENT:
-            if (chunk == plan->chunks - 1) return micro_batch(s, chunk, micro)->done[FORWARD];
-            return arrival(s, chunk + 1, chunk, micro, INPUT_GRADIENT);
+            return chunk == plan->first ? 0 : arrival(s, chunk - 1, chunk, micro, PASS_FORWARD);
+        case PASS_INPUT_GRADIENT:
+            if (chunk == plan->chunks - 1) return micro_batch(s, chunk, micro)->done[PASS_FORWARD];
+            return arrival(s, chunk + 1, chunk, micro, PASS_INPUT_GRADIENT);
         default:
-            return micro_batch(s, chunk, micro)->done[INPUT_GRADIENT];
+            return micro_batch(s, chunk, micro)->done[PASS_INPUT_GRADIENT];
     }
 }
 
 /* Gradients are more urgent than forward passes, because they free memory and feed the ranks below.
  * Among chunks, the one closest to the end of its pass is the most urgent.  Weight gradients come
  * at once in 1F1B, last in zero bubble. */
-static int urgency(const SchedulePlan *plan, int chunk, Step step) {
-    switch (step) {
-        case FORWARD:
+static int urgency(const SchedulePlan *plan, int chunk, Pass pass) {
+    switch (pass) {
+        case PASS_FORWARD:
             return plan->chunks + chunk;
-        case INPUT_GRADIENT:
+        case PASS_INPUT_GRADIENT:
             /* The last chunk runs backward at once, since the logits' gradient overwrites them. */
             return chunk == plan->chunks - 1 ? 5 * plan->chunks : 3 * plan->chunks - chunk;
         default:
@@ -87,29 +82,29 @@ static int urgency(const SchedulePlan *plan, int chunk, Step step) {
     }
 }
 
-/* Updates when the steps of a chunk are ready.  Returns true if one has changed. */
+/* Updates when the passes of a chunk are ready.  Returns true if one has changed. */
 static bool refresh(ListScheduler *s, int chunk) {
     double *known = s->chunk[chunk].ready;
     bool changed = false;
-    for (Step step = FORWARD; step < STEPS; step++) {
-        double now = ready(s, chunk, step);
-        changed |= now != known[step];
-        known[step] = now;
+    for (Pass pass = PASS_FORWARD; pass < PASSES; pass++) {
+        double now = ready(s, chunk, pass);
+        changed |= now != known[pass];
+        known[pass] = now;
     }
     return changed;
 }
 
-/* Chooses a rank's next step: the one with the earliest start, on a tie the most urgent. */
+/* Chooses a rank's next pass: the one with the earliest start, on a tie the most urgent. */
 static void choose(ListScheduler *s, int rank) {
     const SchedulePlan *plan = s->plan;
     Choice *best = &s->rank[rank].choice;
     double earliest = INFINITY;
     for (int chunk = s->rank[rank].lowest; chunk < plan->chunks; chunk = s->chunk[chunk].above)
-        for (Step step = FORWARD; step < STEPS; step++) {
-            double start = s->chunk[chunk].ready[step];
+        for (Pass pass = PASS_FORWARD; pass < PASSES; pass++) {
+            double start = s->chunk[chunk].ready[pass];
             if (start < 0) continue;
             if (start < s->rank[rank].clock) start = s->rank[rank].clock;
-            Choice candidate = {step, chunk, urgency(plan, chunk, step)};
+            Choice candidate = {pass, chunk, urgency(plan, chunk, pass)};
             if (start > earliest || (start == earliest && candidate.urgency <= best->urgency))
                 continue;
             *best = candidate;
@@ -143,7 +138,7 @@ static SchedulerChannel *channel(const ListScheduler *s, int from_chunk, int to_
     return &s->channel[(rank_of[from_chunk] * ranks + rank_of[to_chunk]) * 2 + gradient];
 }
 
-/* Sends the result of a step that ended at `now` to a neighbouring chunk. */
+/* Sends the result of a pass that ended at `now` to a neighbouring chunk. */
 static void send(ListScheduler *s, int from, int to, int micro, double now) {
     const int *rank_of = s->plan->rank_of;
     if (rank_of[from] == rank_of[to]) return;
@@ -159,7 +154,7 @@ static void send(ListScheduler *s, int from, int to, int micro, double now) {
     c->end = &message->next;
 }
 
-/* Receives the message for a step.  Messages have no tags and arrive in the order they were sent,
+/* Receives the message for a pass.  Messages have no tags and arrive in the order they were sent,
  * so earlier ones that the receiver needs only later are received first. */
 static void receive(ListScheduler *s, int from, int to, int micro) {
     if (s->plan->rank_of[from] == s->plan->rank_of[to]) return;
@@ -176,16 +171,17 @@ static void receive(ListScheduler *s, int from, int to, int micro) {
 
 static void perform(ListScheduler *s, int rank, Choice choice) {
     const SchedulePlan *plan = s->plan;
-    static const TaskKind kind[STEPS] = {TASK_FORWARD, TASK_INPUT_GRADIENT, TASK_WEIGHT_GRADIENT};
-    int chunk = choice.chunk, micro = s->chunk[chunk].next[choice.step]++;
-    double start = s->rank[rank].start, end = start + cost(plan, chunk, choice.step);
-    if (choice.step == FORWARD && chunk > plan->first) receive(s, chunk - 1, chunk, micro);
-    if (choice.step == INPUT_GRADIENT && chunk + 1 < plan->chunks)
+    static const TaskKind kind[PASSES] = {TASK_FORWARD, TASK_INPUT_GRADIENT, TASK_WEIGHT_GRADIENT};
+    int chunk = choice.chunk, micro = s->chunk[chunk].next[choice.pass]++;
+    double start = s->rank[rank].start, end = start + plan->cost[chunk].pass[choice.pass];
+    if (choice.pass == PASS_FORWARD && chunk > plan->first) receive(s, chunk - 1, chunk, micro);
+    if (choice.pass == PASS_INPUT_GRADIENT && chunk + 1 < plan->chunks)
         receive(s, chunk + 1, chunk, micro);
-    append_task(s, rank, (Task){kind[choice.step], chunk, micro, start, end});
-    s->rank[rank].clock = micro_batch(s, chunk, micro)->done[choice.step] = end;
-    if (choice.step == FORWARD && chunk + 1 < plan->chunks) send(s, chunk, chunk + 1, micro, end);
-    if (choice.step == INPUT_GRADIENT && chunk > plan->lowest)
+    append_task(s, rank, (Task){kind[choice.pass], chunk, micro, start, end});
+    s->rank[rank].clock = micro_batch(s, chunk, micro)->done[choice.pass] = end;
+    if (choice.pass == PASS_FORWARD && chunk + 1 < plan->chunks)
+        send(s, chunk, chunk + 1, micro, end);
+    if (choice.pass == PASS_INPUT_GRADIENT && chunk > plan->lowest)
         send(s, chunk, chunk - 1, micro, end);
 }
 

@@ -4,9 +4,6 @@
 
 #include "schedule.h"
 
-/* The steps of one micro-batch on one chunk. */
-typedef enum { FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, STEPS } Step;
-
 /* A message on its way to a chunk. */
 typedef struct SchedulerMessage {
     struct SchedulerMessage *next; /* sent later through the same channel */
@@ -20,27 +17,27 @@ typedef struct {
 } SchedulerChannel;
 
 typedef struct {
-    Step step;
+    Pass pass;
     int chunk, urgency;
 } Choice;
 
 /* A micro-batch on a chunk. */
 typedef struct {
-    double done[STEPS];          /* when the step ended; -1: not yet */
+    double done[PASSES];         /* when the pass ended; -1: not yet */
     SchedulerMessage message[2]; /* its input and its gradient, if they come from another rank */
 } SchedulerMicroBatch;
 
 typedef struct {
-    int next[STEPS];     /* the micro-batch that comes next */
-    double ready[STEPS]; /* when that step could start; -1: not yet */
-    int above;           /* the next chunk of the same rank, or plan->chunks */
-    int bound;           /* see schedule_bound */
+    int next[PASSES];     /* the micro-batch that comes next */
+    double ready[PASSES]; /* when that pass could start; -1: not yet */
+    int above;            /* the next chunk of the same rank, or plan->chunks */
+    int bound;            /* see schedule_bound */
 } SchedulerChunk;
 
 typedef struct {
     int lowest;    /* its lowest chunk */
     double clock;  /* when it has finished its last task */
-    Choice choice; /* the step that it would take next */
+    Choice choice; /* the pass that it would run next */
     double start;  /* when that starts; INFINITY: there is none */
 } SchedulerRank;
 

@@ -7,18 +7,19 @@
 
 SchedulePlan rank_schedule_plan(ChunkCost *cost, const Placement *p, const Model *m,
                                 PipelineSettings settings, const bool *active) {
-    for (int c = 0; c < p->chunks; c++) cost[c] = (ChunkCost){1, 1, 0};
+    for (int c = 0; c < p->chunks; c++) cost[c] = (ChunkCost){{1, 1, 0}};
     for (int i = 0; i < m->nodes; i++) {
         const Node *node = &m->node[i];
         int chunk = p->chunk_of[m->value[node->out].block];
-        cost[chunk].forward += node_flops(node, PASS_FORWARD);
-        cost[chunk].input_gradient += node_flops(node, PASS_INPUT_GRADIENT);
+        double *pass = cost[chunk].pass;
+        pass[PASS_FORWARD] += node_flops(node, PASS_FORWARD);
+        pass[PASS_INPUT_GRADIENT] += node_flops(node, PASS_INPUT_GRADIENT);
         if (!active || !node_trains(m, node, active)) continue;
-        if (cost[chunk].weight_gradient == 0) cost[chunk].weight_gradient = 1;
-        cost[chunk].weight_gradient += node_flops(node, PASS_WEIGHT_GRADIENT);
+        if (pass[PASS_WEIGHT_GRADIENT] == 0) pass[PASS_WEIGHT_GRADIENT] = 1;
+        pass[PASS_WEIGHT_GRADIENT] += node_flops(node, PASS_WEIGHT_GRADIENT);
     }
     int lowest = 0;
-    while (lowest < p->chunks && cost[lowest].weight_gradient == 0) lowest++;
+    while (lowest < p->chunks && cost[lowest].pass[PASS_WEIGHT_GRADIENT] == 0) lowest++;
     return (SchedulePlan){.kind = settings.kind,
                           .ranks = p->ranks,
                           .chunks = p->chunks,

@@ -21,9 +21,9 @@ static int open_lists(ListScheduler *s) {
     s->schedule->rank = calloc((size_t)plan->ranks, sizeof *s->schedule->rank);
     if (!s->schedule->rank) return -1;
     for (int r = 0; r < plan->ranks; r++) {
-        size_t capacity = 0; /* for each chunk all steps, two sends and two receives */
+        size_t capacity = 0; /* for each chunk all passes, two sends and two receives */
         for (int c = 0; c < plan->chunks; c++)
-            if (plan->rank_of[c] == r) capacity += (size_t)plan->micro_batches * (STEPS + 4);
+            if (plan->rank_of[c] == r) capacity += (size_t)plan->micro_batches * (PASSES + 4);
         s->schedule->rank[r].task = malloc((capacity + 1) * sizeof(Task));
         if (!s->schedule->rank[r].task) return -1;
     }
@@ -53,7 +53,7 @@ static int reserve(ListScheduler *s) {
     if (!s->micro || !s->chunk || !s->rank || !s->channel) return -1;
     for (size_t i = 0; i < channels; i++) s->channel[i].end = &s->channel[i].first;
     for (size_t i = 0; i < micro; i++)
-        for (int step = 0; step < STEPS; step++) s->micro[i].done[step] = -1;
+        for (int pass = 0; pass < PASSES; pass++) s->micro[i].done[pass] = -1;
     prepare_chunks(s);
     return open_lists(s);
 }

@@ -13,8 +13,7 @@
 #ifndef DIST_SCHEDULE_H
 #define DIST_SCHEDULE_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "../ref/model.h"
 
 typedef enum {
     SCHEDULE_1F1B,        /* a weight gradient directly follows its input gradient */
@@ -23,10 +22,10 @@ typedef enum {
 } ScheduleKind;
 extern const char *const schedule_names[SCHEDULE_KINDS];
 
+/* Of one micro-batch, in any unit of time.  A chunk computes weight gradients if they cost more
+ * than 0. */
 typedef struct {
-    /* Of one micro-batch, in any unit of time.  A chunk computes weight gradients if they cost more
-     * than 0. */
-    double forward, input_gradient, weight_gradient;
+    double pass[PASSES];
 } ChunkCost;
 
 typedef struct {

@@ -12,10 +12,8 @@ static void sum_blocks(Simulation *s) {
     memset(s->reduced, 0, (size_t)s->placement->ranks * sizeof *s->reduced);
     for (int b = 0; b < m->blocks; b++) {
         int chunk = s->placement->chunk_of[b], rank = s->placement->rank_of[chunk];
-        const double *pass = s->block[b].pass_s;
-        s->chunk[chunk].forward += pass[PASS_FORWARD];
-        s->chunk[chunk].input_gradient += pass[PASS_INPUT_GRADIENT];
-        s->chunk[chunk].weight_gradient += pass[PASS_WEIGHT_GRADIENT];
+        for (Pass pass = 0; pass < PASSES; pass++)
+            s->chunk[chunk].pass[pass] += s->block[b].pass_s[pass];
         s->update_s[rank] += s->block[b].update_s;
         s->reduced[rank] += (double)s->bytes[b].gradients;
     }
@@ -48,8 +46,9 @@ void simulation_plan(Simulation *s) {
     time_transfers(s);
     /* If weight gradients are not deferred, a chunk's gradients are one task. */
     for (int i = 0; i < s->placement->chunks && !c->stage.deferred; i++) {
-        s->chunk[i].input_gradient += s->chunk[i].weight_gradient;
-        s->chunk[i].weight_gradient = 0;
+        double *pass = s->chunk[i].pass;
+        pass[PASS_INPUT_GRADIENT] += pass[PASS_WEIGHT_GRADIENT];
+        pass[PASS_WEIGHT_GRADIENT] = 0;
     }
     s->plan = (SchedulePlan){.kind = c->schedule,
                              .ranks = c->pipeline,
@@ -64,7 +63,7 @@ void simulation_plan(Simulation *s) {
     /* Within the first chunk that runs, the blocks below the active ones are cached too. */
     for (int b = 0; c->cached && b < lowest; b++)
         if (s->placement->chunk_of[b] == s->plan.first)
-            s->chunk[s->plan.first].forward -= s->block[b].pass_s[PASS_FORWARD];
+            s->chunk[s->plan.first].pass[PASS_FORWARD] -= s->block[b].pass_s[PASS_FORWARD];
 }
 
 int simulation_nodes(const Configuration *c) {
@@ -117,9 +116,9 @@ static double rank_work(const Simulation *s, int rank) {
     double work = 0;
     for (int chunk = s->plan.first; chunk < s->plan.chunks; chunk++) {
         if (s->plan.rank_of[chunk] != rank) continue;
-        work += s->chunk[chunk].forward;
-        if (chunk >= s->plan.lowest)
-            work += s->chunk[chunk].input_gradient + s->chunk[chunk].weight_gradient;
+        const double *pass = s->chunk[chunk].pass;
+        work += pass[PASS_FORWARD];
+        if (chunk >= s->plan.lowest) work += pass[PASS_INPUT_GRADIENT] + pass[PASS_WEIGHT_GRADIENT];
     }
     return work;
 }

@@ -86,7 +86,7 @@ int transport_broadcast(Transport *transport, int root, void *data, size_t bytes
 
 int transport_failed_rank(Transport *transport, int missing,
                           int (*waits_for)(Transport *transport, int rank)) {
-    for (int hops = 0; waits_for && hops < transport->ranks; hops++) {
+    for (int hops = 0; hops < transport->ranks; hops++) {
         int next = waits_for(transport, missing);
         if (next < 0 || next == transport->rank) break;
         missing = next;

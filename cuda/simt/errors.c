@@ -72,26 +72,20 @@ static void missing_lane(const SimtWarp *warp, unsigned lane) {
     for (unsigned i = 0; i < SIMT_LANES; i++) {
         if (!(mask >> i & 1u)) continue;
         const SimtSite at = warp->site[i];
+        char why[256];
         if (!(warp->present >> i & 1u))
-            simt_note_thread_error(thread, site,
-                                   "waits for lane %u (mask %08x), which the block does not have",
-                                   i, mask);
+            snprintf(why, sizeof why, "the block does not have");
         else if (warp->done >> i & 1u)
-            simt_note_thread_error(
-                thread, site, "waits for lane %u (mask %08x), which has left the kernel", i, mask);
+            snprintf(why, sizeof why, "has left the kernel");
         else if (!(warp->arrived >> i & 1u))
-            simt_note_thread_error(
-                thread, site,
-                "waits for lane %u (mask %08x), which waits in __syncthreads at %s:%d", i, mask,
-                at.file, at.line);
+            snprintf(why, sizeof why, "waits in __syncthreads at %s:%d", at.file, at.line);
         else if (warp->mask[i] != mask || warp->resolve[i] != warp->resolve[lane])
-            simt_note_thread_error(
-                thread, site,
-                "waits for lane %u (mask %08x), which waits in another warp-wide "
-                "operation (mask %08x) at %s:%d",
-                i, mask, warp->mask[i], at.file, at.line);
+            snprintf(why, sizeof why, "waits in another warp-wide operation (mask %08x) at %s:%d",
+                     warp->mask[i], at.file, at.line);
         else
             continue;
+        simt_note_thread_error(thread, site, "waits for lane %u (mask %08x), which %s", i, mask,
+                               why);
         return;
     }
 }

@@ -12,9 +12,7 @@ enum { ROWS = 16, DEPTH = 16, MOST_COLUMNS = 128, IN_FLIGHT = 16 };
 typedef struct {
     float *d[SIMT_LANES];
     unsigned a[SIMT_LANES][4];
-    uint64_t a_matrix, b_matrix;
-    bool a_in_registers;
-    int columns;
+    SimtGroupProduct first; /* of lane 0; what `a` points to may have changed */
     SimtSite site;
 } Issued;
 static struct {
@@ -53,10 +51,7 @@ void simt_resolve_wgmma(SimtWarp *warp, unsigned mask) {
     if (simt_unfenced_copies())
         fail(warp, site, "reads copies that no async_proxy_fence has followed");
     Issued *issued = &queues[warp->number].issued[queues[warp->number].count++];
-    issued->a_matrix = first->a_matrix;
-    issued->b_matrix = first->b_matrix;
-    issued->a_in_registers = first->a != NULL;
-    issued->columns = 8 * first->n;
+    issued->first = *first;
     issued->site = site;
     for (unsigned lane = 0; lane < SIMT_LANES; lane++) {
         const SimtGroupProduct *product = product_of(warp, lane);
@@ -96,25 +91,27 @@ static unsigned along_columns(uint64_t matrix, unsigned j, unsigned k) {
 
 static void multiply(const SimtWarp *warp, const Issued *issued) {
     static float a[ROWS][DEPTH], b[DEPTH][MOST_COLUMNS];
-    const uint64_t from_a = issued->a_matrix, from_b = issued->b_matrix;
-    if ((!issued->a_in_registers && from_a >> 62 != 1) || from_b >> 62 != 1)
+    const uint64_t from_a = issued->first.a_matrix, from_b = issued->first.b_matrix;
+    const bool in_registers = issued->first.a != NULL;
+    const unsigned tiles = (unsigned)issued->first.n; /* of 8 columns */
+    if ((!in_registers && from_a >> 62 != 1) || from_b >> 62 != 1)
         fail(warp, issued->site, "of a matrix without the 128-byte swizzle");
-    for (unsigned lane = 0; issued->a_in_registers && lane < SIMT_LANES; lane++)
+    for (unsigned lane = 0; in_registers && lane < SIMT_LANES; lane++)
         for (unsigned i = 0; i < 4; i++)
             for (unsigned half = 0; half < 2; half++)
                 a[lane / 4 + i % 2 * 8][lane % 4 * 2 + half + i / 2 * 8] =
                     float_of_bf16((uint16_t)(issued->a[lane][i] >> 16 * half));
-    for (unsigned i = 0; !issued->a_in_registers && i < ROWS; i++)
+    for (unsigned i = 0; !in_registers && i < ROWS; i++)
         for (unsigned k = 0; k < DEPTH; k++)
             a[i][k] =
                 number_at(warp, issued, from_a, along_rows(from_a, warp->number % 4 * ROWS + i, k));
-    for (unsigned j = 0; j < (unsigned)issued->columns; j++)
+    for (unsigned j = 0; j < 8 * tiles; j++)
         for (unsigned k = 0; k < DEPTH; k++)
-            b[k][j] = number_at(
-                warp, issued, from_b,
-                issued->a_in_registers ? along_columns(from_b, j, k) : along_rows(from_b, j, k));
+            b[k][j] =
+                number_at(warp, issued, from_b,
+                          in_registers ? along_columns(from_b, j, k) : along_rows(from_b, j, k));
     for (unsigned lane = 0; lane < SIMT_LANES; lane++)
-        for (unsigned j = 0; j < (unsigned)issued->columns / 8; j++)
+        for (unsigned j = 0; j < tiles; j++)
             for (unsigned i = 0; i < 4; i++) {
                 const unsigned row = lane / 4 + i / 2 * 8, column = 8 * j + lane % 4 * 2 + i % 2;
                 float *d = &issued->d[lane][4 * j + i];

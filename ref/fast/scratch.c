@@ -25,10 +25,7 @@ static void create_key(void) {
 
 /* Uses _exit, because exit handlers must not run while other threads are in the middle of an op. */
 static void end_without_memory(size_t bytes) {
-    char line[96];
-    int length = snprintf(line, sizeof line,
-                          "bcd: memory: none left for %zu bytes that an op works in\n", bytes);
-    if (write(STDERR_FILENO, line, (size_t)length)) _exit(1);
+    fprintf(stderr, "bcd: memory: none left for %zu bytes that an op works in\n", bytes);
     _exit(1);
 }
 

@@ -142,7 +142,9 @@ static double waiting_time(ScheduleKind kind, int ranks, int v, int micro, Chunk
     if (!CHECK(schedule_make(&schedule, &plan) == 0, "%s", error_message())) return NAN;
     double all = schedule.time;
     schedule_free(&schedule);
-    return all - v * micro * (each.forward + each.input_gradient + each.weight_gradient);
+    return all - v * micro *
+                     (each.pass[PASS_FORWARD] + each.pass[PASS_INPUT_GRADIENT] +
+                      each.pass[PASS_WEIGHT_GRADIENT]);
 }
 
 /* In 1F1B without separate weight gradients a rank waits for p - 1 forward and backward passes,
@@ -151,7 +153,7 @@ static double waiting_time(ScheduleKind kind, int ranks, int v, int micro, Chunk
 static void classic_bubble(void) {
     for (int p = 1; p <= 4; p++)
         for (int m = p; m <= 12; m++) {
-            double waiting = waiting_time(SCHEDULE_1F1B, p, 1, m, (ChunkCost){1, 2, 0}, 0);
+            double waiting = waiting_time(SCHEDULE_1F1B, p, 1, m, (ChunkCost){{1, 2, 0}}, 0);
             CHECK(waiting == 3 * (p - 1), "%d ranks, %d micro-batches: %g", p, m, waiting);
             CHECK(fabs(waiting / (waiting + 3 * m) - (p - 1.0) / (m + p - 1)) < 1e-12, "share");
         }
@@ -164,7 +166,7 @@ static void virtual_bubble(void) {
     for (int p = 2; p <= 4; p++)
         for (int v = 2; v <= 3; v++)
             for (int m = p; m <= 4 * p; m += p) {
-                double waiting = waiting_time(SCHEDULE_1F1B, p, v, m, (ChunkCost){1, 1, 1}, p);
+                double waiting = waiting_time(SCHEDULE_1F1B, p, v, m, (ChunkCost){{1, 1, 1}}, p);
                 double best = 2 * (p - 1), plain = 2 * (p - 1) * v;
                 CHECK(waiting >= best && waiting < plain, "%d ranks, %d v, %d: %g", p, v, m,
                       waiting);

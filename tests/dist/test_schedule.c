@@ -36,7 +36,9 @@ static void describe(const Setting *s, char text[120]) {
              (int)p->kind, p->ranks, p->chunks, p->micro_batches, p->first, p->lowest, p->slack);
 }
 
-static bool trains(const SchedulePlan *p, int chunk) { return p->cost[chunk].weight_gradient > 0; }
+static bool trains(const SchedulePlan *p, int chunk) {
+    return p->cost[chunk].pass[PASS_WEIGHT_GRADIENT] > 0;
+}
 
 static bool same_rank(const Setting *s, int a, int b) { return s->rank_of[a] == s->rank_of[b]; }
 
@@ -201,7 +203,7 @@ static void setting_make(Setting *s, SchedulePlan plan, int end) {
     *s = (Setting){.plan = plan};
     for (int c = 0; c < plan.chunks; c++) {
         s->rank_of[c] = c % plan.ranks;
-        s->cost[c] = (ChunkCost){1, 1, c >= plan.lowest && c < end};
+        s->cost[c] = (ChunkCost){{1, 1, c >= plan.lowest && c < end}};
     }
     s->plan.rank_of = s->rank_of;
     s->plan.cost = s->cost;
@@ -242,8 +244,8 @@ static void uneven(const void *row) {
     setting_make(&s, plan, 4);
     for (int c = 0; c < 5; c++) {
         s.rank_of[c] = rank_of[c];
-        s.cost[c] =
-            (ChunkCost){1 + 0.37 * c, 0.3 * (5 - c), s.cost[c].weight_gradient * (0.11 * c + 0.01)};
+        s.cost[c] = (ChunkCost){{1 + 0.37 * c, 0.3 * (5 - c),
+                                 s.cost[c].pass[PASS_WEIGHT_GRADIENT] * (0.11 * c + 0.01)}};
     }
     check_setting(&s);
 }
@@ -300,9 +302,9 @@ static double input_end(const Schedule *schedule, const Setting *s, const Task *
 
 static double task_cost(const Setting *s, const Task *t) {
     const ChunkCost *c = &s->cost[t->chunk];
-    return t->kind == TASK_FORWARD          ? c->forward
-           : t->kind == TASK_INPUT_GRADIENT ? c->input_gradient
-                                            : c->weight_gradient;
+    return t->kind == TASK_FORWARD          ? c->pass[PASS_FORWARD]
+           : t->kind == TASK_INPUT_GRADIENT ? c->pass[PASS_INPUT_GRADIENT]
+                                            : c->pass[PASS_WEIGHT_GRADIENT];
 }
 
 /* CHECKs that every task starts when the rank is free and its input has arrived, takes its cost,
@@ -348,7 +350,8 @@ static void timeline_adds_up(const void *row) {
         Setting s;
         setting_make(&s, plan, 6);
         for (int c = 0; c < plan.chunks; c++)
-            s.cost[c] = (ChunkCost){1 + c % 3, 2, s.cost[c].weight_gradient * 0.5 * (1 + c % 2)};
+            s.cost[c] = (ChunkCost){
+                {1 + c % 3, 2, s.cost[c].pass[PASS_WEIGHT_GRADIENT] * 0.5 * (1 + c % 2)}};
         check_timeline(&s);
     }
 }
