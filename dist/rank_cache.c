@@ -4,6 +4,7 @@
  * the others, so that the prefix of a sample runs only once. */
 #include <stdlib.h>
 
+#include "../ref/engine_cache.h"
 #include "../ref/error.h"
 #include "../ref/layout.h"
 #include "rank_inside.h"

@@ -66,8 +66,4 @@ typedef struct {
  * or the cache would not be exact; the stage is then still the caller's. */
 Engine *engine_single_create(Stage *stage, EngineSettings settings, const Dataset *data);
 
-/* Returns -1 and an error if cached outputs of the prefix would not be exact, because the prefix
- * computes something else each time, or if there is no data set to cache (samples < 1). */
-int engine_check_cache(const Stage *stage, int samples, bool augmented);
-
 #endif

@@ -1,55 +1,32 @@
 /* The engine of one device.  A step runs forward, loss, backward and update over one stage, in
- * micro-batches.  The outputs of the frozen prefix come from the cache if there is one. */
+ * micro-batches.  The outputs of the frozen prefix come from the cache (engine_cache.h) if there is
+ * one. */
 #include <stdlib.h>
 
 #include "clock.h"
-#include "engine.h"
+#include "engine_cache.h"
 #include "error.h"
 #include "layout.h"
-#include "prefix_cache.h"
 
 typedef struct {
     Engine base;
     Stage *stage;
     EngineSettings settings;
-    int lowest; /* the lowest active block; the frozen prefix is blocks 0 .. lowest - 1 */
-    PrefixCache cache;
-    MemCount host; /* counts the cache's host memory where a device counts only its own */
-    real *prefix;  /* [batch]: outputs of the prefix, on their way to or from the cache */
-    int *slots;    /* [batch]: slots in the device's part of the cache; -1: not there */
+    int lowest;         /* the lowest active block; the frozen prefix is blocks 0 .. lowest - 1 */
+    EngineCache *cache; /* NULL: none */
 } SingleEngine;
 
 static SingleEngine *of(Engine *base) { return (SingleEngine *)(void *)base; }
-
-static bool uses_cache(const SingleEngine *e) {
-    return e->settings.cache_bytes || e->settings.cache_device_bytes;
-}
-
-/* Empties the cache, for the outputs of the blocks below e->lowest from now on. */
-static int reserve_cache(SingleEngine *e) {
-    const Model *m = e->base.model;
-    Stage *stage = e->stage;
-    size_t width = e->lowest ? shape_count(m->value[m->block[e->lowest].in].shape) : 1;
-    int on_device = 0;
-    if (e->lowest && e->settings.cache_device_bytes && stage->is->cache_reserve)
-        on_device = stage->is->cache_reserve(stage, width, e->settings.cache_device_bytes);
-    if (on_device < 0) return -1;
-    prefix_cache_clear(&e->cache, width, on_device);
-    free(e->prefix);
-    e->prefix = e->lowest ? malloc((size_t)stage->settings.batch * width * sizeof(real)) : NULL;
-    return e->lowest && !e->prefix ? error_set("cache: out of memory for a batch") : 0;
-}
 
 static int engine_activate(Engine *base, const bool *active) {
     SingleEngine *e = of(base);
     const Model *m = base->model;
     int lowest = lowest_active(m, active);
     if (lowest == m->blocks) return error_set("bcd: no block is active");
-    bool new_prefix = uses_cache(e) && lowest != e->lowest;
-    if (new_prefix && e->stage->is->cache_reserve) e->stage->is->cache_reserve(e->stage, 0, 0);
     e->lowest = lowest;
+    if (e->cache) engine_cache_release(e->cache, lowest);
     if (e->stage->is->activate(e->stage, active)) return -1;
-    return new_prefix ? reserve_cache(e) : 0;
+    return e->cache ? engine_cache_reserve(e->cache, lowest) : 0;
 }
 
 /* Runs a pass on one block and, if times are measured, adds up how long it takes. */
@@ -64,44 +41,15 @@ static void run(SingleEngine *e, Pass pass, int block) {
     if (ms && !is->charge_time) *ms += clock_ms() - start;
 }
 
-/* Copies the cached outputs of a batch into the stage. */
-static int load_cached(SingleEngine *e, const Batch *batch) {
-    Stage *stage = e->stage;
-    int block = e->lowest - 1, on_device = 0;
-    for (int i = 0; i < batch->n; i++) {
-        int slot = e->cache.slot[batch->ids[i]];
-        e->slots[i] = slot < e->cache.on_device ? slot : -1;
-        on_device += e->slots[i] >= 0;
-    }
-    if (on_device < batch->n && stage->is->write(stage, TENSOR_VALUE, block, e->prefix)) return -1;
-    if (on_device) stage->is->cache_get(stage, block, e->slots, batch->n);
-    return 0;
-}
-
-/* Copies the outputs of a batch, which the stage has just computed, into the cache. */
-static int store_outputs(SingleEngine *e, const Batch *batch) {
-    Stage *stage = e->stage;
-    int block = e->lowest - 1;
-    if (prefix_cache_put_reads(&e->cache, batch->n) &&
-        stage->is->read(stage, TENSOR_VALUE, block, e->prefix) == READ_FAILED)
-        return -1;
-    if (prefix_cache_put(&e->cache, e->prefix, batch->ids, batch->n, e->slots)) return -1;
-    bool any = false;
-    for (int i = 0; i < batch->n; i++) any |= e->slots[i] >= 0;
-    if (any) stage->is->cache_put(stage, block, e->slots, batch->n);
-    return 0;
-}
-
 /* With a cache, puts the prefix's outputs into the stage: from the cache if all samples are in it,
  * otherwise by running the prefix and caching what it computes.  Returns the first block that is
  * still to run, or -1 and an error. */
 static int forward_prefix(SingleEngine *e, const Batch *batch) {
-    if (!uses_cache(e) || e->lowest == 0) return 0;
-    int found = prefix_cache_get(&e->cache, e->prefix, batch->ids, batch->n);
-    if (found < 0) return -1;
-    if (found) return load_cached(e, batch) ? -1 : e->lowest;
+    if (!e->cache || e->lowest == 0) return 0;
+    int found = engine_cache_load(e->cache, batch);
+    if (found) return found < 0 ? -1 : e->lowest;
     for (int b = 0; b < e->lowest; b++) run(e, PASS_FORWARD, b);
-    return store_outputs(e, batch) ? -1 : e->lowest;
+    return engine_cache_store(e->cache, batch) ? -1 : e->lowest;
 }
 
 /* Runs forward from block `first`, the loss and the gradients; adds to *loss. */
@@ -235,33 +183,9 @@ static const MemCount *engine_memory(Engine *base) {
 
 static void engine_free(Engine *base) {
     SingleEngine *e = of(base);
-    if (uses_cache(e)) prefix_cache_free(&e->cache);
-    free(e->prefix);
-    free(e->slots);
+    engine_cache_free(e->cache);
     e->stage->is->free(e->stage);
     free(e);
-}
-
-int engine_check_cache(const Stage *stage, int samples, bool augmented) {
-    if (samples < 1) return error_set("cache: needs the data set it is for");
-    if (augmented)
-        return error_set(
-            "cache: random augmentation changes the images each time, so a cached prefix would "
-            "not be exact; train without one of them");
-    if (stage->model->buffers && stage->settings.frozen_norm == FROZEN_BATCH)
-        return error_set(
-            "cache: frozen batch norms that use batch statistics depend on the batch, so a "
-            "cached prefix would not be exact; train without one of them");
-    return 0;
-}
-
-static int make_cache(SingleEngine *e, int samples) {
-    /* A device counts only its own memory. */
-    MemCount *counted = e->stage->is->cache_reserve ? &e->host : e->stage->is->memory(e->stage);
-    e->slots = malloc((size_t)e->stage->settings.batch * sizeof *e->slots);
-    if (!e->slots) return error_set("cache: out of memory for a batch");
-    return prefix_cache_init(&e->cache, counted, e->settings.cache_bytes, e->settings.cache_dir,
-                             samples);
 }
 
 Engine *engine_single_create(Stage *stage, EngineSettings settings, const Dataset *data) {
@@ -278,22 +202,15 @@ Engine *engine_single_create(Stage *stage, EngineSettings settings, const Datase
         .free = engine_free,
     };
     if (settings.micro_batches < 1) settings.micro_batches = 1;
-    bool cached = settings.cache_bytes || settings.cache_device_bytes;
-    if (cached &&
-        engine_check_cache(stage, data ? data->samples : 0, data ? data->augmented : false))
-        return NULL;
     SingleEngine *e = calloc(1, sizeof *e);
     if (!e) {
         error_set("engine: out of memory");
         return NULL;
     }
-    *e = (SingleEngine){.base = {&class, stage->model},
-                        .stage = stage,
-                        .settings = settings,
-                        .lowest = -1,
-                        .cache.file = -1};
-    if (!cached || make_cache(e, data->samples) == 0) return &e->base;
-    free(e->slots);
+    *e = (SingleEngine){.base = {&class, stage->model}, .stage = stage, .settings = settings};
+    if (!settings.cache_bytes && !settings.cache_device_bytes) return &e->base;
+    e->cache = engine_cache_create(stage, &settings, data);
+    if (e->cache) return &e->base;
     free(e);
     return NULL;
 }
