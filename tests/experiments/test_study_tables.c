@@ -133,6 +133,22 @@ static void case_tables_9_to_11(void) {
 
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
+/* Losses that fall by one to 1 at update 440: the mean of a fortieth of them, the last 11, is 6. */
+static void case_long_window(void) {
+    Study study = sample_study();
+    for (int r = 0; r < 2; r++) {
+        StudyRow *row = &study.row[r];
+        row->curve_rows = 440;
+        row->curve = realloc(row->curve, row->curve_rows * sizeof *row->curve);
+        if (!row->curve) abort();
+        for (int s = 0; s < 440; s++)
+            row->curve[s] = (CurveRow){.step = (uint64_t)s + 1, .loss = 440 - s};
+    }
+    study_converge(&study);
+    CHECK(study.row[1].level == 6, "level %g", study.row[1].level);
+    study_free(&study);
+}
+
 /* BCD-1/3 has the losses of the full update at half the pace, and 2/3 of its time per update. */
 static void case_same_loss(void) {
     Study study = sample_study();
@@ -358,6 +374,7 @@ static void case_unlike(void) {
 void test_study_tables(void) {
     RUN(case_table_2);
     RUN(case_tables_9_to_11);
+    RUN(case_long_window);
     RUN(case_same_loss);
     RUN(case_equal_budgets);
     RUN(case_cosine);
