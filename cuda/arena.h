@@ -1,7 +1,6 @@
 /* One piece of device memory for all tensors of a role that are allocated and freed together.  A
  * switch of submodel frees and allocates whole pieces, so that memory does not fragment. */
-#ifndef CUDA_ARENA_H
-#define CUDA_ARENA_H
+#pragma once
 
 #include "../ref/alloc.h"
 
@@ -18,5 +17,3 @@ int arena_open(Arena *arena, MemCount *counted, MemRole role, size_t bytes, size
 /* Frees the arena and subtracts it from `counted`.  The arena is then all zero, and may be closed
  * again. */
 void arena_close(Arena *arena, MemCount *counted);
-
-#endif

@@ -1,6 +1,5 @@
 /* bf16 on the host: the upper half of a float. */
-#ifndef CUDA_BF16_H
-#define CUDA_BF16_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -23,5 +22,3 @@ static inline uint16_t bf16_of(float x) {
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 static inline float float_of_bf16(uint16_t half) { return bits_float((uint32_t)half << 16); }
-
-#endif

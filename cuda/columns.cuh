@@ -5,8 +5,7 @@
  * its threads in rows of packs, so that a warp reads neighbouring bytes however few columns there
  * are.  The sums of the chunks go through the workspace, and a second kernel adds them up.  All
  * cuts depend on the shape alone, and every sum is taken in one order. */
-#ifndef CUDA_COLUMNS_CUH
-#define CUDA_COLUMNS_CUH
+#pragma once
 
 #include "common.cuh"
 
@@ -236,5 +235,3 @@ static void column_sums(const Run *run, Term term, Finish result, int n, int c, 
            term, cut);
     launch_column_totals(run, PartialSums<Term::sums, Finish>{partial, c, result}, cut.chunks, c);
 }
-
-#endif

@@ -3,8 +3,7 @@
  *
  * The value type T is float or __nv_bfloat16.  All arithmetic is in float; T is how it is stored.
  */
-#ifndef CUDA_COMMON_CUH
-#define CUDA_COMMON_CUH
+#pragma once
 
 #include "kernel.cuh"
 #include "kernels.h"
@@ -237,5 +236,3 @@ static inline unsigned grid_blocks(size_t count, size_t each) {
 /* Both choices at once: four times, with the width of 128 bits of T as V and with V as 1. */
 #define WITH_VALUE_PACKS(run, T, V, packed, ...) \
     WITH_VALUES(run, T, WITH_PACKS(V, pack_width<T>(), packed, __VA_ARGS__))
-
-#endif

@@ -5,8 +5,7 @@
  * device_wait, of any thread.  On failure, functions that allocate return NULL and functions that
  * return int -1, with an error (ref/error.h).  Threads may work at the same time, each on streams
  * of its own. */
-#ifndef CUDA_DEVICE_H
-#define CUDA_DEVICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -95,6 +94,4 @@ void graph_free(Graph graph); /* NULL is ignored */
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -7,8 +7,7 @@
  *                norm ... add around it the gradient that comes along the residual path goes into
  *                                       the norm's input gradient, instead of being copied first
  */
-#ifndef CUDA_FUSE_H
-#define CUDA_FUSE_H
+#pragma once
 
 #include "../ref/model.h"
 
@@ -24,5 +23,3 @@ typedef struct {
 int fusion_find(Fusion *fusion, const Model *model);
 /* Sets fusion[nodes] so that every node runs on its own. */
 void fusion_none(Fusion *fusion, const Model *model);
-
-#endif

@@ -37,13 +37,10 @@
  * Everything else is CUDA's own: __global__, __syncthreads, __syncwarp, __shfl_xor_sync, atomicAdd
  * on int, float4, __nv_bfloat16, __ldg, fmaf ...  simt/ has of it what the kernels use; a kernel
  * that needs more of CUDA adds it there, in numbers.h or warp.h. */
-#ifndef CUDA_KERNEL_CUH
-#define CUDA_KERNEL_CUH
+#pragma once
 
 #ifdef __CUDACC__
 #include "gpu/gpu.cuh"
 #else
 #include "simt/simt.h"
-#endif
-
 #endif

@@ -7,8 +7,7 @@
  * work on run->stream: they allocate nothing, wait for nothing, and may be captured in a graph.
  * Outputs must not alias inputs unless a comment allows it.  Results have the same bits in every
  * run. */
-#ifndef CUDA_KERNELS_H
-#define CUDA_KERNELS_H
+#pragma once
 
 #include "../ref/ops/settings.h"
 #include "../ref/real.h"
@@ -194,6 +193,4 @@ void cuda_scatter_rows(const Run *run, void *slots, const void *x, const int *sl
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

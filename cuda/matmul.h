@@ -1,8 +1,7 @@
 /* Matrix products on the device, with what a neural network does right after them: by cuBLASLt on a
  * GPU (gpu/matmul.c), by plain loops under SIMT (simt/matmul.c); matmul.c splits up what these
  * cannot do in one call. */
-#ifndef CUDA_MATMUL_H
-#define CUDA_MATMUL_H
+#pragma once
 
 #include "kernels.h"
 
@@ -66,6 +65,4 @@ void cuda_repeat_row(const Run *run, void *c, const void *row, int m, int n, int
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

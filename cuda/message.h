@@ -10,8 +10,7 @@
  *
  * So a message may be freed while the device still works on it: its memory goes to the next
  * message, whose first user waits for `ready`. */
-#ifndef CUDA_MESSAGE_H
-#define CUDA_MESSAGE_H
+#pragma once
 
 #include "device.h"
 
@@ -39,6 +38,4 @@ void message_users_remove(void); /* the last one waits for the device */
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* Runs one node of a model on the device: ref/node.h with device arrays.  The stage runs a block by
  * calling these for each node; the tests run the case table through them. */
-#ifndef CUDA_NODE_H
-#define CUDA_NODE_H
+#pragma once
 
 #include "../ref/model.h"
 #include "kernels.h"
@@ -39,5 +38,3 @@ size_t cuda_node_workspace(const Node *node, int n, Precision precision);
 /* Returns how many versions of its kernels a node has in this precision (at least 1), for tests and
  * benchmarks.  A higher version than that runs the same kernels as the last. */
 int cuda_node_versions(const Node *node, Precision precision);
-
-#endif

@@ -1,7 +1,6 @@
 /* Bytes of a stage on a device, from the shapes alone.  The stage allocates by these numbers, so
  * that a training that does not fit is refused before it starts. */
-#ifndef CUDA_PLAN_H
-#define CUDA_PLAN_H
+#pragma once
 
 #include "../ref/layout.h"
 
@@ -67,5 +66,3 @@ void stored_offsets_destroy(StoredOffsets *offsets);
  * runs out. */
 int cuda_memory_plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
                      const StageSettings *settings, const bool *active);
-
-#endif

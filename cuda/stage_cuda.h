@@ -13,8 +13,7 @@
  *   boundary.c       copies outputs of blocks to and from the prefix cache, and messages of a
  *                    pipeline (message.h)
  */
-#ifndef CUDA_STAGE_CUDA_H
-#define CUDA_STAGE_CUDA_H
+#pragma once
 
 #include "../ref/stage.h"
 
@@ -29,5 +28,3 @@ typedef struct {
     bool fuse, graphs;
 } StageTuning;
 void stage_cuda_tune(Stage *stage, StageTuning tuning);
-
-#endif

@@ -1,6 +1,5 @@
 /* The struct of the CUDA stage, and the functions that its files share. */
-#ifndef CUDA_STAGE_INSIDE_H
-#define CUDA_STAGE_INSIDE_H
+#pragma once
 
 #include "../ref/layout.h"
 #include "arena.h"
@@ -233,5 +232,3 @@ void step_discard(Stage *base);
 int step_gradient_norm(Stage *base, double *norm);
 int step_gradient_squares(Stage *base, double *square);
 void step_update(Stage *base, double lr, double gradient_scale);
-
-#endif

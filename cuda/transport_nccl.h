@@ -1,7 +1,6 @@
 /* A transport that carries messages of GPUs (cuda/message.h) over NCCL: gpu/transport_nccl.c, where
  * nccl.h is. */
-#ifndef CUDA_TRANSPORT_NCCL_H
-#define CUDA_TRANSPORT_NCCL_H
+#pragma once
 
 #include "../dist/transport.h"
 
@@ -16,5 +15,3 @@ size_t transport_nccl_bytes(void);
  * receive without `data` makes its message.  Returns NULL, with an error that the others are told
  * too. */
 Transport *transport_nccl_create(Transport *control);
-
-#endif

@@ -1,8 +1,7 @@
 /* The optimizer step of the active submodel: one fused pass over all its tensors (ref/optimizer.h
  * has the equations).  Everything that changes from step to step lies in a small device array that
  * update_prepare refreshes, so that norm, clipping and update can be captured in a graph. */
-#ifndef CUDA_UPDATE_H
-#define CUDA_UPDATE_H
+#pragma once
 
 #include "../ref/optimizer.h"
 #include "kernels.h"
@@ -103,6 +102,4 @@ void update_apply(const Run *run, const Updater *updater, const LossSums *sums);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

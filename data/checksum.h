@@ -1,8 +1,7 @@
 /* A 64-bit checksum for provenance and for finding damage: FNV-1a (Fowler, Noll, Vo), with one step
  * per number (pixel or token) instead of one per byte.  Each step is a bijection of the sum, so a
  * single changed number always changes the result. */
-#ifndef DATA_CHECKSUM_H
-#define DATA_CHECKSUM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ static inline uint64_t checksum_bytes(uint64_t sum, const unsigned char *bytes, 
     for (size_t i = 0; i < count; i++) sum = checksum_add(sum, bytes[i]);
     return sum;
 }
-
-#endif

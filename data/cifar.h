@@ -1,7 +1,6 @@
 /* CIFAR-10 and CIFAR-100, binary versions (Krizhevsky 2009, "Learning Multiple Layers of Features
  * from Tiny Images"). */
-#ifndef DATA_CIFAR_H
-#define DATA_CIFAR_H
+#pragma once
 
 #include "images.h"
 #include "request.h"
@@ -19,5 +18,3 @@ int cifar_load(Images *images, CifarKind kind, const char *dir, Split split);
 /* Checks that a file's bytes are `samples` records.  -1 and an error that names `path`. */
 int cifar_check(const unsigned char *bytes, size_t count, CifarKind kind, int samples,
                 const char *path);
-
-#endif

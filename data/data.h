@@ -9,8 +9,7 @@
  *   wikitext2:N, shakespeare:N   the text in the first N of GPT-2's tokens, for small models
  *   webtext2             DIR/webtext2.tokens, which `bcd tokenize` makes from a copy of WebText2
  *   FILE.tokens          a token file made by `bcd tokenize` */
-#ifndef DATA_DATA_H
-#define DATA_DATA_H
+#pragma once
 
 #include "../ref/dataset.h"
 #include "request.h"
@@ -34,5 +33,3 @@ bool data_present(const char *name, const char *dir);
 /* Returns 1 if a name is a set of token sequences, 0 if of images, -1 and an error that lists the
  * names if it is neither. */
 int data_is_tokens(const char *name);
-
-#endif

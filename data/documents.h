@@ -1,7 +1,6 @@
 /* Reads documents from files of text or JSON lines, plain or compressed by zstd, in bounded
  * memory. */
-#ifndef DATA_DOCUMENTS_H
-#define DATA_DOCUMENTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -27,5 +26,3 @@ int documents_next(Documents *documents, const char **text, size_t *bytes, bool 
 
 /* Returns the bytes of the file that have been read so far, to show progress. */
 uint64_t documents_bytes_read(const Documents *documents);
-
-#endif

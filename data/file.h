@@ -1,6 +1,5 @@
 /* Files that are read whole, and files that are written whole or not at all. */
-#ifndef DATA_FILE_H
-#define DATA_FILE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ int atomic_open(AtomicFile *atomic, const char *path);
 int atomic_commit(AtomicFile *atomic);
 /* Closes and removes the file.  Does nothing if it is closed already. */
 void atomic_abandon(AtomicFile *atomic);
-
-#endif

@@ -1,6 +1,5 @@
 /* Small colour images, which are kept as bytes and normalised when a batch is fetched. */
-#ifndef DATA_IMAGES_H
-#define DATA_IMAGES_H
+#pragma once
 
 #include "../ref/dataset.h"
 
@@ -24,5 +23,3 @@ typedef struct {
  * seed, the sample and the position.  NULL and an error when memory runs out. */
 Dataset *images_dataset(const char *name, Images images, const Normalisation *normalisation,
                         bool augment, uint64_t seed, int limit);
-
-#endif

@@ -9,8 +9,7 @@
  * The published encoder accepts only text.  Here a byte that is not part of valid UTF-8 counts as a
  * character that is neither letter, number nor space, and keeps its value, so that encoding and
  * decoding any bytes gives the same bytes. */
-#ifndef DATA_PRETOKEN_H
-#define DATA_PRETOKEN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -28,5 +27,3 @@ int pretokenize(const Pretokenizer *pretokenizer, const char *text, size_t bytes
 /* Returns the length of the UTF-8 character at text[0], 1 to 4, or 0 if it is not valid (Unicode
  * standard, table 3-7).  bytes >= 1. */
 int utf8_length(const unsigned char *text, size_t bytes);
-
-#endif

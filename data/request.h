@@ -1,6 +1,5 @@
 /* A request to open a data set. */
-#ifndef DATA_REQUEST_H
-#define DATA_REQUEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ typedef struct {
     uint64_t seed; /* of the augmentation and of synthetic data */
     int limit;     /* use only the first `limit` samples; 0: all */
 } DataRequest;
-
-#endif

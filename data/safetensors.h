@@ -2,8 +2,7 @@
  * its header, 8 bytes, little endian; then comes the header as JSON,
  *   {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}
  * and then the numbers, little endian, row by row, at these offsets. */
-#ifndef DATA_SAFETENSORS_H
-#define DATA_SAFETENSORS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -61,5 +60,3 @@ int safetensors_create(SafetensorsWriter *writer, const char *path, const SafeTe
 int safetensors_append(SafetensorsWriter *writer, const float *numbers, size_t count);
 int safetensors_commit(SafetensorsWriter *writer);
 void safetensors_abandon(SafetensorsWriter *writer);
-
-#endif

@@ -1,6 +1,5 @@
 /* The text of the project's own sources: *.c, *.h, *.cu and *.md. */
-#ifndef DATA_SOURCES_H
-#define DATA_SOURCES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -10,5 +9,3 @@ unsigned char *sources_read(size_t *bytes);
 
 /* Does the same for a tree at `root`. */
 unsigned char *sources_read_below(const char *root, size_t *bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* Reads the bytes of a file, and decompresses them if it is a zstd file. */
-#ifndef DATA_STREAM_H
-#define DATA_STREAM_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -20,5 +19,3 @@ long stream_read(ByteStream *stream, char *to, size_t size);
 
 /* Returns the bytes of the file that have been read so far. */
 uint64_t stream_bytes_read(const ByteStream *stream);
-
-#endif

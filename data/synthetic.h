@@ -5,8 +5,7 @@
  * cover it in part, and has noise, so that a small network learns the classes but not perfectly.
  * Images are made by integer arithmetic from counter-based random numbers: the bytes are the same
  * on any machine and any number of threads. */
-#ifndef DATA_SYNTHETIC_H
-#define DATA_SYNTHETIC_H
+#pragma once
 
 #include "images.h"
 #include "request.h"
@@ -18,5 +17,3 @@ extern const Normalisation synthetic_normalisation;
 /* Makes `samples` images in the layout of CIFAR-10, of each class in turn.  Splits never share an
  * image.  Sets images->records, for the caller to free.  -1 and an error when memory runs out. */
 int synthetic_generate(Images *images, int samples, Split split, uint64_t seed);
-
-#endif

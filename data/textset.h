@@ -1,7 +1,6 @@
 /* Data sets of text.  DIR is request->dir.  NAME:N is in the first N of GPT-2's tokens, NAME in all
  * of them, or for Shakespeare in bytes.  NULL and an error that says what is missing. */
-#ifndef DATA_TEXTSET_H
-#define DATA_TEXTSET_H
+#pragma once
 
 #include "../ref/dataset.h"
 #include "request.h"
@@ -22,5 +21,3 @@ Dataset *textset_wikitext2(const DataRequest *request);
 /* Opens a token file.  The last tenth, but no more than a million tokens, is for validation and
  * test, the rest for training. */
 Dataset *textset_file(const DataRequest *request, const char *path);
-
-#endif

@@ -1,6 +1,5 @@
 /* Makes token files from text, for `bcd tokenize`. */
-#ifndef DATA_TOKENIZE_H
-#define DATA_TOKENIZE_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -28,5 +27,3 @@ int tokenize_file(const char *out, const char *const *inputs, int count, const T
  * vocabulary, and 1 if tokens have masks, then 32-bit tokens.  Sets stats->tokens.  -1 and an
  * error. */
 int tokenize_encoded(const char *out, FILE *from, TokenizeStats *stats);
-
-#endif

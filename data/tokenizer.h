@@ -1,6 +1,5 @@
 /* Text to token numbers and back.  A tokenizer serves one thread at a time. */
-#ifndef DATA_TOKENIZER_H
-#define DATA_TOKENIZER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -28,5 +27,3 @@ Tokenizer *tokenizer_gpt2(const char *dir, int vocabulary);
 /* Does the same with the contents of the file; `dir` is for errors. */
 Tokenizer *tokenizer_gpt2_parse(const char *merges, size_t bytes, const char *dir);
 void tokenizer_free(Tokenizer *tokenizer);
-
-#endif

@@ -1,6 +1,5 @@
 /* Long sequences of tokens, in memory or in a token file, and data sets made of them. */
-#ifndef DATA_TOKENS_H
-#define DATA_TOKENS_H
+#pragma once
 
 #include "../ref/dataset.h"
 #include "file.h"
@@ -93,5 +92,3 @@ int tokenwriter_open(TokenWriter *writer, const char *path, const char *tokenize
 int tokenwriter_add(TokenWriter *writer, const int *numbers, size_t count);
 int tokenwriter_commit(TokenWriter *writer);
 void tokenwriter_abandon(TokenWriter *writer);
-
-#endif

@@ -1,6 +1,5 @@
 /* GPT-2's vocabulary: the bytes that each token stands for, and the pairs of tokens that merge. */
-#ifndef DATA_VOCABULARY_H
-#define DATA_VOCABULARY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ int vocabulary_rank(const Vocabulary *vocabulary, int left, int right);
  * otherwise U+0100 and up, in order.  Overwrites bytes with those that text[length] stands for, at
  * most `length`, and returns their number, or -1 if a character stands for no byte. */
 int bytemap_decode(char *bytes, const char *text, size_t length);
-
-#endif

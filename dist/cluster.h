@@ -1,6 +1,5 @@
 /* GPUs, their connections and prices: what the planner knows about machines that are not here. */
-#ifndef DIST_CLUSTER_H
-#define DIST_CLUSTER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -62,5 +61,3 @@ double cluster_reduce_s(const Cluster *cluster, int replicas, int stride, double
 
 /* The paper's network: 2 x 25 Gb/s. */
 #define NETWORK_2X25G (2 * 25e9 / 8)
-
-#endif

@@ -1,8 +1,7 @@
 /* One training loop for all ranks.  It runs on rank 0 with the coordinator as its engine, which
  * sends every call to the other ranks, the workers, where it is made on their engines.  So the
  * loop, data, checkpoints and whatever else uses an engine need to know nothing of ranks. */
-#ifndef DIST_COORDINATOR_H
-#define DIST_COORDINATOR_H
+#pragma once
 
 #include "../ref/engine.h"
 #include "transport.h"
@@ -22,5 +21,3 @@ const MemCount *coordinator_counts(Engine *coordinator);
  * error.  Frees engine and transport.  -1 and an error if the transport broke, or a call failed on
  * this rank alone. */
 int worker_run(Engine *own, Transport *world);
-
-#endif

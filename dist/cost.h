@@ -1,8 +1,7 @@
 /* Predicts the times of a training step's parts on a GPU that is not here, by the roofline: each
  * node takes the larger of its operations over the rate of operations, and its bytes over the rate
  * of the memory. */
-#ifndef DIST_COST_H
-#define DIST_COST_H
+#pragma once
 
 #include "../ref/layout.h"
 #include "cluster.h"
@@ -20,5 +19,3 @@ int block_costs(BlockCost *cost, const Model *model, const StageSettings *settin
 
 /* Returns the bytes that the optimizer reads and writes for each parameter. */
 double update_bytes(const OptimizerSettings *optimizer, Precision precision);
-
-#endif

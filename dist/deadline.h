@@ -1,6 +1,5 @@
 /* Deadlines for waiting, on a clock that does not jump when the time of day is set. */
-#ifndef DIST_DEADLINE_H
-#define DIST_DEADLINE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -31,5 +30,3 @@ static inline void deadline_condition(pthread_cond_t *condition) {
     pthread_cond_init(condition, &monotonic);
     pthread_condattr_destroy(&monotonic);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The engine of one rank of a pipeline.  All ranks call activate, step, evaluate, read and write of
  * their engines with the same arguments, in the same order (SPMD), and get the same results. */
-#ifndef DIST_ENGINE_RANK_H
-#define DIST_ENGINE_RANK_H
+#pragma once
 
 #include "../ref/engine.h"
 #include "rank_plan.h"
@@ -19,5 +18,3 @@ Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replic
 /* Returns the messages that a channel must hold so that senders that wait for room never deadlock,
  * whatever submodel is active: at least schedule_bound of all chunks together. */
 int engine_rank_capacity(const Placement *placement, PipelineSettings settings);
-
-#endif

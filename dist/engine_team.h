@@ -1,7 +1,6 @@
 /* A pipeline whose ranks are threads of this process.  The caller's thread is rank 0, the
  * coordinator; the others are workers (coordinator.h). */
-#ifndef DIST_ENGINE_TEAM_H
-#define DIST_ENGINE_TEAM_H
+#pragma once
 
 #include "coordinator.h"
 
@@ -13,5 +12,3 @@ typedef Engine *TeamMember(void *context, Transport *world);
  * it frees, also on failure.  Until the engine is freed, each rank has an equal share of OpenMP's
  * threads.  NULL and the error of a rank that failed. */
 Engine *engine_team_create(Transport **world, TeamMember *member, void *context);
-
-#endif

@@ -1,6 +1,5 @@
 /* The list scheduler of schedule_make, which simulates a step to make the lists of tasks. */
-#ifndef DIST_LIST_SCHEDULER_H
-#define DIST_LIST_SCHEDULER_H
+#pragma once
 
 #include "schedule.h"
 
@@ -52,5 +51,3 @@ typedef struct {
 
 /* Simulates the step to its end.  All arrays have been allocated. */
 void scheduler_run(ListScheduler *scheduler);
-
-#endif

@@ -1,6 +1,5 @@
 /* A placement says which rank holds each block and which submodel trains it. */
-#ifndef DIST_PLACEMENT_H
-#define DIST_PLACEMENT_H
+#pragma once
 
 #include "../ref/partition.h"
 
@@ -41,5 +40,3 @@ int placement_make(Placement *placement, const Model *model, PlacementKind kind,
 void placement_work(double *work, const Model *model);
 
 void placement_free(Placement *placement);
-
-#endif

@@ -9,8 +9,7 @@
  * Some errors occur on all ranks alike, such as a loss that is not finite.  Any other error must be
  * reported to the other ranks, because they would wait for this one: the functions below that can
  * fail return 0, or -1 and an error, and engine_rank.c aborts the transports. */
-#ifndef DIST_RANK_INSIDE_H
-#define DIST_RANK_INSIDE_H
+#pragma once
 
 #include "../ref/prefix_cache.h"
 #include "engine_rank.h"
@@ -131,5 +130,3 @@ int rank_cache_look_up(RankEngine *engine);
 int rank_cache_copy(RankEngine *engine, int micro);
 /* After the step: caches the inputs that were copied out of the stage, those of all replicas. */
 int rank_cache_store(RankEngine *engine);
-
-#endif

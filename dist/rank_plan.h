@@ -1,6 +1,5 @@
 /* What a rank of a pipeline will hold and do, worked out from sizes alone. */
-#ifndef DIST_RANK_PLAN_H
-#define DIST_RANK_PLAN_H
+#pragma once
 
 #include "../ref/stage.h"
 #include "placement.h"
@@ -40,5 +39,3 @@ void rank_in_flight(int *in_flight, const bool *local, const Placement *placemen
  * tasks depends on it. */
 SchedulePlan rank_schedule_plan(ChunkCost *cost, const Placement *placement, const Model *model,
                                 PipelineSettings settings, const bool *active);
-
-#endif

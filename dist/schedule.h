@@ -10,8 +10,7 @@
  *   plain, full update, p = 2, m = 3:       rank 0   F0 F1 B0 F2 B1 B2      (B: input and weight
  *                                           rank 1      F0 B0 F1 B1 F2 B2    gradient together)
  */
-#ifndef DIST_SCHEDULE_H
-#define DIST_SCHEDULE_H
+#pragma once
 
 #include "../ref/model.h"
 
@@ -80,5 +79,3 @@ void schedule_free(Schedule *schedule);
  * has the bound of chunk 0.  For a chunk without a backward pass, which keeps nothing, it is the
  * number of outputs that may wait for the chunk above. */
 int schedule_bound(const SchedulePlan *plan, int chunk);
-
-#endif

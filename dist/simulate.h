@@ -1,8 +1,7 @@
 /* Predicts the time and memory of a training step on machines that are not here.  It uses the
  * schedules that the pipeline executes (schedule.h), with block times from a roofline (cost.h) or
  * measured. */
-#ifndef DIST_SIMULATE_H
-#define DIST_SIMULATE_H
+#pragma once
 
 #include "../ref/memory.h"
 #include "cost.h"
@@ -58,5 +57,3 @@ int simulate_timeline(Schedule *schedule, const Configuration *configuration, in
  * an error if no value within a factor of 1000 of the present one does; *number is then as
  * before. */
 int simulate_calibrate(Configuration *configuration, double *number, double step_s);
-
-#endif

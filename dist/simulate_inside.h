@@ -1,6 +1,5 @@
 /* The state of a simulation, shared by simulate.c and simulate_time.c. */
-#ifndef DIST_SIMULATE_INSIDE_H
-#define DIST_SIMULATE_INSIDE_H
+#pragma once
 
 #include "simulate.h"
 
@@ -30,5 +29,3 @@ int simulation_time(const Simulation *s, Prediction *sum);
 
 /* Returns the number of nodes that a pipeline is on. */
 int simulation_nodes(const Configuration *configuration);
-
-#endif

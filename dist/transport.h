@@ -6,8 +6,7 @@
  * Messages have no tags; those of one channel between two ranks arrive in order.  No call waits
  * longer than timeout_s for a rank.  If a rank has died or hangs, the error names it, and the
  * transport is then broken for all ranks. */
-#ifndef DIST_TRANSPORT_H
-#define DIST_TRANSPORT_H
+#pragma once
 
 #include "../ref/real.h"
 
@@ -99,5 +98,3 @@ void transport_abort_line(AbortLine line, const Transport *transport, const char
  * -1 and an error when memory runs out. */
 int transport_local_create(Transport **transport, int ranks, int capacity, double timeout_s,
                            void (*message_free)(void *message));
-
-#endif

@@ -6,8 +6,7 @@
  *
  * It is not for the first array whose length a file states: a damaged file may state any length,
  * and is an error like others.  What is then made of those rows may use these. */
-#ifndef EXPERIMENTS_ALLOC_H
-#define EXPERIMENTS_ALLOC_H
+#pragma once
 
 #include <stddef.h>
 
@@ -16,5 +15,3 @@ void *xmalloc(size_t bytes);
 void *xcalloc(size_t count, size_t size);
 void *xrealloc(void *old, size_t bytes);
 char *xstrdup(const char *text);
-
-#endif

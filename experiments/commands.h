@@ -1,7 +1,6 @@
 /* The commands of `bcd`.  Each returns 0, the exit status, or -1 with an error set; -WRONG_USE when
  * the error is in the command line. */
-#ifndef EXPERIMENTS_COMMANDS_H
-#define EXPERIMENTS_COMMANDS_H
+#pragma once
 
 #include "cli/command_line.h"
 
@@ -27,5 +26,3 @@ int experiment_cost(const CommandLine *line);
 int experiment_timing(const CommandLine *line);
 /* Prints the names of all experiments with what they do, for --help. */
 void experiment_print_list(void);
-
-#endif

@@ -3,8 +3,7 @@
  *   printf("%s\n", text_of("%d x %d", rows, columns).text);
  *
  * Such a text lives until the end of its statement; one that is assigned lives as its variable. */
-#ifndef EXPERIMENTS_TEXT_H
-#define EXPERIMENTS_TEXT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -29,5 +28,3 @@ Text format_time(double seconds);
 Text format_count(double count);
 Text format_bytes(double bytes);
 Text format_loss(double loss);
-
-#endif

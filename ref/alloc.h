@@ -3,8 +3,7 @@
  * The point of BCD is to save memory, so every array of a stage is allocated under a role, and the
  * current and peak bytes of each role are counted.  memory.h computes the same numbers from the
  * shapes alone, and the tests compare the two. */
-#ifndef REF_ALLOC_H
-#define REF_ALLOC_H
+#pragma once
 
 #include <stddef.h>
 
@@ -42,5 +41,3 @@ void mem_free(MemCount *counted, void *pointer);
 /* Count memory that was allocated elsewhere, for example on a device. */
 void mem_count(MemCount *counted, MemRole role, size_t bytes);
 void mem_uncount(MemCount *counted, MemRole role, size_t bytes);
-
-#endif

@@ -3,8 +3,7 @@
  * A step, or update, is one change of the active submodel's parameters from one batch.  A phase is
  * the steps that a submodel trains before the next one; M phases in a row are a cycle.  With M = 1
  * this is ordinary training, the full update that BCD is compared with. */
-#ifndef REF_BCD_H
-#define REF_BCD_H
+#pragma once
 
 #include "engine.h"
 #include "partition.h"
@@ -93,5 +92,3 @@ int bcd_activate(const BcdSettings *settings, Engine *engine, int submodel);
  * mean loss, `samples` the size of the data set (or of the phase's subset of it).  SWITCH_AUTO adds
  * the loss to its window in `state`, so call this once for each update. */
 bool bcd_phase_over(BcdState *state, const SwitchRule *rule, int samples, double loss);
-
-#endif

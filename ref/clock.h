@@ -1,7 +1,6 @@
 /* Time for measuring durations: seconds and milliseconds since some fixed moment, on a clock that
  * does not jump when the time of day is set. */
-#ifndef REF_CLOCK_H
-#define REF_CLOCK_H
+#pragma once
 
 #include <time.h>
 
@@ -12,5 +11,3 @@ static inline double clock_seconds(void) {
 }
 
 static inline double clock_ms(void) { return 1e3 * clock_seconds(); }
-
-#endif

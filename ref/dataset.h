@@ -1,6 +1,5 @@
 /* Data sets of numbered samples, batches of them, and the order in which samples are taken. */
-#ifndef REF_DATASET_H
-#define REF_DATASET_H
+#pragma once
 
 #include "model.h"
 
@@ -91,5 +90,3 @@ void sampler_free(Sampler *sampler);
 void sampler_draw(Sampler *sampler, uint64_t draw);
 /* Overwrites ids[n] with the samples at stream positions position .. position + n - 1. */
 void sampler_ids(Sampler *sampler, int *ids, uint64_t position, int n);
-
-#endif

@@ -7,8 +7,7 @@
  *     g = (1/n) sum over B of dL/dv                  whatever the number of micro-batches
  *     g = g min(1, clip_norm / |g|)                  |g| over the active submodel alone
  *     v = update of v from g, as in optimizer.h */
-#ifndef REF_ENGINE_H
-#define REF_ENGINE_H
+#pragma once
 
 #include "stage.h"
 
@@ -65,5 +64,3 @@ typedef struct {
  * data set whose outputs are cached; NULL without a cache.  NULL and an error when memory runs out
  * or the cache would not be exact; the stage is then still the caller's. */
 Engine *engine_single_create(Stage *stage, EngineSettings settings, const Dataset *data);
-
-#endif

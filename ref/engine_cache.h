@@ -1,6 +1,5 @@
 /* The prefix cache of the engine of one device: moves outputs between the stage and the cache. */
-#ifndef REF_ENGINE_CACHE_H
-#define REF_ENGINE_CACHE_H
+#pragma once
 
 #include "engine.h"
 #include "prefix_cache.h"
@@ -36,5 +35,3 @@ int engine_cache_store(EngineCache *cache, const Batch *batch);
 /* Returns -1 and an error if cached outputs of the prefix would not be exact, because the prefix
  * computes something else each time, or if there is no data set to cache (samples < 1). */
 int engine_check_cache(const Stage *stage, int samples, bool augmented);
-
-#endif

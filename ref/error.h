@@ -3,8 +3,7 @@
  * A function that can fail returns -1 (or NULL) after calling error_set; its caller passes the
  * failure on, and the program prints error_message().  Library code never prints and never exits,
  * except that an op without working memory ends the process (fast/scratch.h). */
-#ifndef REF_ERROR_H
-#define REF_ERROR_H
+#pragma once
 
 #define BCD_PRINTF(format_index, first_argument) \
     __attribute__((format(printf, format_index, first_argument)))
@@ -19,5 +18,3 @@ int error_set(const char *format, ...) BCD_PRINTF(1, 2);
 
 /* Returns the last message of this thread, or "".  Valid until the next error_set. */
 const char *error_message(void);
-
-#endif

@@ -15,8 +15,7 @@
  * Activations are one part of the memory of a training.  The other is W (1 + (1 + k) / M) bytes,
  * the paper's closed form (memory.h): the weights of all blocks, and the gradients and k vectors of
  * optimizer state of one submodel, when the submodels have the same size. */
-#ifndef REF_LAYOUT_H
-#define REF_LAYOUT_H
+#pragma once
 
 #include "stage.h"
 
@@ -119,5 +118,3 @@ bool node_uses_running(const Layout *layout, const Node *node);
  * that they need not be computed again: it does so with batch statistics, and a deferred weight
  * gradient finds them only if aux is stored. */
 bool node_sums_ready(const Layout *layout, const Node *node);
-
-#endif

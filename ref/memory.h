@@ -1,6 +1,5 @@
 /* The bytes a training needs, computed from the shapes alone; nothing is allocated. */
-#ifndef REF_MEMORY_H
-#define REF_MEMORY_H
+#pragma once
 
 #include "layout.h"
 
@@ -40,5 +39,3 @@ double memory_closed_form(const Model *model, const OptimizerSettings *optimizer
  * text. */
 const char *memory_closed_form_text(char text[48], const OptimizerSettings *optimizer,
                                     Precision precision, const char *submodels);
-
-#endif

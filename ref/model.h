@@ -7,8 +7,7 @@
  *
  * A network is cut only between blocks: a submodel, a stage and a frozen prefix are sets of whole
  * blocks. */
-#ifndef REF_MODEL_H
-#define REF_MODEL_H
+#pragma once
 
 #include "ops/settings.h"
 #include "real.h"
@@ -164,5 +163,3 @@ typedef struct {
 } SavedForBackward;
 SavedForBackward saved_for_backward(const Node *node, bool input_gradient, bool weight_gradient,
                                     bool running);
-
-#endif

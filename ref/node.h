@@ -1,7 +1,6 @@
 /* Runs one node on the CPU, with the op of ref/ops or of ref/fast.  The stage runs a block with
  * these three calls; the case table of the tests calls them for one node at a time. */
-#ifndef REF_NODE_H
-#define REF_NODE_H
+#pragma once
 
 #include "model.h"
 
@@ -34,5 +33,3 @@ void node_input_gradient(const Node *node, const NodeIO *io);
 
 /* Overwrites or accumulates dweight and dbias; reads the same. */
 void node_weight_gradient(const Node *node, const NodeIO *io);
-
-#endif

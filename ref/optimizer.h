@@ -1,7 +1,6 @@
 /* Optimizers, learning-rate schedules and clipping.  The update rules themselves are in
  * optimizers/NAME.c, each under its equation. */
-#ifndef REF_OPTIMIZER_H
-#define REF_OPTIMIZER_H
+#pragma once
 
 #include "model.h"
 
@@ -81,5 +80,3 @@ double optimizer_clip(const OptimizerSettings *settings, double norm);
 
 /* Returns the sum of squares of x[count], in double, in an order that depends only on count. */
 double optimizer_square_sum(const real *x, size_t count);
-
-#endif

@@ -4,8 +4,7 @@
  * below the active ones need no backward pass and store no activations, and their outputs do not
  * change during a phase, so that they can be cached (prefix_cache.h).  Submodels of equal size need
  * the least memory, because the largest one decides how much gradients and optimizer state take. */
-#ifndef REF_PARTITION_H
-#define REF_PARTITION_H
+#pragma once
 
 #include "model.h"
 
@@ -49,5 +48,3 @@ void partition_free(Partition *partition);
 
 /* Overwrites active[blocks] with the blocks of one submodel. */
 void partition_active(const Partition *partition, const Model *model, int submodel, bool *active);
-
-#endif

@@ -4,8 +4,7 @@
  * the device's memory as far as the stage has room, then into host memory up to a budget, and the
  * rest into a file.  The file's name is removed as soon as it is open, so that a killed program
  * leaves nothing behind. */
-#ifndef REF_PREFIX_CACHE_H
-#define REF_PREFIX_CACHE_H
+#pragma once
 
 #include "alloc.h"
 #include "real.h"
@@ -46,5 +45,3 @@ int prefix_cache_put(PrefixCache *cache, const real *values, const int *ids, int
 /* Returns false if all n samples of the next prefix_cache_put belong in device memory, so that it
  * will not read `values`. */
 bool prefix_cache_put_reads(const PrefixCache *cache, int n);
-
-#endif

@@ -2,8 +2,7 @@
  * There is no state, so the bits are the same on any number of threads, on any rank, and after a
  * resume.  The function is Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as
  * easy as 1, 2, 3", SC 2011). */
-#ifndef REF_RANDOM_H
-#define REF_RANDOM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -36,5 +35,3 @@ uint32_t random_below(uint64_t seed, uint32_t stream, uint64_t index, uint32_t b
 /* Overwrites order[n] with a random permutation of 0 .. n - 1 (Fisher-Yates), n >= 0.  `number`
  * selects one of 2^32 permutations of the same seed and stream, for example by epoch. */
 void random_permutation(int *order, int n, uint64_t seed, uint32_t stream, uint64_t number);
-
-#endif

@@ -3,8 +3,7 @@
  * `real` is float; the build with -DBCD_DOUBLE makes it double.  The double build exists for
  * finite differences: there a central difference is accurate to about 1e-9, in float to 1e-3,
  * which would hide most mistakes. */
-#ifndef REF_REAL_H
-#define REF_REAL_H
+#pragma once
 
 #include <float.h>
 #include <stdbool.h>
@@ -30,5 +29,3 @@ typedef enum {
     PRECISIONS
 } Precision;
 extern const char *const precision_names[PRECISIONS];
-
-#endif

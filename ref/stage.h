@@ -29,8 +29,7 @@
  * forward pass reuses the micro-batch's slot (see select) of block b, or of block b - 1, whose
  * output it reads.  The bits are the same if each gradient gets its contributions in the same
  * order. */
-#ifndef REF_STAGE_H
-#define REF_STAGE_H
+#pragma once
 
 #include "alloc.h"
 #include "dataset.h"
@@ -188,5 +187,3 @@ struct Stage {
 /* Creates a stage on the CPU, with parameters initialised from the seed.  NULL and an error if
  * memory runs out. */
 Stage *stage_ref_create(const Model *model, StageSettings settings);
-
-#endif

@@ -1,6 +1,5 @@
 /* The CPU stage, shared by its two files: stage_ref.c owns the memory, stage_pass.c computes. */
-#ifndef REF_STAGE_REF_H
-#define REF_STAGE_REF_H
+#pragma once
 
 #include "layout.h"
 
@@ -54,5 +53,3 @@ void stage_discard(Stage *base);
 int stage_gradient_norm(Stage *base, double *norm);
 int stage_gradient_squares(Stage *base, double *square);
 void stage_update(Stage *base, double lr, double gradient_scale);
-
-#endif

@@ -1,8 +1,7 @@
 /* The test harness.  A suite is a function `void test_NAME(void)` listed in suites.h; it RUNs
  * cases; a case is a function that CHECKs.  A case passes when none of its checks failed, and is
  * counted as skipped, with its reason, when it says SKIP. */
-#ifndef TESTS_TEST_H
-#define TESTS_TEST_H
+#pragma once
 
 #include "../ref/error.h" /* BCD_PRINTF */
 
@@ -42,5 +41,3 @@ void test_fail(const char *file, int line, const char *condition, const char *fo
 void test_skip(const char *format, ...) BCD_PRINTF(1, 2);
 /* A line of detail, printed with -v only. */
 void test_note(const char *format, ...) BCD_PRINTF(1, 2);
-
-#endif

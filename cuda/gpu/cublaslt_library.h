@@ -1,7 +1,6 @@
 /* What is used of cuBLASLt, one function to a line.  The header's Init functions are inline; each
  * calls the one named _internal, which the library has. */
-#ifndef CUDA_GPU_CUBLASLT_LIBRARY_H
-#define CUDA_GPU_CUBLASLT_LIBRARY_H
+#pragma once
 
 #include <cublasLt.h>
 
@@ -31,5 +30,3 @@ extern CublasLt cublaslt;
 
 /* Loads `cublaslt` at the first call.  Returns -1, with an error, when that fails. */
 int cublaslt_open(void);
-
-#endif

@@ -5,8 +5,7 @@
  *   b, bf16       b0 rows 2t 2t+1, column g; b1 rows + 8
  *   a, tf32       a0 row g, column t; a1 row g + 8; a2, a3: the same, column + 4
  *   b, tf32       b0 row t, column g; b1 row + 4 */
-#ifndef CUDA_GPU_CUH
-#define CUDA_GPU_CUH
+#pragma once
 
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
@@ -111,5 +110,3 @@ template <int pending>
 static __device__ __forceinline__ void copy_async_wait(void) {
     asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* NVIDIA's libraries are looked for when they are first needed, so that the program starts on a
  * machine without them.  What is used of each is a struct of pointers to its functions. */
-#ifndef CUDA_GPU_LIBRARY_H
-#define CUDA_GPU_LIBRARY_H
+#pragma once
 
 /* The structs and the names of their members are made of one list of functions. */
 #define LIBRARY_MEMBER(name) __typeof__(name) *name;
@@ -12,5 +11,3 @@
  * when the library or a function is not found, with an error that ends with the advice. */
 int library_load(void *functions, const char *const *names, int n, const char *file,
                  const char *advice);
-
-#endif

@@ -4,8 +4,7 @@
  * bits.  For the same reason partial sums may be kept apart and added in float, in a fixed order,
  * but not accumulated in the output.  Only gpu/matmul.c calls these functions, and holds its lock
  * meanwhile. */
-#ifndef CUDA_GPU_MATMUL_ALGORITHMS_H
-#define CUDA_GPU_MATMUL_ALGORITHMS_H
+#pragma once
 
 #include "../matmul.h"
 #include "cublaslt_library.h"
@@ -82,5 +81,3 @@ bool matmul_logging(void);
 /* Returns NULL if the shape was not measured. */
 const cublasLtMatmulAlgo_t *matmul_table_find(const MatmulShape *shape);
 void matmul_table_add(const MatmulShape *shape, const cublasLtMatmulAlgo_t *code);
-
-#endif

@@ -1,6 +1,5 @@
 /* The communicators of the NCCL transport, one for each direction between neighbours. */
-#ifndef CUDA_GPU_NCCL_DIRECTIONS_H
-#define CUDA_GPU_NCCL_DIRECTIONS_H
+#pragma once
 
 #include "../../dist/transport.h"
 #include "../message.h"
@@ -48,5 +47,3 @@ int directions_start(const NcclTransport *transport, const NcclMove *move, int m
  * and says `what` is missing. */
 int direction_settle(const NcclTransport *transport, const Direction *direction,
                      const DeviceMessage *message, const char *what);
-
-#endif

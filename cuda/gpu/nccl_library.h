@@ -1,6 +1,5 @@
 /* What is used of NCCL, one function to a line. */
-#ifndef CUDA_GPU_NCCL_LIBRARY_H
-#define CUDA_GPU_NCCL_LIBRARY_H
+#pragma once
 
 #include <nccl.h>
 
@@ -32,5 +31,3 @@ extern NcclLibrary nccl;
 /* Loads `nccl` at the first call.  Returns -1, with an error, when that fails or the library is too
  * old to limit how much of a GPU its kernels take. */
 int nccl_open(void);
-
-#endif

@@ -4,8 +4,7 @@
  * An instruction runs beside the warps that issued it.  Its registers, accumulators and left sides,
  * are passed through empty asm statements before and after, so that the compiler writes none of
  * them after the fence, and moves no use of them to where they are in flight. */
-#ifndef CUDA_GPU_WGMMA_CUH
-#define CUDA_GPU_WGMMA_CUH
+#pragma once
 
 #include <stdint.h>
 
@@ -103,5 +102,3 @@ static __device__ __forceinline__ void wgmma_sums(float (&d)[N][4], const unsign
 #undef WGMMA_D8
 #undef WGMMA_32
 #undef WGMMA_64
-
-#endif

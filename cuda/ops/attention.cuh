@@ -1,7 +1,6 @@
 /* What all attention kernels share: where the heads lie, the workspace, and how rows of results are
  * written. */
-#ifndef CUDA_OPS_ATTENTION_CUH
-#define CUDA_OPS_ATTENTION_CUH
+#pragma once
 
 #include <math.h>
 
@@ -197,5 +196,3 @@ static __device__ __forceinline__ void put_rows(T *to, int stride, const float *
         }
     }
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* What the attention kernels on tiles share, versions 2 and 3: the shapes of tiles, how they are
  * loaded and masked, the softmax of a tile, and how its results are written. */
-#ifndef CUDA_OPS_ATTENTION_TILES_CUH
-#define CUDA_OPS_ATTENTION_TILES_CUH
+#pragma once
 
 #include "attention.cuh"
 
@@ -316,5 +315,3 @@ static __device__ __forceinline__ void put_gradient(T *to, float *stage,
     put_tile<T, D>(to + (size_t)row * (size_t)h.stride, h.stride, mine, min(16 * M, h.t - row), h.d,
                    angles, add);
 }
-
-#endif

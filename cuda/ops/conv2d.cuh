@@ -14,8 +14,7 @@
  * zeros instead, which a bit per pixel and tap decides.  Where a halo tile would be larger than
  * loading each tap by itself (1x1, large strides), taps are gathered one after the other instead.
  */
-#ifndef CUDA_OPS_CONV2D_CUH
-#define CUDA_OPS_CONV2D_CUH
+#pragma once
 
 #include "tiles.cuh"
 
@@ -205,5 +204,3 @@ static __device__ __forceinline__ void add_multiple(float (&sum)[4], float x, fl
     sum[2] = fmaf(x, b.z, sum[2]);
     sum[3] = fmaf(x, b.w, sum[3]);
 }
-
-#endif

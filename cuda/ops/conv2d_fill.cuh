@@ -1,6 +1,5 @@
 /* How rows of pixels and weights come into shared memory, as elements of a way to multiply. */
-#ifndef CUDA_OPS_CONV2D_FILL_CUH
-#define CUDA_OPS_CONV2D_FILL_CUH
+#pragma once
 
 #include "conv2d.cuh"
 
@@ -139,5 +138,3 @@ static __device__ __forceinline__ void fill_halo(Mode mode, E *halo, int pitch, 
                                        c.in_c, whole);
     }
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The correlation of conv2d_tiles.cuh: what a launch does, the shapes of its tiles, and how halo
  * tile and weights come into shared memory. */
-#ifndef CUDA_OPS_CONV2D_LOAD_CUH
-#define CUDA_OPS_CONV2D_LOAD_CUH
+#pragma once
 
 #include "conv2d_fill.cuh"
 
@@ -125,5 +124,3 @@ static __device__ __forceinline__ void fill_weights(E *tile, const T *w, const C
             fill_turned<Tile>(tile, chunk, work.by_chunk, round.taps, source, k0, c.in_c, whole);
     }
 }
-
-#endif

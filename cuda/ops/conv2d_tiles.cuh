@@ -10,8 +10,7 @@
  * Channels come in chunks that fit shared memory; for each chunk the halo tile is loaded once, and
  * the weights of some taps at a time.  With copies that need no registers (bf16) the next taps and
  * the next halo tile are under way while these are multiplied. */
-#ifndef CUDA_OPS_CONV2D_TILES_CUH
-#define CUDA_OPS_CONV2D_TILES_CUH
+#pragma once
 
 #include "conv2d_load.cuh"
 
@@ -201,5 +200,3 @@ static __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
         store_results(out, c, span.m0 + row + m, n0 + column + n, v);
     });
 }
-
-#endif

@@ -10,8 +10,7 @@
  *   tensor cores    a warp has 16 MO outputs x 9 taps x 8 NC channels, MO NC = 2; the summed
  *                   dimension of the fragments is the pixels, so bf16 come through transposing
  *                   ldmatrix, and floats one by one */
-#ifndef CUDA_OPS_CONV2D_WEIGHT_TILES_CUH
-#define CUDA_OPS_CONV2D_WEIGHT_TILES_CUH
+#pragma once
 
 #include "conv2d_fill.cuh"
 
@@ -271,5 +270,3 @@ static __global__ void __launch_bounds__(Product::THREADS, 2)
         put(to + ((size_t)o * (size_t)all + (size_t)tap) * (size_t)c.in_c + k, sums[i], work.add);
     }
 }
-
-#endif

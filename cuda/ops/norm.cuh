@@ -11,8 +11,7 @@
  * Version 2 reads a row once, in packs of 128 bits, all of them on their way together, and keeps it
  * in the registers of its threads (as packs: bf16 takes half the registers of its floats).  A row's
  * bits depend on that row alone: kernels are chosen by c and never by n. */
-#ifndef CUDA_NORM_CUH
-#define CUDA_NORM_CUH
+#pragma once
 
 #include "../common.cuh"
 
@@ -52,5 +51,3 @@ static __device__ __forceinline__ float row_sum(float x, float *scratch) {
     else
         return block_sum(x, scratch);
 }
-
-#endif

@@ -13,8 +13,7 @@
  *
  * Rows of a tile are D numbers and 16 bytes apart: eight rows then start in different banks, so
  * that neither ldmatrix nor 16-byte copies meet conflicts, and addresses stay base + constant. */
-#ifndef CUDA_OPS_TILES_CUH
-#define CUDA_OPS_TILES_CUH
+#pragma once
 
 #include <string.h>
 
@@ -288,5 +287,3 @@ static __device__ __forceinline__ void stage_rows(float *rows, const float (&c)[
         }
     }
 }
-
-#endif

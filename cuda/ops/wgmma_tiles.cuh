@@ -9,8 +9,7 @@
  * "128-byte swizzle" of the PTX ISA: eight rows of one chunk lie in different banks, and so do the
  * eight chunks of one row, so that the hardware reads a tile by rows and by columns equally fast.
  * Panels begin at multiples of 1,024 bytes, eight rows. */
-#ifndef CUDA_OPS_WGMMA_TILES_CUH
-#define CUDA_OPS_WGMMA_TILES_CUH
+#pragma once
 
 #include "tiles.cuh"
 
@@ -113,5 +112,3 @@ static __device__ __forceinline__ void multiply_sums(float (&c)[1][D / 8][4],
     wgmma_end(c[0]);
     wgmma_pin(left);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Capture of streams (graphs): what device.c needs of it. */
-#ifndef SIMT_CAPTURE_H
-#define SIMT_CAPTURE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -14,5 +13,3 @@ int capture_refuses(const char *error);
 bool capture_has(Stream stream);
 /* Does all work on the stream, which may be late. */
 void capture_finish(Stream stream);
-
-#endif

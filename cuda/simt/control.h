@@ -2,8 +2,7 @@
  * a launch is put aside to be run later (graphs).
  *
  * Launches may come from any host thread; one runs at a time, and is over when LAUNCH returns. */
-#ifndef SIMT_CONTROL_H
-#define SIMT_CONTROL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,6 +45,4 @@ void simt_poison(void *memory, size_t bytes);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* What the inline functions of the SIMT layer share with its engine (engine.c, warp.c, shared.c).
  * Kernels do not use these names. */
-#ifndef SIMT_ENGINE_H
-#define SIMT_ENGINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -171,6 +170,4 @@ SIMT_HIDDEN SimtResolve simt_resolve_wgmma, simt_resolve_wgmma_begin, simt_resol
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

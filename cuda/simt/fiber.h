@@ -1,6 +1,5 @@
 /* Fibers: stacks of their own, and a switch between them that saves six registers. */
-#ifndef SIMT_FIBER_H
-#define SIMT_FIBER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -20,5 +19,3 @@ void fiber_reset(SimtFiber *fiber, void (*body)(void));
 /* Switches to `to`, and returns when something switches back to `from`.  That must be the running
  * fiber; the host passes any SimtFiber of zeros. */
 void fiber_switch(SimtFiber *from, SimtFiber *to);
-
-#endif

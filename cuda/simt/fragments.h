@@ -1,8 +1,7 @@
 /* What kernel.cuh has in PTX on a GPU: products of fragments, matrices from shared memory,
  * asynchronous copies (copies.c) and the products of four warps (wgmma.c).  The last lane to arrive
  * does the work of its whole warp (warp.c). */
-#ifndef SIMT_FRAGMENTS_H
-#define SIMT_FRAGMENTS_H
+#pragma once
 
 #include "engine.h"
 #include "numbers.h"
@@ -79,5 +78,3 @@ template <int N>
 static inline void wgmma_end(float (&)[N][4], SIMT_SITE) {
     simt_warp_operation(0xffffffffu, simt_resolve_wgmma_end, 0, 0, {file, line});
 }
-
-#endif

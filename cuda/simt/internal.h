@@ -1,6 +1,5 @@
 /* What the files of the engine share. */
-#ifndef SIMT_INTERNAL_H
-#define SIMT_INTERNAL_H
+#pragma once
 
 #include "engine.h"
 
@@ -38,5 +37,3 @@ static inline bool simt_is_own(const void *memory) {
 /* Return true if the memory is on the stack of the running fiber, or in the shared memory. */
 SIMT_HIDDEN bool simt_on_stack(const void *memory);
 SIMT_HIDDEN bool simt_in_shared(const void *memory);
-
-#endif

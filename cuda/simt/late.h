@@ -2,8 +2,7 @@
  * waits. How much of which queue is done, and in what order, is drawn from a seed, within what a
  * GPU may do.  So a missing event, or page-locked memory that is used again too early, changes the
  * results. */
-#ifndef SIMT_LATE_H
-#define SIMT_LATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ void late_reach(LateEvent *event);
 bool late_reached(LateEvent *event); /* returns false if it is not, after doing some work for it */
 void late_finish_all(void);
 bool late_go_on(void); /* does one item of some queue; returns false if there is none */
-
-#endif

@@ -1,6 +1,5 @@
 /* LAUNCH, SHARED, DYNAMIC_SHARED, SHARED_LIMIT of kernel.cuh on a CPU. */
-#ifndef SIMT_LAUNCH_H
-#define SIMT_LAUNCH_H
+#pragma once
 
 #include "engine.h"
 
@@ -61,5 +60,3 @@ static inline void simt_limit(void (*kernel)(P...), const char *name, size_t byt
 }
 #define SHARED_LIMIT(kernel, bytes) \
     simt_limit(kernel, #kernel, (size_t)(bytes), SimtSite{__FILE__, __LINE__})
-
-#endif

@@ -1,6 +1,5 @@
 /* CUDA's types and functions of numbers that kernels use and C++ lacks. */
-#ifndef SIMT_NUMBERS_H
-#define SIMT_NUMBERS_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -85,5 +84,3 @@ static inline float __uint_as_float(unsigned x) { return bits_float(x); }
 static inline unsigned __umulhi(unsigned a, unsigned b) {
     return (unsigned)((unsigned long long)a * b >> 32);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* What AddressSanitizer is told: which memory must not be touched, and when the stack changes. */
-#ifndef SIMT_SANITIZER_H
-#define SIMT_SANITIZER_H
+#pragma once
 
 #ifdef __SANITIZE_ADDRESS__
 #define SIMT_ADDRESS_SANITIZER 1
@@ -19,6 +18,4 @@
 #define SIMT_ADDRESS_SANITIZER 0
 #define SIMT_POISON(memory, bytes) ((void)(memory), (void)(bytes))
 #define SIMT_UNPOISON(memory, bytes) ((void)(memory), (void)(bytes))
-#endif
-
 #endif

@@ -17,8 +17,7 @@
  * its own; errors in the PTX of gpu.cuh, which is not what runs here; registers, __launch_bounds__,
  * occupancy, bank conflicts, local memory; misaligned vector loads (the race checker sees them);
  * forward progress: a thread that spins until another writes hangs. */
-#ifndef SIMT_H
-#define SIMT_H
+#pragma once
 
 #ifdef __clang__
 /* As with g++ and nvcc, int and unsigned may mix, because threadIdx is unsigned; and it does not
@@ -41,5 +40,3 @@
 #include "launch.h"
 #include "numbers.h"
 #include "warp.h"
-
-#endif

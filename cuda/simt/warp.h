@@ -1,7 +1,6 @@
 /* Barriers, votes, shuffles, loads with a cache hint, atomics: those of CUDA's that a kernel uses.
  */
-#ifndef SIMT_WARP_H
-#define SIMT_WARP_H
+#pragma once
 
 #include <string.h>
 
@@ -57,5 +56,3 @@ static inline T __ldg(const T *address) {
 
 /* Only for integers: sums of floats in the order of arrival would differ from run to run. */
 static inline int atomicAdd(int *p, int v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
-
-#endif

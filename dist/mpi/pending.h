@@ -1,7 +1,6 @@
 /* The transfers of an MPI transport that are in progress.  MPI keeps the order of messages of one
  * channel, whose number is their tag. */
-#ifndef DIST_MPI_PENDING_H
-#define DIST_MPI_PENDING_H
+#pragma once
 
 #include <mpi.h>
 
@@ -35,5 +34,3 @@ void pending_free(PendingTransfers *pending);
 
 /* Returns 0 for MPI_SUCCESS, or -1 and MPI's error. */
 int mpi_check(int code);
-
-#endif

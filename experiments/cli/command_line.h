@@ -1,6 +1,5 @@
 /* What `bcd COMMAND ...` is given: Options, and the flags and files of single commands. */
-#ifndef EXPERIMENTS_COMMAND_LINE_H
-#define EXPERIMENTS_COMMAND_LINE_H
+#pragma once
 
 #include "options.h"
 
@@ -93,5 +92,3 @@ int command_line_parse(CommandLine *line, int argc, char **argv);
 /* Prints the help of the program (command 0) or of a command; print_list, unless NULL, prints more
  * before the flags. */
 void options_print_help(Command command, void (*print_list)(void));
-
-#endif

@@ -3,8 +3,7 @@
  * One table (options_table.c) describes the flags; parsing, --help, "did you mean" and the settings
  * stored with a run all use it.  To add a flag of `bcd train`, add a field here and a row there; of
  * another command, a field in command_line.h. */
-#ifndef EXPERIMENTS_OPTIONS_H
-#define EXPERIMENTS_OPTIONS_H
+#pragma once
 
 #include "../../dist/cluster.h"
 #include "../../dist/placement.h"
@@ -192,5 +191,3 @@ int option_assign(Options *options, int row, const char *text);
 /* The nearest name in a table, for "did you mean"; NULL if none is near. */
 const char *nearest_option(const char *name, Command command);
 const char *nearest_command(const char *name);
-
-#endif

@@ -1,8 +1,7 @@
 /* Models in Hugging Face's format: a directory with config.json and model.safetensors, or several
  * such files and model.safetensors.index.json.  Reads GPT-2, LLaMA 1 to 3.2, and Mistral within its
  * window, refusing every setting that our models do not have; writes GPT-2 and LLaMA. */
-#ifndef EXPERIMENTS_CONVERT_H
-#define EXPERIMENTS_CONVERT_H
+#pragma once
 
 #include "../../data/safetensors.h"
 #include "../cli/command_line.h"
@@ -81,5 +80,3 @@ void convert_name(TheirName *theirs, const Model *model, int param);
 
 /* Overwrites `name` with that of the first tensor of layer `layer`, from 0. */
 void convert_layer_name(char name[CONVERT_NAME], const Model *model, int layer);
-
-#endif

@@ -1,7 +1,6 @@
 /* The tables of `bcd experiment cost`, `memory` and `timing`, which need no long trainings.  Each
  * paper_add_... adds tables; a table remembers what fails (table.h). */
-#ifndef EXPERIMENTS_PAPER_TABLES_H
-#define EXPERIMENTS_PAPER_TABLES_H
+#pragma once
 
 #include "../../dist/simulate.h"
 #include "../cli/command_line.h"
@@ -147,5 +146,3 @@ void timing_take_median(Cell *cell, double *value, int repeats);
 /* Adds Figure 3: --cache in long phases.  Returns 0, -1 with an error set, or the exit status when
  * interrupted. */
 int paper_add_figure3(Tables *tables, const CommandLine *asked);
-
-#endif

@@ -1,8 +1,7 @@
 /* The published tables of memory, time and cost as data; those of trainings are in trainings.h.
  * Each printed cell stands in one place, and what follows from other cells is computed.  An empty
  * row ends each array. */
-#ifndef EXPERIMENTS_PUBLISHED_H
-#define EXPERIMENTS_PUBLISHED_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -95,5 +94,3 @@ typedef enum {
     PAPER_CLAIMS
 } PaperClaim;
 extern const double paper_claims[PAPER_CLAIMS];
-
-#endif

@@ -1,8 +1,7 @@
 /* The published trainings (Tables 2, 9, 10 and 11) as data, and the tables that compare ours with
  * them. The cells of a table, and the trainings that its experiment runs, are in a file of that
  * name. */
-#ifndef EXPERIMENTS_PAPER_TRAININGS_H
-#define EXPERIMENTS_PAPER_TRAININGS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -59,5 +58,3 @@ const PaperRow *paper_find(int table, const char *model, const char *data, bool 
 void paper_add_comparisons(Tables *tables, const Cases *cases); /* Tables 2, 9, 10 and 11 */
 void paper_add_multipliers(Tables *tables, const Cases *cases); /* B-F */
 extern const MeasureTable paper_finetuned; /* finetune.c: trainings with --init */
-
-#endif

@@ -1,7 +1,6 @@
 /* `bcd plan`: what a training takes on other GPUs, and its cheapest settings.  It simulates
  * settings with simulate() of dist/simulate.h and searches among them. */
-#ifndef EXPERIMENTS_PLAN_H
-#define EXPERIMENTS_PLAN_H
+#pragma once
 
 #include "../../dist/simulate.h"
 #include "../cli/command_line.h"
@@ -131,5 +130,3 @@ void timeline_add(Tables *tables, const char *name, const char *title,
 
 int plan_cluster(Tables *tables, const PlanQuestion *question); /* cluster.c */
 int plan_search(Tables *tables, const PlanQuestion *question);  /* search.c */
-
-#endif

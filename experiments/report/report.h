@@ -1,7 +1,6 @@
 /* `bcd report`: the tables of files of results as text, as Markdown, and as a page with figures,
  * which Python makes (page.py). */
-#ifndef EXPERIMENTS_REPORT_H
-#define EXPERIMENTS_REPORT_H
+#pragma once
 
 #include "../study/cases.h"
 #include "../tables/table.h"
@@ -24,5 +23,3 @@ typedef struct {
 PythonResult page_write(const Report *report, const char *path, const char *figures);
 /* Draws one BCD cycle from the tables of `bcd trace` as an SVG. */
 PythonResult page_draw_cycle(const Tables *tables, const char *path);
-
-#endif

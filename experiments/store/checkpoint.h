@@ -1,8 +1,7 @@
 /* checkpoint.h5: everything needed to continue a training, and nothing that differs between two
  * runs of the same training: no clock, no number of threads.  experiments/results/README.md lists
  * its data sets. */
-#ifndef EXPERIMENTS_CHECKPOINT_H
-#define EXPERIMENTS_CHECKPOINT_H
+#pragma once
 
 #include "../train/setup.h"
 #include "h5.h"
@@ -22,5 +21,3 @@ int checkpoint_resume(const char *path, const Setup *setup, BcdState *state);
 /* Reads parameters and running statistics into an engine.  With `foreign` the file was written by
  * another program, and running statistics may be missing.  -1 and an error. */
 int checkpoint_read_model(const H5File *file, Engine *engine, bool foreign);
-
-#endif

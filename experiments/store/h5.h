@@ -4,8 +4,7 @@
  * A file being written remembers its first failure and skips later writes, and h5_commit reports
  * it, so that a writer is a list of plain calls with one check at the end.  Every read returns -1
  * and an error on failure. */
-#ifndef EXPERIMENTS_H5_H
-#define EXPERIMENTS_H5_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -114,5 +113,3 @@ int h5_read_columns(const H5File *file, const char *group, const H5Column *colum
 /* Returns rows that the caller frees, and overwrites their count; NULL and an error. */
 void *h5_read_table(const H5File *file, const char *group, const H5Column *columns, int count,
                     size_t row_size, size_t *row_count);
-
-#endif

@@ -1,6 +1,5 @@
 /* Shared by the files of the HDF5 layer. */
-#ifndef EXPERIMENTS_H5_PARTS_H
-#define EXPERIMENTS_H5_PARTS_H
+#pragma once
 
 #include <hdf5.h>
 #include <hdf5_hl.h>
@@ -14,5 +13,3 @@ int h5_refuse(const H5File *file, const char *object, const char *what);
 hid_t h5_memory_type(H5Kind kind);
 /* Creates the groups above `object`.  Returns false if a write has failed. */
 bool h5_make_groups(H5File *file, const char *object);
-
-#endif

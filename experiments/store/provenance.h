@@ -1,6 +1,5 @@
 /* Where a result comes from; stored in every file of results. */
-#ifndef EXPERIMENTS_PROVENANCE_H
-#define EXPERIMENTS_PROVENANCE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -36,5 +35,3 @@ void provenance_set_device(Provenance *provenance, const char *device, const cha
 const char *provenance_computer(const Provenance *provenance);
 void provenance_write(H5File *file, const char *group, const Provenance *provenance);
 int provenance_read(const H5File *file, const char *group, Provenance *provenance);
-
-#endif

@@ -1,6 +1,5 @@
 /* The directory of a run: run.h5, checkpoint.h5 and, with --keep-last, checkpoint-STEP.h5. */
-#ifndef EXPERIMENTS_RUNDIR_H
-#define EXPERIMENTS_RUNDIR_H
+#pragma once
 
 #include "../cli/command_line.h"
 #include "../text.h"
@@ -32,5 +31,3 @@ int rundir_settings(const char *place, Options *options);
 /* Keeps a copy of checkpoint.h5 as checkpoint-STEP.h5, and removes all such but the last `keep` up
  * to that step.  -1 and an error. */
 int rundir_keep(const char *dir, uint64_t step, int keep);
-
-#endif

@@ -1,7 +1,6 @@
 /* run.h5: what a training did.  Ordinary HDF5, for h5ls, h5py and `bcd report`;
  * experiments/results/README.md lists its data sets. */
-#ifndef EXPERIMENTS_RUNFILE_H
-#define EXPERIMENTS_RUNFILE_H
+#pragma once
 
 #include "../cli/options.h"
 #include "h5.h"
@@ -91,5 +90,3 @@ int runfile_write(const RunFile *run, const char *path);
 /* Fills a run; runfile_free is safe either way.  -1 and an error: foreign or damaged. */
 int runfile_read(RunFile *run, const char *path);
 void runfile_free(RunFile *run);
-
-#endif

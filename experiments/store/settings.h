@@ -1,7 +1,6 @@
 /* Settings of a run as attributes of an HDF5 group, one per flag: numbers as numbers, the rest as
  * text. */
-#ifndef EXPERIMENTS_SETTINGS_H
-#define EXPERIMENTS_SETTINGS_H
+#pragma once
 
 #include "../cli/command_line.h"
 #include "h5.h"
@@ -37,5 +36,3 @@ int settings_read_columns(const H5File *file, const char *group, Options *first,
 /* Puts the flags of a resume (`asked`) over the settings that the run stored, and refuses those
  * that would change its result.  -1 and an error. */
 int settings_resume(Options *stored, const Options *asked);
-
-#endif

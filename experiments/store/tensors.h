@@ -1,6 +1,5 @@
 /* The tensors of a model as files name them. */
-#ifndef EXPERIMENTS_TENSORS_H
-#define EXPERIMENTS_TENSORS_H
+#pragma once
 
 #include "../../ref/engine.h"
 #include "h5.h"
@@ -18,5 +17,3 @@ enum { TENSORS_NOT_FINITE = -2 };
 int tensors_write(H5File *file, const char *group, Engine *engine, TensorRole role, bool finite);
 /* Elements of the largest tensor, at least 1. */
 size_t tensor_largest(const Model *model);
-
-#endif

@@ -1,8 +1,7 @@
 /* Groups the trainings of a study.  A case is a network, data and settings; its methods are ways to
  * train it (full update, BCD in M submodels, ...); a method has a training for each seed.  Also
  * means over seeds. */
-#ifndef EXPERIMENTS_CASES_H
-#define EXPERIMENTS_CASES_H
+#pragma once
 
 #include "study.h"
 
@@ -85,5 +84,3 @@ Multipliers multipliers_of(const Cases *cases, const char *optimizer, int images
  * models with Adam, or if there are none those with SGD, image models with Adam, with SGD.
  * *multiplier is NAN for "".  Returns -1 with an error set. */
 int multiplier_read(double *multiplier, const char *text);
-
-#endif

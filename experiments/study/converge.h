@@ -1,7 +1,6 @@
 /* What is computed from the curves of trainings: steps to convergence and the B-F multiplier, a
  * training's own convergence, operations. */
-#ifndef EXPERIMENTS_CONVERGE_H
-#define EXPERIMENTS_CONVERGE_H
+#pragma once
 
 #include "study.h"
 
@@ -79,5 +78,3 @@ int model_operations(double *operations, const Model *model, const bool *active,
 /* Fills row->operations from the row's model, submodels and batch; it is NULL when one of these
  * cannot be interpreted, and tables leave those cells empty. */
 void study_operations(StudyRow *row);
-
-#endif

@@ -1,7 +1,6 @@
 /* Tables of trainings: a column says what is measured of a training, or of a BCD training and the
  * full update of the same seed. */
-#ifndef EXPERIMENTS_MEASURES_H
-#define EXPERIMENTS_MEASURES_H
+#pragma once
 
 #include "../tables/table.h"
 #include "cases.h"
@@ -89,5 +88,3 @@ void study_add_answer(Tables *tables, const Cases *cases);
  * all tables that can be made of them, next to those of the paper only if `paper`.  Returns -1 with
  * an error set; the caller frees tables and cases either way. */
 int study_tables(Tables *tables, Cases *cases, Study *study, bool paper);
-
-#endif

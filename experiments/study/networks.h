@@ -1,7 +1,6 @@
 /* Entries that presets of several experiments share (trainings.h).  Experiments in one directory
  * share a training if its settings are the same. */
-#ifndef EXPERIMENTS_NETWORKS_H
-#define EXPERIMENTS_NETWORKS_H
+#pragma once
 
 #include "trainings.h"
 
@@ -45,5 +44,3 @@
          .settings = "epochs=6 batch=1"}
 
 /* clang-format on */
-
-#endif

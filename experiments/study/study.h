@@ -1,6 +1,5 @@
 /* A study: a table with a row for each training, and their curves.  */
-#ifndef EXPERIMENTS_STUDY_H
-#define EXPERIMENTS_STUDY_H
+#pragma once
 
 #include "../store/runfile.h"
 
@@ -108,5 +107,3 @@ int study_read(Study *study, const char *path);
 /* Checks that a row that was read can be a training: its losses are finite and its updates in
  * order. Returns -1 with an error set that names the file. */
 int study_check(const StudyRow *row, const char *path);
-
-#endif

@@ -7,8 +7,7 @@
  * An interrupted experiment goes on with the same command: rows that are finished are not trained
  * again, one that is not goes on from its checkpoint.  A row of the table is finished even where
  * its directory is gone. */
-#ifndef EXPERIMENTS_TRAININGS_H
-#define EXPERIMENTS_TRAININGS_H
+#pragma once
 
 #include "../cli/command_line.h"
 #include "../store/h5.h"
@@ -96,5 +95,3 @@ int trainings_start(const TrainingPlan *plan, TrainingRow *row);
  * which also go into the table of DIR/KIND-PRESET-estimate.h5.  Sets `work` of these rows to the
  * seconds here.  Returns -1 with an error set, e.g. when a data set is missing. */
 int trainings_estimate(TrainingPlan *plan, const CommandLine *asked);
-
-#endif

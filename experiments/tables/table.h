@@ -4,8 +4,7 @@
  * A table remembers its first failure (a note too long, a step that cannot be simulated); later
  * calls do nothing, and tables_write and table_print return -1.  So the code that fills a table
  * needs no error checks. */
-#ifndef EXPERIMENTS_TABLE_H
-#define EXPERIMENTS_TABLE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -146,5 +145,3 @@ int tables_write(const Tables *tables, const CommandLine *line, const char *path
  * way. */
 int tables_read(Tables *tables, const char *path);
 extern const char tables_format[]; /* the `format` attribute of such a file */
-
-#endif

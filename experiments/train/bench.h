@@ -1,6 +1,5 @@
 /* Times training steps: opens a training as `bcd train` does, and repeats one batch. */
-#ifndef EXPERIMENTS_BENCH_H
-#define EXPERIMENTS_BENCH_H
+#pragma once
 
 #include "../../dist/cost.h"
 #include "setup.h"
@@ -35,5 +34,3 @@ int bench_steps(Bench *bench, int submodel, BenchPace pace, double *step_ms);
  * by block: micro_batches times all passes, plus the updates, are step_ms.  The update is divided
  * by parameters; the rest of the step, mainly the loss, goes to the last block's forward pass. */
 void bench_costs(BlockCost *block, const Bench *bench, int micro_batches, double step_ms);
-
-#endif

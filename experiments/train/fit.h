@@ -1,7 +1,6 @@
 /* Whether a training fits into memory and, if it does not, which flags would make it fit.  Computed
  * from the memory plans of ref/memory.h and cuda/plan.h, before anything is allocated. */
-#ifndef EXPERIMENTS_FIT_H
-#define EXPERIMENTS_FIT_H
+#pragma once
 
 #include "../../dist/rank_plan.h"
 #include "../../ref/memory.h"
@@ -51,5 +50,3 @@ int fit_plan(FitBytes *bytes, FitPlan plan, const FitTraining *training);
 /* Returns 0 if the training fits.  Otherwise -1 and an error with the bytes by role, and the first
  * changes (more submodels, recompute, accumulate, bf16, in this order) with which it would. */
 int fit_check(const FitMemory *memory, const FitTraining *training);
-
-#endif

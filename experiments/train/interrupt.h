@@ -1,6 +1,5 @@
 /* Ctrl-C, SIGTERM and SIGHUP end a training after its step, with a checkpoint. */
-#ifndef EXPERIMENTS_INTERRUPT_H
-#define EXPERIMENTS_INTERRUPT_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -21,5 +20,3 @@ int interrupt_signal(void);
 /* Returns the exit status after a signal: 128 plus its number, or 75 (EX_TEMPFAIL of sysexits.h)
  * after interrupt_after or interrupt_tell. */
 int interrupt_status(void);
-
-#endif

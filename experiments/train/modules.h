@@ -1,8 +1,7 @@
 /* Parts of the program that are shared libraries of their own, libbcd-NAME.so next to the program,
  * loaded when they are asked for: the program itself needs no GPU, no driver, no CUDA and no
  * MPI. */
-#ifndef EXPERIMENTS_MODULES_H
-#define EXPERIMENTS_MODULES_H
+#pragma once
 
 #include "../../cuda/device.h"
 #include "../../dist/transport.h"
@@ -33,5 +32,3 @@ const DeviceModule *device_module_open(const char *name);
 /* Loads libbcd-mpi.so and calls its transport_mpi_create (dist/mpi/transport_mpi.h).  NULL and an
  * error. */
 Transport *mpi_module_open(double timeout_s);
-
-#endif

@@ -1,8 +1,7 @@
 /* --pipeline: a training over several ranks.  Rank 0 opens the run, writes the files and prints, as
  * in a training on one device; the other processes are workers that get their model and settings
  * from it (dist/coordinator.h). */
-#ifndef EXPERIMENTS_PIPELINE_H
-#define EXPERIMENTS_PIPELINE_H
+#pragma once
 
 #include "setup.h"
 
@@ -25,5 +24,3 @@ int pipeline_place(Setup *setup);
 /* Creates setup->engine, which runs over all ranks; cache_dir as for setup_engine.  -1 and an
  * error. */
 int pipeline_engine(Setup *setup, const char *cache_dir);
-
-#endif

@@ -1,7 +1,6 @@
 /* Progress of a training: on a terminal a line that is rewritten in place, in a log a plain line
  * every ten seconds. */
-#ifndef EXPERIMENTS_PROGRESS_H
-#define EXPERIMENTS_PROGRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ void progress_step(Progress *p, uint64_t step, double loss, double seconds, int 
 /* Prints a line that stays. */
 void progress_note(Progress *p, const char *format, ...) BCD_PRINTF(2, 3);
 void progress_end(Progress *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* Runs the project's Python scripts, which are next to the installed program (share/bcd) or in the
  * source tree that it was built in. */
-#ifndef EXPERIMENTS_PYTHON_H
-#define EXPERIMENTS_PYTHON_H
+#pragma once
 
 #include <stdio.h>
 
@@ -17,5 +16,3 @@ typedef enum { PYTHON_DONE, PYTHON_MISSING, PYTHON_FAILED } PythonResult;
  * exits with status 3).  Returns PYTHON_MISSING if there is no such Python, PYTHON_FAILED if the
  * script fails; the error is then the last line that it printed to standard error. */
 PythonResult python_run(const char *script, const char *const arguments[], int count, FILE *out);
-
-#endif

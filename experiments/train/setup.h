@@ -1,6 +1,5 @@
 /* From options to everything a training needs: model, data, partition, engine. */
-#ifndef EXPERIMENTS_SETUP_H
-#define EXPERIMENTS_SETUP_H
+#pragma once
 
 #include "../../data/data.h"
 #include "../../dist/engine_rank.h"
@@ -114,5 +113,3 @@ OptimizerSettings setup_optimizer(const Options *options);
  * block that is always active, whatever the model: the rows of an experiment are all to train
  * alike, and as the paper does.  -1 and an error. */
 int setup_pin(Options *options);
-
-#endif

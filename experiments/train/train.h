@@ -1,6 +1,5 @@
 /* `bcd train` as a function, and the evaluation of a model. */
-#ifndef EXPERIMENTS_TRAIN_H
-#define EXPERIMENTS_TRAIN_H
+#pragma once
 
 #include "../text.h"
 #include "setup.h"
@@ -36,5 +35,3 @@ int train_like(Options *options);
  * done or interrupted; -1 and an error: wrong options, no data, no memory, full disk, or a loss
  * that is not finite (the last checkpoint is kept). */
 int train_run(const Options *options, RunSummary *summary);
-
-#endif

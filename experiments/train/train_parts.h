@@ -1,6 +1,5 @@
 /* Shared by the files of `bcd train`. */
-#ifndef EXPERIMENTS_TRAIN_PARTS_H
-#define EXPERIMENTS_TRAIN_PARTS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -58,5 +57,3 @@ void train_log_close(Training *t);
 
 /* Fills in run.memory from the engine and the plan.  -1 and an error. */
 int train_count_memory(Training *t);
-
-#endif

@@ -2,8 +2,7 @@
  * parameters it needs, named BLOCK.NAME.weight and BLOCK.NAME.bias, and the value it writes, and
  * returns the index of that value.  When memory runs out `failed` is set and later calls do
  * nothing, so that the caller checks once, at the end. */
-#ifndef REF_BLOCKS_BUILDER_H
-#define REF_BLOCKS_BUILDER_H
+#pragma once
 
 #include "../model.h"
 
@@ -38,5 +37,3 @@ int build_add(Builder *b, int in, int skip);
 int build_avgpool(Builder *b, int in);
 /* There is no position embedding if context is 0. */
 int build_embedding(Builder *b, int in, int vocabulary, int width, int context);
-
-#endif

@@ -1,8 +1,7 @@
 /* A family of models: its name, the settings that a specification "family:key=value,..." may give,
  * and a function that builds its blocks.  To add one, write its file in this folder and add it to
  * the table in model.c. */
-#ifndef REF_BLOCKS_FAMILY_H
-#define REF_BLOCKS_FAMILY_H
+#pragma once
 
 #include "builder.h"
 
@@ -54,5 +53,3 @@ int setting_index(const Family *family, const char *name, size_t length);
 double *setting_pointer(Settings *settings, const char *name);
 double setting(const Settings *settings, const char *name);
 int setting_int(const Settings *settings, const char *name);
-
-#endif

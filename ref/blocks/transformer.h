@@ -1,6 +1,5 @@
 /* What GPT and LLaMA have in common. */
-#ifndef REF_BLOCKS_TRANSFORMER_H
-#define REF_BLOCKS_TRANSFORMER_H
+#pragma once
 
 #include "family.h"
 
@@ -19,5 +18,3 @@ typedef int TransformerBlock(Builder *b, int x, TransformerSizes sizes);
 typedef int TransformerNorm(Builder *b, const char *name, int in, double eps);
 void transformer_blocks(Builder *b, TransformerSizes sizes, bool positions, TransformerBlock *block,
                         TransformerNorm *norm);
-
-#endif

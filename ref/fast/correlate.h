@@ -1,7 +1,6 @@
 /* Correlation of zero-padded images with some taps of a kernel, of which the forward pass and the
  * input gradient of conv2d are made. */
-#ifndef REF_FAST_CORRELATE_H
-#define REF_FAST_CORRELATE_H
+#pragma once
 
 #include "fast.h"
 
@@ -54,5 +53,3 @@ int correlate_width(int outputs);
 void correlate(const CorrelationPass *pass, const real *planes, real *out, ptrdiff_t out_image,
                int images);
 size_t planes_slack(const Planes *planes);
-
-#endif

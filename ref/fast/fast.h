@@ -1,7 +1,6 @@
 /* The ops for the processor, with vectors, cache blocks and threads.  fast_NAME has the signature
  * and the contract of NAME in ref/ops/ops.h, and is tested against it. */
-#ifndef REF_FAST_H
-#define REF_FAST_H
+#pragma once
 
 #include "../ops/ops.h"
 
@@ -42,5 +41,3 @@ FAST(cross_entropy_forward);
 FAST(cross_entropy_input_gradient);
 
 #undef FAST
-
-#endif

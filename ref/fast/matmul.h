@@ -1,6 +1,5 @@
 /* The matrix product that linear layers and attention are made of. */
-#ifndef REF_FAST_MATMUL_H
-#define REF_FAST_MATMUL_H
+#pragma once
 
 #include "../real.h"
 
@@ -10,5 +9,3 @@
  * element is summed over k depends only on k, so a row's bits do not depend on the other rows. */
 void matmul(real *c, int ldc, const real *a, int lda, bool transpose_a, const real *b, int ldb,
             bool transpose_b, const real *bias, int m, int n, int k, bool add);
-
-#endif

@@ -1,6 +1,5 @@
 /* Rotary positions (settings.h) for fast_attention. */
-#ifndef REF_FAST_ROPE_H
-#define REF_FAST_ROPE_H
+#pragma once
 
 #include "../ops/settings.h"
 #include "../real.h"
@@ -18,5 +17,3 @@ void rope_rotate_rows(real *to, const real *x, int ldx, const Angles *angles, in
 
 /* The gradient of this: rotates from[t][d] back and adds it to dx[t][ldx]. */
 void rope_unrotate_rows(real *dx, int ldx, const real *from, const Angles *angles, int t);
-
-#endif

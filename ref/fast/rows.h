@@ -1,7 +1,6 @@
 /* How ops divide large arrays among threads.  The division depends only on the shape, so every
  * element and every sum has the same bits on any number of threads. */
-#ifndef REF_FAST_ROWS_H
-#define REF_FAST_ROWS_H
+#pragma once
 
 #include "../real.h"
 
@@ -24,5 +23,3 @@ typedef void RowSum(double *sums, const void *arguments, int first, int end, int
  * for one or two quantities and j < width <= SUM_WIDTH. */
 void rows_sum(double *totals, int quantities, int rows, int column, int width, RowSum *sum,
               const void *arguments);
-
-#endif

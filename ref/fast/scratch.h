@@ -1,7 +1,6 @@
 /* Working memory of the ops.  Each thread has its own, so that a parallel region need not allocate,
  * free, or handle a failure. */
-#ifndef REF_FAST_SCRATCH_H
-#define REF_FAST_SCRATCH_H
+#pragma once
 
 #include "../real.h"
 
@@ -23,5 +22,3 @@ typedef enum {
  * calling thread until it asks for the same slot again, and are freed when it ends.  Never NULL: an
  * op cannot fail, so when memory runs out the process prints a line and exits with status 1. */
 real *scratch(ScratchSlot slot, size_t count);
-
-#endif

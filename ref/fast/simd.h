@@ -1,8 +1,7 @@
 /* The compilers' vector type, at the width of the instruction set.  A vector wider than the
  * machine's is split into pieces that do not stay in registers (sixty times slower), so the width
  * must be the machine's own. */
-#ifndef REF_FAST_SIMD_H
-#define REF_FAST_SIMD_H
+#pragma once
 
 #include "../real.h"
 
@@ -142,5 +141,3 @@ INLINE void transpose_tile(real *to, ptrdiff_t to_step, const real *from, ptrdif
             for (int i = 0; i < LANES; i++)
                 to[j * to_step + i] = i < rows ? from[i * from_step + j] : 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The register tile that matmul and conv2d share, and the packing of its operands. */
-#ifndef REF_FAST_TILE_H
-#define REF_FAST_TILE_H
+#pragma once
 
 #include <string.h>
 
@@ -144,5 +143,3 @@ INLINE void pack(real *to, const int width, Operand operand, int line, int lines
         to += (ptrdiff_t)width * depth;
     }
 }
-
-#endif

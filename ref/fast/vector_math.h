@@ -4,8 +4,7 @@
  * Compilers do not vectorise loops over libm's expf, nor sums and maxima that they may not reorder,
  * so these are written with vectors.  A last piece that is shorter than a vector goes through the
  * same code, so that an element's bits do not depend on its position. */
-#ifndef REF_FAST_VECTOR_MATH_H
-#define REF_FAST_VECTOR_MATH_H
+#pragma once
 
 #include <math.h>
 #include <string.h>
@@ -104,5 +103,3 @@ INLINE vec vec_sigmoid(vec x, vec *complement) {
     *complement = e * s;
     return s;
 }
-
-#endif

@@ -9,8 +9,7 @@
  * must not alias inputs unless the comment says so.  No function fails, since shapes are checked
  * when the model is built.  Results have the same bits on any number of threads.  A NaN in an input
  * shows in the outputs that depend on it. */
-#ifndef REF_OPS_H
-#define REF_OPS_H
+#pragma once
 
 #include "../real.h"
 #include "settings.h"
@@ -144,5 +143,3 @@ void cross_entropy_forward(real *loss, real *log_sum, unsigned char *correct, co
  * may alias logits. */
 void cross_entropy_input_gradient(real *dlogits, const real *logits, const real *log_sum,
                                   const int *targets, real scale, int rows, int classes);
-
-#endif

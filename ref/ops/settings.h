@@ -1,6 +1,5 @@
 /* The settings of convolution, of attention and of rotary positions. */
-#ifndef REF_OPS_SETTINGS_H
-#define REF_OPS_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -44,6 +43,4 @@ double rope_frequency(const Rope *rope, int pair, int d);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,8 +1,7 @@
 /* An optimizer is a row in the tables of optimizer.c.  To add one, write its file in this folder,
  * declare it below, name it in optimizer.h, give it a row in both tables, and write its kernel in
  * cuda/ops/update.cu. */
-#ifndef REF_OPTIMIZERS_OPTIMIZERS_H
-#define REF_OPTIMIZERS_OPTIMIZERS_H
+#pragma once
 
 #include "../optimizer.h"
 
@@ -21,5 +20,3 @@ extern const Optimizer optimizer_sgd, optimizer_adam, optimizer_adamw, optimizer
 
 /* For tensors with fewer numbers than this, waking the other threads costs more than it saves. */
 enum { WORTH_THREADS = 1 << 15 };
-
-#endif

@@ -1,6 +1,5 @@
 /* The parts of build/bench: how fast is each op, and each training step. */
-#ifndef TESTS_BENCH_BENCH_H
-#define TESTS_BENCH_BENCH_H
+#pragma once
 
 #include "../../ref/model.h"
 
@@ -78,5 +77,3 @@ int bench_tokens(const char *data_dir, double least_ms);
 
 /* `bcd report` of so many trainings, in one file and in eight. */
 int bench_report(int rows, int steps);
-
-#endif

@@ -1,6 +1,5 @@
 /* What is measured, on any device: training steps by thirds, and the nodes of a model. */
-#ifndef TESTS_BENCH_WORK_H
-#define TESTS_BENCH_WORK_H
+#pragma once
 
 #include "../../ref/stage.h"
 
@@ -26,5 +25,3 @@ bool work_alike(const Node *a, const Node *b);
 /* "conv2d 3x3/1 32x32x16 -> 32x32x16", "attention 32/8+rope 4096x6144 -> 4096x4096": query heads,
  * heads of keys. */
 void work_name(char *text, size_t size, const Node *node);
-
-#endif

@@ -36,13 +36,10 @@
  * inputs are larger: exponents of scores in the forties magnify what they are off by, and these
  * rows keep what they had.  Keys that several heads look at get one for each; the rows have at most
  * five, whose errors do not all add up: the same bound. */
-#ifndef TESTS_CUDA_ACCURACY_H
-#define TESTS_CUDA_ACCURACY_H
+#pragma once
 
 #include "device_case.h"
 
 /* For one number of an array; largest: of the array, as the oracle computed it. */
 double device_tolerance(const Case *row, Array array, Precision precision, double largest,
                         double value);
-
-#endif

@@ -1,6 +1,5 @@
 /* Arrays on the device, for tests. */
-#ifndef TESTS_CUDA_DEVICE_ARRAY_H
-#define TESTS_CUDA_DEVICE_ARRAY_H
+#pragma once
 
 #include "../../cuda/kernels.h"
 
@@ -23,5 +22,3 @@ void get_numbers(float *to, const unsigned char *from, size_t count, bool bf16);
 /* The same to new device memory and back, in a precision's value type. */
 void *device_put_values(const float *host, size_t count, Precision precision);
 void device_get_values(float *host, const void *device, size_t count, Precision precision);
-
-#endif

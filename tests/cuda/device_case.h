@@ -1,7 +1,6 @@
 /* A row of the case table on the device: the arrays of a CaseData (tests/ref/cases.h), copied there
  * between guard bytes, one or more calls of cuda/node.h, and copied back. */
-#ifndef TESTS_CUDA_DEVICE_CASE_H
-#define TESTS_CUDA_DEVICE_CASE_H
+#pragma once
 
 #include "../../cuda/node.h"
 #include "../ref/cases.h"
@@ -51,5 +50,3 @@ bool device_is_watched(void);
 void device_forbid(void *memory, size_t bytes, bool forbid);
 /* Returns how many ranks NCCL can join on this device. */
 int device_ranks(void);
-
-#endif

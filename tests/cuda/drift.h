@@ -7,8 +7,7 @@
  * where that moves once: weights, values, their gradients, products.  By sqrt(4) = 2 its result is
  * further out, and by another 4 for the worst of a hundred tensors, of which eight samples are
  * known. A mistake is off by the size of the change itself, some hundred times as much in fp32. */
-#ifndef TESTS_CUDA_DRIFT_H
-#define TESTS_CUDA_DRIFT_H
+#pragma once
 
 #include "../ref/tiny.h"
 
@@ -33,5 +32,3 @@ void drift_check_training(const Recipe *recipe, const char *what);
 
 /* CHECKs the gradients of all parameters of one batch, layer by layer, the whole model active. */
 void drift_check_gradients(const Recipe *recipe);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the tests of data/ share: files that are removed at exit, exact error messages, batches. */
-#ifndef TESTS_DATA_SCRATCH_H
-#define TESTS_DATA_SCRATCH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -32,5 +31,3 @@ const char *real_file(const char *name);
 
 /* Returns a batch of one sample, fetched at this position of the stream, for batch_free to free. */
 Batch batch_one(const Dataset *dataset, int sample, uint64_t position);
-
-#endif

@@ -1,7 +1,6 @@
 /* A vocabulary small enough to work out by hand, in the format of GPT-2's file.  In a header, for
  * the fuzz programs too. */
-#ifndef TESTS_DATA_TINY_H
-#define TESTS_DATA_TINY_H
+#pragma once
 
 #include <string.h>
 
@@ -33,5 +32,3 @@ static inline const char *tiny_merges(void) {
     }
     return text;
 }
-
-#endif

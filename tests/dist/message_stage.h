@@ -1,6 +1,5 @@
 /* The CPU stage with messages as a device has them. */
-#ifndef TESTS_DIST_MESSAGE_STAGE_H
-#define TESTS_DIST_MESSAGE_STAGE_H
+#pragma once
 
 #include "../../ref/stage.h"
 
@@ -13,5 +12,3 @@ int message_stage_alive(void);
 int message_stage_made(void);
 /* Returns the largest number that existed at once since the last call. */
 int message_stage_peak(void);
-
-#endif

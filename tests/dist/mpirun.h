@@ -1,6 +1,5 @@
 /* Runs programs under mpirun, if there is one. */
-#ifndef TESTS_DIST_MPIRUN_H
-#define TESTS_DIST_MPIRUN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,5 +14,3 @@ bool mpi_is_here(void);
 /* Runs a shell command in the environment that Open MPI needs here.  Overwrites output[size] with
  * what it printed.  Returns its exit status, or minus the signal that ended it. */
 int run_shell(char *output, size_t size, const char *command);
-
-#endif

@@ -1,7 +1,6 @@
 /* A tiny training (tests/ref/tiny.h) over a pipeline of threads, or replicas of one, instead of one
  * stage. */
-#ifndef TESTS_DIST_PIPELINE_H
-#define TESTS_DIST_PIPELINE_H
+#pragma once
 
 #include "../../dist/engine_rank.h"
 #include "../ref/tiny.h"
@@ -37,5 +36,3 @@ typedef struct {
  * Any other failure ends the program. */
 void pipeline_open(Pipeline *pipeline, const Recipe *recipe, const PipelineRecipe *how);
 void pipeline_close(Pipeline *pipeline);
-
-#endif

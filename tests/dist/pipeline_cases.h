@@ -1,6 +1,5 @@
 /* Test cases for pipelines, whatever kind of stages they are made of. */
-#ifndef TESTS_DIST_PIPELINE_CASES_H
-#define TESTS_DIST_PIPELINE_CASES_H
+#pragma once
 
 #include "pipeline.h"
 
@@ -40,5 +39,3 @@ void pipeline_check_tied(int ranks, ScheduleKind order, const StageKind *kind);
 void pipeline_check_frozen_tied(const StageKind *kind);
 /* CHECKs that a step whose loss is NaN fails and changes nothing. */
 void pipeline_check_bad_loss(const StageKind *kind);
-
-#endif

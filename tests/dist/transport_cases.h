@@ -1,7 +1,6 @@
 /* Test cases for every kind of transport: each runs a scenario (transport_scenarios.h) and CHECKs
  * its results. */
-#ifndef TESTS_DIST_TRANSPORT_CASES_H
-#define TESTS_DIST_TRANSPORT_CASES_H
+#pragma once
 
 #include "transport_scenarios.h"
 
@@ -37,5 +36,3 @@ enum { TIME_LIMIT_S = 600 };
 void transport_reports_failure(RunScenario run, const char *scenario, const char *words);
 /* Of four ranks, rank 2 fails silently: after a short timeout the others name it in their error. */
 void transport_names_silent_rank(RunScenario run, const char *scenario);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the ranks do in the tests of transports, the same over every kind of transport. */
-#ifndef TESTS_DIST_TRANSPORT_SCENARIOS_H
-#define TESTS_DIST_TRANSPORT_SCENARIOS_H
+#pragma once
 
 #include "../../dist/transport.h"
 
@@ -41,5 +40,3 @@ const Scenario *scenario_find(const char *name);
 
 enum { SCENARIO_SUMS = 61 };
 double scenario_number(int rank, size_t i);
-
-#endif

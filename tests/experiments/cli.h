@@ -1,7 +1,6 @@
 /* What the tests of the program share: runs that must end with a given status, checks of errors,
  * and comparisons of run directories.  All names are relative to the scratch directory. */
-#ifndef TESTS_EXPERIMENTS_CLI_H
-#define TESTS_EXPERIMENTS_CLI_H
+#pragma once
 
 #include "../../experiments/store/runfile.h"
 #include "../data/scratch.h"
@@ -55,5 +54,3 @@ void check_same_checkpoint(const char *a, const char *b);
 /* CHECKs that, and that the curves are the same too: no row is missing or doubled, and only the
  * times differ. */
 void check_same_run(const char *a, const char *b);
-
-#endif

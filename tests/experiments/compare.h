@@ -1,6 +1,5 @@
 /* Compares the checkpoints of two trainings. */
-#ifndef TESTS_EXPERIMENTS_COMPARE_H
-#define TESTS_EXPERIMENTS_COMPARE_H
+#pragma once
 
 /* Checks two checkpoints that were trained on from a third; all names are in the scratch
  * directory.  CHECKs that they hold the same tensors under the same names, and that each pair of
@@ -8,5 +7,3 @@
  * (from zero where the third does not have it).  An array that did not move, and with tolerance 0
  * every array, must be the same to the bit. */
 void compare_checkpoints(const char *a, const char *b, const char *start, double tolerance);
-
-#endif

@@ -1,6 +1,5 @@
 /* Runs the program as a user would. */
-#ifndef TESTS_EXPERIMENTS_PROGRAM_H
-#define TESTS_EXPERIMENTS_PROGRAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ int program_wait(pid_t process);
 const char *program_on_terminal(const char *line);
 
 void sleep_ms(int ms);
-
-#endif

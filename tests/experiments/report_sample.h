@@ -1,6 +1,5 @@
 /* What tests of reports share. */
-#ifndef TESTS_EXPERIMENTS_REPORT_SAMPLE_H
-#define TESTS_EXPERIMENTS_REPORT_SAMPLE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -14,5 +13,3 @@ bool has_figures(void);
 
 /* The same training with other seeds, its losses `more` times those of the first. */
 void sample_seed(Study *study, int row, int64_t seed, double more);
-
-#endif

@@ -1,6 +1,5 @@
 /* For tests of tables and of what makes them. */
-#ifndef TESTS_EXPERIMENTS_TABLES_SAMPLE_H
-#define TESTS_EXPERIMENTS_TABLES_SAMPLE_H
+#pragma once
 
 #include "../../experiments/tables/table.h"
 
@@ -10,5 +9,3 @@ Tables sample_tables(void);
 /* The number of a cell, which must come from there; NAN after a failed CHECK. */
 double number_in(const Tables *tables, const char *table, const char *row, const char *column,
                  Source source);
-
-#endif

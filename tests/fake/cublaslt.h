@@ -1,7 +1,6 @@
 /* What the two files of cuBLASLt's stand-in share: cublaslt.c checks what is asked for,
  * cublaslt_product.c computes it. */
-#ifndef TESTS_FAKE_CUBLASLT_H
-#define TESTS_FAKE_CUBLASLT_H
+#pragma once
 
 #include <cublasLt.h>
 
@@ -65,5 +64,3 @@ typedef struct {
     int device;
 } Work;
 cublasStatus_t product_put(cudaStream_t stream, const Work *work);
-
-#endif

@@ -1,7 +1,6 @@
 /* What the files of the runtime's stand-in share: devices and memory (cudart.c),
  * streams and events (cudart_streams.c), captures and graphs (cudart_graphs.c). */
-#ifndef TESTS_FAKE_CUDART_H
-#define TESTS_FAKE_CUDART_H
+#pragma once
 
 #include <pthread.h>
 
@@ -93,5 +92,3 @@ Capture *capture_of(const Event *event); /* NULL if there is none, or it is over
 void capture_add(Stream *stream, FakeWork *run, const void *closure, size_t bytes);
 /* cudaStreamWaitEvent where the stream or the event is captured. */
 cudaError_t capture_wait(Stream *stream, const Event *event);
-
-#endif

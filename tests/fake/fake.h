@@ -3,8 +3,7 @@
  * itself without a GPU.  What NVIDIA's documentation forbids is refused with the status it names.
  *
  * Streams are late (cuda/simt/late.h), as those of a GPU are. */
-#ifndef TESTS_FAKE_H
-#define TESTS_FAKE_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
@@ -25,5 +24,3 @@ extern FakeGpu fake_gpu;
 bool fake_holds(int device, const void *memory, size_t bytes);
 /* Notes an error of work on the device: the next wait reports it as an illegal address. */
 void fake_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-#endif

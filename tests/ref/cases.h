@@ -1,8 +1,7 @@
 /* The table of cases.  A row is an op with shapes.  test_cases.c runs every test on every row, for
  * the plain op and for the fast one, so a new op is tested by adding rows to cases.c.  Other
  * devices run the same rows and compare with the plain op. */
-#ifndef TESTS_REF_CASES_H
-#define TESTS_REF_CASES_H
+#pragma once
 
 #include "../../ref/node.h"
 #include "guarded.h"
@@ -78,5 +77,3 @@ bool case_exact(const Case *row);
 /* Returns true for a batch norm with the statistics of the batch, the only op in which a sample
  * depends on others. */
 bool case_mixes_samples(const Case *row);
-
-#endif

@@ -1,7 +1,6 @@
 /* Gradients by central differences: the slope of sum(dy * y) of the plain op as a function of its
  * inputs.  For the double build, since float's rounding is larger than the differences. */
-#ifndef TESTS_REF_DIFFERENCES_H
-#define TESTS_REF_DIFFERENCES_H
+#pragma once
 
 #include "cases.h"
 
@@ -20,5 +19,3 @@ double differences_slope(const Differences *differences, Array input, long i, in
 
 /* Returns element i of that vector. */
 double differences_sign(int direction, size_t i);
-
-#endif

@@ -1,6 +1,5 @@
 /* Arrays that show writes outside of them, and elements that were not written. */
-#ifndef TESTS_REF_GUARDED_H
-#define TESTS_REF_GUARDED_H
+#pragma once
 
 #include "../../ref/real.h"
 
@@ -28,5 +27,3 @@ size_t guarded_first_difference(Guarded a, Guarded b);
 void guarded_check_same(Guarded a, Guarded b, const char *what);
 /* Returns the largest magnitude. */
 double guarded_largest(Guarded array);
-
-#endif

@@ -1,6 +1,5 @@
 /* The properties of gradients; test_cases.c has the others and their table. */
-#ifndef TESTS_REF_PROPERTIES_H
-#define TESTS_REF_PROPERTIES_H
+#pragma once
 
 #include "cases.h"
 
@@ -11,5 +10,3 @@ void gradients_meet_differences(const Case *row, bool plain);
 void gradients_are_exact(const Case *row, bool plain);
 /* CHECKs that the add_ options accumulate. */
 void accumulates(const Case *row, bool plain);
-
-#endif

@@ -1,7 +1,6 @@
 /* Small trainings for tests: a model, a data set made of random numbers, an engine, and where the
  * training stands. */
-#ifndef TESTS_REF_TINY_H
-#define TESTS_REF_TINY_H
+#pragma once
 
 #include "../../ref/bcd.h"
 
@@ -95,5 +94,3 @@ real *tiny_read(const Tiny *tiny, TensorRole role, int number, size_t *count);
 
 /* CHECKs that parameters and buffers are the same to the last bit. */
 void tiny_check_same(const Tiny *a, const Tiny *b, const char *what);
-
-#endif

@@ -5,8 +5,7 @@
  * (Higham & Mary 2019).  ROUNDINGS allows for the few roundings a term goes through before it is
  * summed (a division, an exponential good to about 2 units in the last place) and for the tail of
  * the walk: among a hundred thousand numbers the worst is 4 to 5 standard deviations out. */
-#ifndef TESTS_REF_TOLERANCE_H
-#define TESTS_REF_TOLERANCE_H
+#pragma once
 
 #include <math.h>
 
@@ -23,5 +22,3 @@ static inline double tolerance(double length, double magnitude) {
  * normalisation; rounding adds eps / h = 2e-13.  A wrong formula is off by 1e-3 or more. */
 #define DIFFERENCE_STEP 1e-3
 #define DIFFERENCE_TOLERANCE 1e-9
-
-#endif

@@ -1,7 +1,6 @@
 /* Launchers of the kernels that prove the SIMT layer: correct ones (correct.cu, warps.cu,
  * products.cu), and ones with a planted mistake (planted.cu).  All memory is the host's. */
-#ifndef TESTS_SIMT_KERNELS_H
-#define TESTS_SIMT_KERNELS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -87,6 +86,4 @@ void planted_lines(Planted planted, int lines[2]);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* The benchmark of a device: its ceilings, each op beside these, and whole training steps.
  * Functions that return int return -1, with an error, when they fail. */
-#ifndef TESTS_CUDA_BENCH_H
-#define TESTS_CUDA_BENCH_H
+#pragma once
 
 #include "../../../cuda/kernels.h"
 #include "../../../experiments/store/h5.h"
@@ -126,5 +125,3 @@ int profile_step(Bench *bench, const char *model);
 /* tests/gpu, tests/simt: for ncu --profile-from-start off. */
 void profiler_start(void);
 void profiler_stop(void);
-
-#endif

@@ -16,8 +16,7 @@
  * (hooks.c).  g++ checks all of them; clang++ 14 only those through a member, not whole copies.
  *
  * A race is an error of the launch (simt_error), which names both lines; the launch goes on. */
-#ifndef SIMT_RACE_H
-#define SIMT_RACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ SIMT_HIDDEN extern const SimtRace race_checker;
 /* report.c */
 SIMT_HIDDEN RacePlace race_site(SimtSite site);
 SIMT_HIDDEN void race_report(const void *memory, RaceAccess first, RaceAccess second);
-
-#endif
