@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../../dist/cluster.h"
+#include "../../experiments/paper/trainings.h"
 #include "../../ref/error.h"
 #include "../../ref/model.h"
 #include "../test.h"
@@ -142,6 +143,85 @@ static void case_same_machines(void) {
     }
 }
 
+/* Numbers of section 5 of paper_repro.md, which are in no file of results. */
+
+static double mean_of_offload(void) {
+    double sum = 0;
+    int rows = 0;
+    for (const PaperStep *s = paper_steps; s->model; s++)
+        if (s->table == 3) {
+            sum += paper_step(4, s->model, 3)->ms / s->ms;
+            rows++;
+        }
+    return sum / rows;
+}
+
+/* BCD on half of the GPUs. */
+static double mean_cost_ratio(void) {
+    double sum = 0;
+    int rows = 0;
+    for (const PaperStep *s = paper_steps; s->model; s++)
+        if (s->table == 4 && s->method == TIMED_FULL && !strcmp(s->gpu, "rtx4090")) {
+            sum += 0.5 * paper_step(4, s->model, 3)->ms / s->ms;
+            rows++;
+        }
+    return sum / rows;
+}
+
+static const PaperRow *full_update(const char *name, const char *optimizer) {
+    for (const PaperRow *row = paper_table2; row->table; row++)
+        if (!strcmp(row->row, name) && !strcmp(row->optimizer, optimizer) && row->submodels == 1)
+            return row;
+    return NULL;
+}
+
+static void case_contradictions(void) {
+    double least = INFINITY, most = 0;
+    for (int r = 0; r < PAPER_REDUCTIONS; r++)
+        for (PaperSaving what = PAPER_COST; what < PAPER_SAVINGS; what++) {
+            double multiplier = paper_row_multiplier(&paper_reductions[r], what);
+            least = fmin(least, multiplier);
+            most = fmax(most, multiplier);
+        }
+    const struct {
+        const char *what;
+        double is, said;
+        int decimals;
+    } numbers[] = {
+        {"multipliers of the tables, least", least, 1.244, 3},
+        {"multipliers of the tables, most", most, 1.251, 3},
+        {"BCD over OffLoad", mean_of_offload(), 0.2095, 4},
+        {"BCD over OffLoad, at worst", 2.77 * mean_of_offload(), 0.580, 3},
+        {"G-1.6B, half of the GPUs", 0.5 * paper_bcd_ms("G-1.6B") / 576, 0.3286, 4},
+        {"G-1.6B, at worst", 2.77 * 0.5 * paper_bcd_ms("G-1.6B") / 576, 0.910, 3},
+        {"33 per cent", 0.33 / mean_cost_ratio(), 0.91, 2},
+        {"2.6 per cent", 0.026 / mean_cost_ratio(), 0.07, 2},
+        {"half of 5 W", (1 + 4.0 / 3) / 5, 0.47, 2},
+    };
+    for (size_t n = 0; n < sizeof numbers / sizeof *numbers; n++)
+        CHECK(fabs(numbers[n].is - numbers[n].said) <= 0.5001 * pow(10, -numbers[n].decimals),
+              "%s: %g", numbers[n].what, numbers[n].is);
+    const PaperRow *resnet50 = full_update("ResNet50", "sgd");
+    const PaperRow *resnet101 = full_update("ResNet101", "sgd");
+    const PaperRow *sgd = full_update("GPT2-web", "sgd"), *adam = full_update("GPT2-web", "adam");
+    if (!CHECK(resnet50 && resnet101 && sgd && adam, "no such rows")) return;
+    /* A wrong answer has at most half of the probability. */
+    CHECK(log(2) * (1 - resnet50->score / 100) > 0.066 && resnet50->loss == 0.0260, "ResNet-50");
+    CHECK(log(2) * (1 - resnet101->score / 100) > 0.20 && resnet101->loss == 0.0691, "ResNet-101");
+    CHECK(sgd->loss == adam->loss && adam->loss == 3.3580, "GPT2-web");
+}
+
+/* No published language model converges after fewer epochs by BCD. */
+static void case_language_multipliers(void) {
+    static const int tables[] = {2, 9, 11};
+    for (int t = 0; t < 3; t++)
+        for (const PaperRow *row = paper_rows(tables[t]); row->table; row++)
+            CHECK(row->score_kind == SCORE_ACCURACY || row->submodels == 1 ||
+                      paper_multiplier(row) > 1,
+                  "Table %d %s %s: %g", row->table, row->row, row->optimizer,
+                  paper_multiplier(row));
+}
+
 void test_paper_tables(void) {
     RUN(case_reductions);
     RUN(case_implied_by_table_4);
@@ -149,4 +229,6 @@ void test_paper_tables(void) {
     RUN(case_sizes_agree);
     RUN(case_claims);
     RUN(case_same_machines);
+    RUN(case_contradictions);
+    RUN(case_language_multipliers);
 }

@@ -94,6 +94,7 @@ static void case_provenance(void) {
                                          "validity-paper-estimate",
                                          "compression-paper-estimate",
                                          "ufp-paper-estimate",
+                                         "converged-laptop-estimate",
                                          "converged-gpu-estimate"};
     bool history =
         git("rev-parse --verify HEAD") && !git("rev-parse --is-shallow-repository | grep true");
@@ -125,6 +126,24 @@ static void case_seconds(void) {
                   file.provenance.wall);
         tables_free(&file);
     }
+}
+
+/* In no training BCD reaches the loss of its full update in fewer updates. */
+static void case_multipliers(void) {
+    int compared = 0;
+    for (int f = 0; f < STUDIES; f++) {
+        Study study;
+        if (!read_committed(&study, studies[f])) return;
+        for (int r = 0; r < study.rows; r++) {
+            const StudyRow *row = &study.row[r];
+            if (row->submodels == 1) continue;
+            CHECK(!(row->multiplier <= 1) && !(row->valid_multiplier <= 1), "%s.h5: %s: %g, %g",
+                  studies[f], row->name, row->multiplier, row->valid_multiplier);
+            compared += row->multiplier > 1 && row->valid_multiplier > 1;
+        }
+        study_free(&study);
+    }
+    CHECK(compared > 100, "%d trainings compared", compared);
 }
 
 /* CHECKs that the training had these settings: "batch=128 clip=0". */
@@ -180,5 +199,6 @@ void test_results(void) {
     RUN(case_rule);
     RUN(case_provenance);
     RUN(case_seconds);
+    RUN(case_multipliers);
     RUN(case_protocol);
 }
