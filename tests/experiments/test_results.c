@@ -163,34 +163,47 @@ static void check_settings(const StudyRow *row, const char *settings) {
     }
 }
 
-/* The settings that paper_repro.md states of the converged trainings: by the beginning of the
- * specification, the optimizer and the schedule; "" are all. */
-static void case_protocol(void) {
+/* The settings that paper_repro.md states of the converged trainings, and the appendix of the short
+ * ones: by the beginning of the specification, the optimizer and the schedule; "" are all. */
+static void case_settings(void) {
     static const struct {
-        const char *model, *optimizer, *schedule, *settings;
+        const char *study, *model, *optimizer, *schedule, *settings;
     } said[] = {
-        {"", "", "",
-         "weight-decay=1e-5 decay=all order=cyclic keep-state=0 frozen-norm=running "
-         "precision=fp32 device=cpu always-active=none"},
-        {"resnet", "", "", "batch=128 augment=1 clip=0 eval-samples=0"},
-        {"resnet", "sgd", "", "momentum=0.9"},
-        {"resnet", "", "constant", "warmup=0"},
-        {"resnet", "", "cosine", "warmup=79 final-lr=0 limit=10000"},
-        {"gpt", "", "", "batch=16 context=64 augment=0 clip=1 warmup=100 eval-samples=1000"},
-        {"gpt", "", "cosine", "final-lr=0"},
+        {"converged", "", "", "",
+         "weight-decay=1e-5 decay=all order=cyclic keep-state=0 frozen-norm=running precision=fp32 "
+         "device=cpu always-active=none"},
+        {"converged", "resnet", "", "", "batch=128 augment=1 clip=0 eval-samples=0"},
+        {"converged", "resnet", "sgd", "", "momentum=0.9"},
+        {"converged", "resnet", "", "constant", "warmup=0"},
+        {"converged", "resnet", "", "cosine", "warmup=79 final-lr=0 limit=10000"},
+        {"converged", "gpt", "", "",
+         "batch=16 context=64 augment=0 clip=1 warmup=100 eval-samples=1000"},
+        {"converged", "gpt", "", "cosine", "final-lr=0"},
+        {"validity", "", "", "", "weight-decay=1e-5 augment=0"},
+        {"validity", "", "sgd", "", "momentum=0.9 lr=0.1"},
+        {"validity", "resnet", "", "", "batch=128 warmup=0 clip=0"},
+        {"validity", "resnet", "adam", "", "lr=0.003"},
+        {"validity", "gpt", "", "", "batch=16 warmup=50"},
+        {"validity", "gpt", "sgd", "", "clip=1"},
+        {"validity", "gpt", "adam", "", "lr=0.001 clip=0"},
     };
-    Study study;
-    if (!read_committed(&study, "converged")) return;
-    for (int r = 0; r < study.rows; r++)
-        for (size_t s = 0; s < sizeof said / sizeof *said; s++) {
+    for (size_t s = 0; s < sizeof said / sizeof *said; s++) {
+        Study study;
+        int found = 0;
+        if (!read_committed(&study, said[s].study)) return;
+        for (int r = 0; r < study.rows; r++) {
             const StudyRow *row = &study.row[r];
-            const char *schedule =
-                row->settings.optimizer.schedule == LR_COSINE ? "cosine" : "constant";
+            const char *schedule = lr_names[row->settings.optimizer.schedule];
             if (strncmp(row->model, said[s].model, strlen(said[s].model)) == 0 &&
-                strstr(row->optimizer, said[s].optimizer) && strstr(schedule, said[s].schedule))
+                strstr(row->optimizer, said[s].optimizer) && strstr(schedule, said[s].schedule)) {
                 check_settings(row, said[s].settings);
+                found++;
+            }
         }
-    study_free(&study);
+        CHECK(found, "%s.h5: no %s %s %s", said[s].study, said[s].model, said[s].optimizer,
+              said[s].schedule);
+        study_free(&study);
+    }
 }
 
 void test_results(void) {
@@ -200,5 +213,5 @@ void test_results(void) {
     RUN(case_provenance);
     RUN(case_seconds);
     RUN(case_multipliers);
-    RUN(case_protocol);
+    RUN(case_settings);
 }
