@@ -3,7 +3,7 @@
 
 #include "options.h"
 
-enum { POSITIONAL_MAX = 64 };
+enum { POSITIONAL_MAX = 64, PROMPT_BYTES = 1 << 14 };
 
 extern const char *const split_names[3]; /* by Split in data.h */
 
@@ -14,7 +14,7 @@ typedef enum { PRESET_SMOKE, PRESET_LAPTOP, PRESET_GPU, PRESET_PAPER, PRESET_KIN
 extern const char *const preset_names[PRESET_KINDS];
 
 typedef struct {
-    char prompt[OPTION_TEXT];
+    char prompt[PROMPT_BYTES];
     int tokens;
     double temperature, top_p;
     int top_k;

@@ -103,7 +103,7 @@ typedef struct {
 } Options;
 
 typedef enum {
-    OPTION_IS_TEXT,
+    OPTION_IS_TEXT, /* with choices: a list of them, separated by commas */
     OPTION_IS_INT,
     OPTION_IS_COUNT, /* uint64_t */
     OPTION_IS_REAL,  /* double */
@@ -126,9 +126,9 @@ typedef struct {
     const char *name, *argument; /* "switch-every", "K|Ee|auto" */
     const char *section;         /* of --help */
     OptionKind kind;
-    size_t offset; /* of the field in CommandLine; if bcd train has the flag, also in Options */
-    double min, max;
-    const char *const *choices; /* of OPTION_IS_CHOICE */
+    size_t offset;   /* of the field in CommandLine; if bcd train has the flag, also in Options */
+    double min, max; /* max of a text: its length */
+    const char *const *choices; /* of OPTION_IS_CHOICE, or in a list */
     int choice_count;
     OptionRole role;
     const char *default_text;  /* NULL: filled in later, from model and data */
@@ -172,7 +172,7 @@ Text options_format(const Options *options, int row);
 
 /* Overwrites *dollars with the price of a GPU per hour: that in the list of --price, such as
  * "rtx4090=0.31,a100=1.12", or else that in gpu_table, 0 if unknown.  -1 and an error if the list
- * is malformed or names an unknown GPU. */
+ * is malformed, or names an unknown GPU or one twice. */
 int price_find(double *dollars, const Gpu *gpu, const char *list);
 
 /* A file's name as it can be typed in a suggested command: in single quotes if it holds characters

@@ -31,7 +31,10 @@ static const char *const placement_choices[PLACEMENTS + 1] = {[PLACEMENT_PLAIN] 
 /* The columns from the section to the choices; SECTION is defined anew for each part of the
  * table. */
 #define VALUE(field, kind, min, max) SECTION, kind, offsetof(CommandLine, field), min, max, NULL, 0
-#define TEXT(field) VALUE(field, OPTION_IS_TEXT, 0, 0)
+#define ROOM(field) (sizeof((CommandLine *)0)->field - 1) /* the longest text */
+#define TEXT(field) VALUE(field, OPTION_IS_TEXT, 0, ROOM(field))
+#define LIST(field, names, count) \
+    SECTION, OPTION_IS_TEXT, offsetof(CommandLine, field), 0, ROOM(field), names, count
 #define INT(field, min, max) VALUE(field, OPTION_IS_INT, min, max)
 #define COUNT(field, min, max) VALUE(field, OPTION_IS_COUNT, min, max)
 #define REAL(field, min, max) VALUE(field, OPTION_IS_REAL, min, max)
@@ -154,8 +157,8 @@ const Option option_table[] = {
      LOCAL, "laptop", NULL, "how much to train, see above", COMMAND_EXPERIMENT},
     {"models", "LIST", TEXT(experiment.models), LOCAL, "", "the preset's",
      "models separated by spaces", COMMAND_EXPERIMENT},
-    {"optimizers", "LIST", TEXT(experiment.optimizers), LOCAL, "", "the preset's",
-     "sgd, adam, adamw, lion, separated by commas", COMMAND_EXPERIMENT},
+    {"optimizers", "LIST", LIST(experiment.optimizers, optimizer_names, OPTIMIZER_KINDS), LOCAL, "",
+     "the preset's", "sgd, adam, adamw, lion, separated by commas", COMMAND_EXPERIMENT},
     {"seeds", "N", INT(experiment.seeds, 1, 100), LOCAL, "3", "3; smoke and paper 1",
      "repeat each training with N seeds, starting at --seed", COMMAND_EXPERIMENT},
     {"jobs", "N", INT(experiment.jobs, 1, 256), LOCAL, "1", NULL,

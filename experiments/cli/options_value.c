@@ -87,10 +87,24 @@ static int parse_switch(Options *options, const char *text) {
     return 0;
 }
 
+/* Checks that a list holds choices alone, and none twice. */
+static int check_list(const Option *option, const char *list) {
+    Text copy = text_of("%s", list);
+    unsigned found = 0;
+    for (char *item = strtok(copy.text, ", "); item; item = strtok(NULL, ", ")) {
+        int choice = 0;
+        if (parse_choice(option, item, &choice)) return -1;
+        if (found & 1u << choice) return error_set("--%s: %s is given twice", option->name, item);
+        found |= 1u << choice;
+    }
+    return 0;
+}
+
 static int assign_text(const Option *option, const char *text, char *value) {
-    if (strlen(text) >= OPTION_TEXT)
-        return error_set("--%s \"%.40s...\": longer than %d characters", option->name, text,
-                         OPTION_TEXT - 1);
+    if ((double)strlen(text) > option->max)
+        return error_set("--%s \"%.40s...\": longer than %.0f characters", option->name, text,
+                         option->max);
+    if (option->choices && check_list(option, text)) return -1;
     strcpy(value, text);
     return 0;
 }
@@ -166,6 +180,7 @@ Text options_format(const Options *options, int row) {
 
 int price_find(double *dollars, const Gpu *gpu, const char *list) {
     Text copy = text_of("%s", list);
+    unsigned found = 0;
     *dollars = gpu->dollars_per_hour;
     for (char *item = strtok(copy.text, ","); item; item = strtok(NULL, ",")) {
         char *equals = strchr(item, '='), *end = item;
@@ -173,8 +188,11 @@ int price_find(double *dollars, const Gpu *gpu, const char *list) {
         if (!equals || *end || !(price > 0 && price < INFINITY))
             return error_set("--price %.80s: it takes GPU=DOLLARS, as in rtx4090=0.31", item);
         *equals = 0;
-        if (!gpu_find(item)) return error_set("--price: %s", error_message());
-        if (strcmp(gpu->key, item) == 0) *dollars = price;
+        const Gpu *named = gpu_find(item);
+        if (!named) return error_set("--price: %s", error_message());
+        if (found & 1u << (named - gpu_table)) return error_set("--price: %s is given twice", item);
+        found |= 1u << (named - gpu_table);
+        if (named == gpu) *dollars = price;
     }
     return 0;
 }

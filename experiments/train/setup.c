@@ -58,15 +58,22 @@ int setup_check(const Options *asked) {
     return failed ? -1 : 0;
 }
 
-/* Checks that the schedule and the switch rule read the flags that are for one kind of them. */
+/* Checks that the schedule, the switch rule and BCD itself read the flags that are for them. */
 static int check_read(const Options *o) {
     const LrKind schedule = setup_optimizer(o).schedule;
     const bool automatic = o->switch_rule.kind == SWITCH_AUTO;
+    /* A single submodel that was asked for may have flags that are idle then. */
+    const bool cut = o->command != COMMAND_TRAIN || options_given(o, "submodels") || *o->partition;
     const struct {
         const char *flag;
         bool read;
         const char *reader;
     } rows[] = {
+        {"order", cut, "submodels M"},
+        {"keep-state", cut, "submodels M"},
+        {"always-active", cut, "submodels M"},
+        {"frozen-norm", cut, "submodels M"},
+        {"correct-above", cut, "submodels M"},
         {"final-lr", schedule == LR_COSINE, "schedule cosine"},
         {"step-every", schedule == LR_STEP, "schedule step"},
         {"step-factor", schedule == LR_STEP, "schedule step"},
