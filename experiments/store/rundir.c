@@ -31,6 +31,16 @@ bool rundir_holds_run(const char *dir) {
            access(rundir_path(dir, "checkpoint.h5").text, F_OK) == 0;
 }
 
+/* Says that something is not there, unless errno tells why it could not be looked for. */
+static int refuse_missing(const char *dir, const char *missing) {
+    if (errno == ENOENT || errno == ENOTDIR) return error_set("%s: %s", dir, missing);
+    return error_set("%s: cannot look into it: %s", dir, strerror(errno));
+}
+
+int rundir_check(const char *dir) {
+    return rundir_holds_run(dir) ? 0 : refuse_missing(dir, "no run in it");
+}
+
 int rundir_make(const char *dir) {
     char path[OPTION_TEXT];
     snprintf(path, sizeof path, "%s", dir);
@@ -73,7 +83,7 @@ int rundir_checkpoint(Text *path, const char *place) {
     if (!is_directory(place)) return 0;
     *path = rundir_path(place, "checkpoint.h5");
     if (access(path->text, F_OK) == 0) return 0;
-    return error_set("%s: no checkpoint.h5 in it; nothing has been trained there", place);
+    return refuse_missing(place, "no checkpoint.h5 in it; nothing has been trained there");
 }
 
 int rundir_settings(const char *place, Options *options) {

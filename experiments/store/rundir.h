@@ -10,6 +10,8 @@ Text rundir_results(const CommandLine *line);
 /* "DIR/FILE" */
 Text rundir_path(const char *dir, const char *file);
 bool rundir_holds_run(const char *dir);
+/* Returns 0 if it does.  -1 and an error: there is none, or the directory cannot be looked into. */
+int rundir_check(const char *dir);
 
 /* Creates the directory and those above it.  -1 and an error. */
 int rundir_make(const char *dir);

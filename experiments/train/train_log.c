@@ -35,25 +35,37 @@ static void write_past(Training *t) {
     while (e < run->evaluation_rows) train_log_evaluation(t, &run->evaluations[e++]);
 }
 
-/* Opens the file of --log-samples behind the line of update `step`.  A session that was killed may
- * have written lines for later updates, which are done again.  NULL with errno set. */
-static FILE *open_samples(const char *path, uint64_t step) {
-    struct stat status;
-    if (!step) return fopen(path, "w");
-    if (stat(path, &status) || !S_ISREG(status.st_mode)) return fopen(path, "a"); /* or a pipe */
-    FILE *file = fopen(path, "r+");
-    unsigned long long number;
+static int refuse_samples(const char *path) {
+    return error_set("--log-samples %s: cannot write: %s", path, strerror(errno));
+}
+
+/* Goes behind the line of update `step`.  A session that was killed may have written lines for
+ * later updates, which are done again; one without this file has left a gap. */
+static int go_behind(FILE *file, const char *path, uint64_t step) {
+    unsigned long long number, last = 0;
     long end = 0;
-    while (file && fscanf(file, "%llu", &number) == 1 && number <= step) {
+    while (fscanf(file, "%llu", &number) == 1 && number <= step) {
         int c;
         while ((c = getc(file)) != EOF && c != '\n') continue;
-        if (c == '\n') end = ftell(file);
+        if (c != '\n') break;
+        end = ftell(file);
+        last = number;
     }
-    if (file && (fseek(file, end, SEEK_SET) || ftruncate(fileno(file), end))) {
-        fclose(file);
-        return NULL;
-    }
-    return file;
+    if (last && last < step)
+        return error_set(
+            "--log-samples %s: it ends with update %llu, and %llu are done; give another name",
+            path, last, (unsigned long long)step);
+    return fseek(file, end, SEEK_SET) || ftruncate(fileno(file), end) ? refuse_samples(path) : 0;
+}
+
+/* Opens the file of --log-samples; a resume goes on with it, unless it is a pipe. */
+static int open_samples(Training *t, const char *path) {
+    struct stat status;
+    const uint64_t step = t->state.step;
+    const bool old = step && stat(path, &status) == 0 && S_ISREG(status.st_mode);
+    t->samples = fopen(path, old ? "r+" : step ? "a" : "w");
+    if (!t->samples) return refuse_samples(path);
+    return old ? go_behind(t->samples, path, step) : 0;
 }
 
 int train_log_open(Training *t) {
@@ -62,9 +74,7 @@ int train_log_open(Training *t) {
     t->log = fopen(rundir_path(t->dir, "log.csv").text, "w");
     if (t->log) write_past(t);
     if (!*samples) return 0;
-    t->samples = open_samples(samples, t->state.step);
-    if (!t->samples)
-        return error_set("--log-samples %s: cannot write: %s", samples, strerror(errno));
+    if (open_samples(t, samples)) return -1;
     return sampler_init(&t->sampler, s->bcd.seed, s->train->samples, s->bcd.fraction);
 }
 
@@ -81,8 +91,7 @@ int train_log_samples(Training *t, const BcdState *state) {
     fprintf(t->samples, "\n");
     free(ids);
     if (fflush(t->samples) == 0 && !ferror(t->samples)) return 0;
-    return error_set("--log-samples %s: cannot write: %s", t->setup.options.log_samples,
-                     strerror(errno));
+    return refuse_samples(t->setup.options.log_samples);
 }
 
 void train_log_close(Training *t) {

@@ -37,8 +37,7 @@ int train_like(Options *options) {
     const Options given = *options;
     if (*options->resume)
         return error_set("--like is for a new run; --resume takes the settings of its own");
-    if (!rundir_holds_run(options->like))
-        return error_set("--like %s: no run in it", options->like);
+    if (rundir_check(options->like)) return error_set("--like %s", error_message());
     options_defaults(&like);
     if (rundir_settings(options->like, &like)) return -1;
     for (int row = 0; option_table[row].name; row++) {
@@ -73,7 +72,7 @@ static int open_new(Training *t, const Options *options) {
 }
 
 /* Reads the settings and curves so far.  run.h5 is written before the checkpoint, so it may be
- * ahead of it, or exist without one. */
+ * ahead of it or, before any update, exist without one. */
 static int read_past(Training *t) {
     Options stored;
     const bool saved = access(t->checkpoint_path.text, F_OK) == 0;
@@ -86,6 +85,11 @@ static int read_past(Training *t) {
     if (runfile_read(&t->run, t->run_path.text))
         return error_set("%s; if you remove that file, the run can continue, with new curves",
                          error_message());
+    if (!saved && t->run.curve_rows)
+        return error_set(
+            "%s: checkpoint.h5 is missing, and run.h5 has %zu updates; put it back, or start again "
+            "with bcd train --like %s",
+            t->dir, t->run.curve_rows, quoted(t->dir).text);
     return saved ? settings_compare(&t->run.settings, &stored, t->dir) : 0;
 }
 
@@ -104,10 +108,7 @@ static int open_old(Training *t, const Options *options, const char *dir) {
     strcpy(t->dir, dir);
     t->run_path = rundir_path(dir, "run.h5");
     t->checkpoint_path = rundir_path(dir, "checkpoint.h5");
-    if (!rundir_holds_run(dir))
-        return error_set("%s: no run in it; start one with bcd train --out %s", dir,
-                         quoted(dir).text);
-    if ((t->lock = rundir_lock(dir)) < 0 || read_past(t)) return -1;
+    if (rundir_check(dir) || (t->lock = rundir_lock(dir)) < 0 || read_past(t)) return -1;
     t->earlier_wall = t->run.provenance.wall;
     t->resumed = true;
     t->setup.options = t->run.settings;

@@ -56,7 +56,10 @@ static void refuses_wrong_use(void) {
     check_error(run(1, "train --data cifar10 --data-dir /nonexistent --out none"), "/nonexistent");
     check_error(run(1, "train --data text --model G-20B:context=8 --out none"), "this machine has");
     check_error(run(1, "train --resume nothing"), "nothing: no run in it");
-    check_error(run(1, "eval nothing"), "nothing");
+    check_error(run(1, "eval nothing"), "nothing: cannot read: No such file");
+    CHECK(symlink("loop", scratch_path("loop")) == 0, "no link");
+    check_error(run(1, "train --resume loop"), "loop: cannot look into it: Too many levels");
+    check_error(run(2, "train --like loop --out none"), "--like loop: cannot look into it: ");
     char path[601];
     memset(path, 'd', sizeof path - 1);
     path[sizeof path - 1] = 0;
@@ -176,6 +179,7 @@ static void trains_like_another(void) {
 /* log.csv and --log-samples have every row, after a resume too. */
 static void logs(void) {
     size_t count;
+    char *text;
     int rows = 0, evaluations = 0, step, id[4];
     unlink(scratch_path("ids"));
     run(0, "train " RESNET "--steps 3 --out logged --quiet --log-samples ids");
@@ -183,6 +187,15 @@ static void logs(void) {
     FILE *ids = fopen(scratch_path("ids"), "a");
     if (CHECK(ids, "ids")) fprintf(ids, "4 0 1 2 3\n5 0"), fclose(ids);
     run(0, "train --resume logged --steps 30 --quiet --log-samples ids");
+    /* A file that a session did not write on has a gap. */
+    run(0, "train " RESNET "--steps 3 --out gap --quiet --log-samples with-gap");
+    run(0, "train --resume gap --steps 5 --quiet");
+    check_error(run(1, "train --resume gap --steps 9 --quiet --log-samples with-gap"),
+                "--log-samples with-gap: it ends with update 3, and 5 are done; give another name");
+    run(0, "train --resume gap --steps 9 --quiet --log-samples without");
+    text = read_bytes("without", &count);
+    CHECK(strncmp(text, "6 ", 2) == 0, "begins with %.9s", text);
+    free(text);
     /* A pipe has no lines to go on behind. */
     int reader =
         mkfifo(scratch_path("pipe"), 0600) ? -1 : open(scratch_path("pipe"), O_RDONLY | O_NONBLOCK);
@@ -192,7 +205,7 @@ static void logs(void) {
         check_error(
             run(1, "train " RESNET "--steps 3 --out unlogged --quiet --log-samples /dev/full"),
             "--log-samples /dev/full: cannot write: No space left on device");
-    char *text = read_bytes("logged/log.csv", &count);
+    text = read_bytes("logged/log.csv", &count);
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
         rows += strstr(line, ",,") == line + strlen(line) - 2;
         evaluations += strstr(line, ",,,,") != NULL;

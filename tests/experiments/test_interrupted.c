@@ -40,16 +40,29 @@ static void killed_and_resumed(const void *row) {
 }
 
 /* A training that is killed between the two renames of a save has curves ahead of its checkpoint,
- * here by more than the switch after step 14.  Killed before its first checkpoint, it has only
- * settings. */
+ * here by more than the switch after step 14. */
 static void curves_ahead_of_the_checkpoint(void) {
     run(0, "train " RESNET "--steps 30 --save-every 7 --keep-last 9 --out ahead --quiet");
-    for (int i = 0; i < 2; i++) {
-        unlink(scratch_path("ahead/checkpoint.h5"));
-        if (i == 0) copy_file("ahead/checkpoint.h5", "ahead/checkpoint-14.h5");
-        run(0, "train --resume ahead --quiet");
-        check_same_run("uncut", "ahead");
-    }
+    unlink(scratch_path("ahead/checkpoint.h5"));
+    copy_file("ahead/checkpoint.h5", "ahead/checkpoint-14.h5");
+    run(0, "train --resume ahead --quiet");
+    check_same_run("uncut", "ahead");
+}
+
+/* A training that is killed before its first checkpoint has only settings, and begins again.  One
+ * that has trained needs its checkpoint. */
+static void checkpoint_missing(void) {
+    run(0, "train " RESNET "--steps 0 --out bald --quiet");
+    unlink(scratch_path("bald/checkpoint.h5"));
+    unlink(scratch_path("bald/log.csv"));
+    run(0, "train --resume bald --steps 30 --quiet");
+    check_same_checkpoint("uncut", "bald");
+    unlink(scratch_path("bald/checkpoint.h5"));
+    check_error(run(1, "train --resume bald --quiet"),
+                "bald: checkpoint.h5 is missing, and run.h5 has 30 updates; put it back, or start "
+                "again with bcd train --like bald");
+    run(0, "train --like bald --quiet --out like");
+    check_same_checkpoint("uncut", "like");
 }
 
 static void curves_lost(void) {
@@ -247,6 +260,7 @@ void test_interrupted(void) {
     RUN_ROW("killed_and_resumed resnet", killed_and_resumed, RESNET);
     RUN_ROW("killed_and_resumed gpt", killed_and_resumed, GPT);
     RUN(curves_ahead_of_the_checkpoint);
+    RUN(checkpoint_missing);
     RUN(curves_lost);
     RUN(saves_seldom);
     RUN(stops_on_ctrl_c);
