@@ -1,8 +1,11 @@
-/* The tokenizer with one token for each byte. */
+/* The tokenizer with one token for each byte, and the names of other programs' tokenizers. */
+#include "tokenizer.h"
+
 #include <stdlib.h>
 
 #include "../ref/error.h"
-#include "tokenizer.h"
+#include "checksum.h"
+#include "file.h"
 
 static int bytes_encode(const Tokenizer *tokenizer, const char *text, size_t bytes, int **tokens,
                         size_t *count) {
@@ -33,4 +36,16 @@ Tokenizer *tokenizer_bytes(void) {
 
 void tokenizer_free(Tokenizer *tokenizer) {
     if (tokenizer && tokenizer->free) tokenizer->free(tokenizer);
+}
+
+const char *const tokenizer_files[TOKENIZER_FILES] = {"tokenizer.json", "tokenizer.model"};
+
+int tokenizer_fingerprint(char name[TOKENIZER_NAME], const char *path) {
+    size_t bytes;
+    unsigned char *data = file_read("tokenizer", path, "it belongs to the model", &bytes);
+    if (!data) return -1;
+    const uint64_t sum = checksum_bytes(CHECKSUM_START, data, bytes);
+    snprintf(name, TOKENIZER_NAME, "hf:%012llx", (unsigned long long)sum & 0xFFFFFFFFFFFF);
+    free(data);
+    return 0;
 }

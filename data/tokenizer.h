@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+enum { TOKENIZER_NAME = 16, TOKENIZER_FILES = 2 };
+
 typedef struct Tokenizer Tokenizer;
 struct Tokenizer {
     const char *name; /* "bytes", "gpt2", or "gpt2:4096" for a part of it */
@@ -27,3 +29,10 @@ Tokenizer *tokenizer_gpt2(const char *dir, int vocabulary);
 /* Does the same with the contents of the file; `dir` is for errors. */
 Tokenizer *tokenizer_gpt2_parse(const char *merges, size_t bytes, const char *dir);
 void tokenizer_free(Tokenizer *tokenizer);
+
+/* The files of a model's own tokenizer, tokenizer.json before tokenizer.model; data/encode.py reads
+ * the first one that a directory has. */
+extern const char *const tokenizer_files[TOKENIZER_FILES];
+/* Overwrites `name` with what a token file made by such a file says: hf: and twelve digits of the
+ * file's checksum.  -1 and an error. */
+int tokenizer_fingerprint(char name[TOKENIZER_NAME], const char *path);

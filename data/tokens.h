@@ -3,12 +3,13 @@
 
 #include "../ref/dataset.h"
 #include "file.h"
+#include "tokenizer.h"
 
 /* A token file is this header, little-endian, and then the tokens:
  *   bytes  0- 7  "BCDTOKEN"
  *          8-11  version, 1
  *         12-15  width: bytes per token, 2 or 4
- *         16-31  name of the tokenizer, zero-padded
+ *         16-31  name of the tokenizer, zero-padded; see tokenizer_fingerprint
  *         32-35  vocabulary; every token is below it
  *         36-39  1 if the tokens have masks, 0 if not
  *         40-47  count of tokens
@@ -18,7 +19,7 @@
  * In a masked file the highest bit of a token says that the token is input, but no target of the
  * loss; prompts are masked.  In numpy, for 16-bit tokens below 32768:
  *   tokens.astype("<u2") | (no_target.astype("<u2") << 15) */
-enum { TOKENFILE_HEADER = 64, TOKENIZER_NAME = 16 };
+enum { TOKENFILE_HEADER = 64 };
 
 typedef struct {
     const unsigned char *data; /* [count][width], little-endian */

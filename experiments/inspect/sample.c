@@ -186,10 +186,10 @@ static int sample(Sampling *s, const SampleFlags *flags, uint64_t seed) {
 }
 
 static bool has_tokenizer(const char *dir) {
-    char json[PATH_BYTES], model[PATH_BYTES];
-    return *dir && !path_join(json, dir, "tokenizer.json") &&
-           !path_join(model, dir, "tokenizer.model") &&
-           (access(json, R_OK) == 0 || access(model, R_OK) == 0);
+    char path[PATH_BYTES];
+    for (int i = 0; *dir && i < TOKENIZER_FILES; i++)
+        if (!path_join(path, dir, tokenizer_files[i]) && access(path, R_OK) == 0) return true;
+    return false;
 }
 
 /* Opens the model, and the tokenizer of its data or, if that is not one of ours, the model's

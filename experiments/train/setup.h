@@ -87,8 +87,8 @@ Dataset *setup_data(const Options *options, const Model *model, Split split);
 /* Checks that the model can learn from this data.  -1 and an error. */
 int setup_match(const Model *model, const Dataset *data);
 
-/* Checks that data for a model started from options->init has the model's vocabulary: its weights
- * know tokens by their numbers.  -1 and an error. */
+/* Checks that data for a model started from options->init has the model's vocabulary, and was not
+ * made by another tokenizer: the weights know tokens by their numbers.  -1 and an error. */
 int setup_check_vocabulary(const Options *options, const Model *model, const Dataset *data);
 
 /* Opens the device asked for; *device is NULL for the CPU.  -1 and an error. */

@@ -1,7 +1,9 @@
 /* The parts of a training that other commands open alone: model, data, partition. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "../../data/tokens.h"
 #include "../../ref/error.h"
 #include "setup.h"
 
@@ -45,11 +47,28 @@ int setup_match(const Model *model, const Dataset *data) {
     return 0;
 }
 
+/* Checks that a tokenizer of the model's directory made the tokens, where both are known. */
+static int check_maker(const char *dir, const Dataset *data) {
+    char path[PATH_BYTES], own[TOKENIZER_NAME] = "";
+    for (int i = 0; i < TOKENIZER_FILES && strncmp(data->tokenizer, "hf:", 3) == 0; i++) {
+        if (path_join(path, dir, tokenizer_files[i])) return -1;
+        if (access(path, F_OK)) continue;
+        if (tokenizer_fingerprint(own, path)) return -1;
+        if (strcmp(own, data->tokenizer) == 0) return 0;
+    }
+    if (!*own) return 0;
+    return error_set(
+        "%s was made with the tokenizer %s, and that of %s is %s; make it again with bcd tokenize "
+        "--tokenizer %s",
+        data->name, data->tokenizer, dir, own, quoted(dir).text);
+}
+
 int setup_check_vocabulary(const Options *o, const Model *model, const Dataset *data) {
     /* Sizes are compared; a model's may be padded to a multiple of 128, as is usual. */
     const int padded = (data->classes + 127) / 128 * 128;
-    if (!*o->init || !model->tokens || model->outputs == data->classes || model->outputs <= padded)
-        return 0;
+    if (!*o->init || !model->tokens) return 0;
+    if (model->outputs == data->classes || model->outputs <= padded)
+        return check_maker(o->init, data);
     return error_set("the model has %d tokens, but %s was made with %s, which has %d",
                      model->outputs, data->name,
                      *data->tokenizer ? data->tokenizer : "another tokenizer", data->classes);

@@ -1,5 +1,4 @@
 /* The program as a user runs it: every command, and wrong use. */
-#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -174,55 +173,6 @@ static void trains_like_another(void) {
     CHECK(file.curve_rows == 8 && o->optimizer.lr == 1e-4 && o->submodels == 3, "other flags");
     runfile_free(&file);
     check_error(run(2, "train --like nothing-there"), "--like nothing-there: no run in it");
-}
-
-/* log.csv and --log-samples have every row, after a resume too. */
-static void logs(void) {
-    size_t count;
-    char *text;
-    int rows = 0, evaluations = 0, step, id[4];
-    unlink(scratch_path("ids"));
-    run(0, "train " RESNET "--steps 3 --out logged --quiet --log-samples ids");
-    /* As if a session had been killed while it wrote the fifth line. */
-    FILE *ids = fopen(scratch_path("ids"), "a");
-    if (CHECK(ids, "ids")) fprintf(ids, "4 0 1 2 3\n5 0"), fclose(ids);
-    run(0, "train --resume logged --steps 30 --quiet --log-samples ids");
-    /* A file that a session did not write on has a gap. */
-    run(0, "train " RESNET "--steps 3 --out gap --quiet --log-samples with-gap");
-    run(0, "train --resume gap --steps 5 --quiet");
-    check_error(run(1, "train --resume gap --steps 9 --quiet --log-samples with-gap"),
-                "--log-samples with-gap: it ends with update 3, and 5 are done; give another name");
-    run(0, "train --resume gap --steps 9 --quiet --log-samples without");
-    text = read_bytes("without", &count);
-    CHECK(strncmp(text, "6 ", 2) == 0, "begins with %.9s", text);
-    free(text);
-    /* A pipe has no lines to go on behind. */
-    int reader =
-        mkfifo(scratch_path("pipe"), 0600) ? -1 : open(scratch_path("pipe"), O_RDONLY | O_NONBLOCK);
-    if (CHECK(reader >= 0, "no pipe"))
-        run(0, "train --resume logged --steps 30 --quiet --log-samples pipe"), close(reader);
-    if (file_exists("/dev/full"))
-        check_error(
-            run(1, "train " RESNET "--steps 3 --out unlogged --quiet --log-samples /dev/full"),
-            "--log-samples /dev/full: cannot write: No space left on device");
-    text = read_bytes("logged/log.csv", &count);
-    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
-        rows += strstr(line, ",,") == line + strlen(line) - 2;
-        evaluations += strstr(line, ",,,,") != NULL;
-    }
-    CHECK(rows == 30 && evaluations == 3, "%d updates, %d evaluations", rows, evaluations);
-    free(text);
-    text = read_bytes("ids", &count);
-    bool visited[32] = {false};
-    rows = 0;
-    for (char *line = strtok(text, "\n"); line && rows < 8; line = strtok(NULL, "\n")) {
-        CHECK(sscanf(line, "%d %d %d %d %d", &step, id, id + 1, id + 2, id + 3) == 5 &&
-                  step == ++rows,
-              "%s", line);
-        for (int i = 0; i < 4; i++) visited[id[i] & 31] = true;
-    }
-    for (int i = 0; i < 32; i++) CHECK(visited[i], "the first epoch leaves out %d", i);
-    free(text);
 }
 
 static void same_again(void) {
@@ -400,7 +350,6 @@ void test_cli(void) {
     RUN(plans_its_memory);
     RUN(trains_not_at_all);
     RUN(trains_like_another);
-    RUN(logs);
     RUN(same_again);
     RUN(threads_do_not_matter);
     RUN(tells_why_it_switched);

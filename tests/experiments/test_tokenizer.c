@@ -45,6 +45,10 @@ static void text_by_the_models_own_tokenizer(void) {
         CHECK(printed->status == 0, "%s: %s", encoded[i].line, printed->error);
         if (!CHECK(tokens_open(&tokens, scratch_path("own.tokens")) == 0, "%s", error_message()))
             continue;
+        char name[TOKENIZER_NAME];
+        CHECK(tokenizer_fingerprint(name, scratch_path("wordy/tokenizer.json")) == 0 &&
+                  strcmp(tokens.tokenizer, name) == 0,
+              "by %s, not %s", tokens.tokenizer, name);
         CHECK((int)tokens.count == encoded[i].count, "%zu tokens", tokens.count);
         for (size_t t = 0; t < tokens.count && t < 8; t++) {
             int token = tokens_at(&tokens, t), want = encoded[i].token[t];
@@ -105,6 +109,47 @@ static void the_tokenizer_goes_along(void) {
     CHECK(!strstr(printed->error, "neither"), "%s", printed->error);
 }
 
+static void write_tokens(const char *name, const char *tokenizer) {
+    TokenWriter writer;
+    int numbers[100] = {0};
+    CHECK(tokenwriter_open(&writer, scratch_path(name), tokenizer, 256, false, 0) == 0 &&
+              tokenwriter_add(&writer, numbers, 100) == 0 && tokenwriter_commit(&writer) == 0,
+          "%s", error_message());
+}
+
+/* Token files of as many tokens as the model has: made by its own tokenizer, by a program that
+ * names none, by another tokenizer. */
+static void another_tokenizer_is_refused(void) {
+    static const char *const names[] = {"hf:c344acd8995f", "mine", "hf:0123456789ab"};
+    static const char other[] =
+        "tied.tokens was made with the tokenizer hf:0123456789ab, and that of tied is "
+        "hf:c344acd8995f; make it again with bcd tokenize --tokenizer tied";
+    write_tokens("tied.tokens", "mine");
+    run(0,
+        "train --model gpt:layers=1,width=8,heads=1,context=4 --data tied.tokens --steps 0 --quiet "
+        "--out untied");
+    run(0, "export untied --out tied --quiet");
+    scratch_text("tied/tokenizer.model", "{\"a\": 1}");
+    for (int i = 0; i < 3; i++) {
+        char flags[128];
+        snprintf(flags, sizeof flags, "--init tied --data tied.tokens --quiet --out tied%d", i);
+        write_tokens("tied.tokens", names[i]);
+        const Printed *printed = run(i == 2, "train %s --steps 1 --schedule constant", flags);
+        if (i == 2) check_error(printed, other);
+        printed = run(i == 2, "eval --init tied --data tied.tokens");
+        if (i == 2) check_error(printed, other);
+    }
+    check_error(run(1, "eval tied0 --data tied.tokens"), other);
+    /* With two files either may have made the tokens, and with none nothing is known. */
+    write_tokens("tied.tokens", names[0]);
+    scratch_text("tied/tokenizer.json", "{}");
+    run(0, "train --resume tied0 --steps 2 --quiet");
+    remove(scratch_path("tied/tokenizer.model"));
+    check_error(run(1, "train --resume tied0 --steps 3 --quiet"), "and that of tied is hf:");
+    remove(scratch_path("tied/tokenizer.json"));
+    run(0, "train --resume tied0 --steps 3 --quiet");
+}
+
 /* What the first Python says is not mixed with what the next one says. */
 static void error_of_the_last_python(void) {
     char path[1024], *before = getenv("PATH"), *python = getenv("PYTHON");
@@ -130,6 +175,7 @@ static void goes_on_on_a_terminal(void) {
 void test_tokenizer(void) {
     RUN(goes_on_on_a_terminal);
     RUN(text_by_the_models_own_tokenizer);
+    RUN(another_tokenizer_is_refused);
     RUN(error_of_the_last_python);
     RUN(the_tokenizer_goes_along);
 }

@@ -1,0 +1,72 @@
+/* The logs of a training for other tools, log.csv and --log-samples, also of several sessions. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+static void every_update_has_a_row(void) {
+    size_t count;
+    int rows = 0, evaluations = 0;
+    run(0, "train " RESNET "--steps 3 --out logged --quiet --log-samples ids");
+    /* As if a session had been killed while it wrote the fifth line. */
+    FILE *ids = fopen(scratch_path("ids"), "a");
+    if (CHECK(ids, "ids")) fprintf(ids, "4 0 1 2 3\n5 0"), fclose(ids);
+    run(0, "train --resume logged --steps 30 --quiet --log-samples ids");
+    char *text = read_bytes("logged/log.csv", &count);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        rows += strstr(line, ",,") == line + strlen(line) - 2;
+        evaluations += strstr(line, ",,,,") != NULL;
+    }
+    CHECK(rows == 30 && evaluations == 3, "%d updates, %d evaluations", rows, evaluations);
+    free(text);
+}
+
+static void samples_are_those_of_the_epoch(void) {
+    size_t count;
+    int rows = 0, step, id[4];
+    char *text = read_bytes("ids", &count);
+    bool visited[32] = {false};
+    for (char *line = strtok(text, "\n"); line && rows < 8; line = strtok(NULL, "\n")) {
+        CHECK(sscanf(line, "%d %d %d %d %d", &step, id, id + 1, id + 2, id + 3) == 5 &&
+                  step == ++rows,
+              "%s", line);
+        for (int i = 0; i < 4; i++) visited[id[i] & 31] = true;
+    }
+    for (int i = 0; i < 32; i++) CHECK(visited[i], "the first epoch leaves out %d", i);
+    free(text);
+}
+
+/* A file that a session did not write on would have a gap; a new one begins where it is. */
+static void a_gap_is_refused(void) {
+    size_t count;
+    run(0, "train " RESNET "--steps 3 --out gap --quiet --log-samples with-gap");
+    run(0, "train --resume gap --steps 5 --quiet");
+    check_error(run(1, "train --resume gap --steps 9 --quiet --log-samples with-gap"),
+                "--log-samples with-gap: it ends with update 3, and 5 are done; give another name");
+    run(0, "train --resume gap --steps 9 --quiet --log-samples without");
+    char *text = read_bytes("without", &count);
+    CHECK(strncmp(text, "6 ", 2) == 0, "begins with %.9s", text);
+    free(text);
+}
+
+static void what_is_no_regular_file(void) {
+    /* A pipe has no lines to go on behind. */
+    int reader =
+        mkfifo(scratch_path("pipe"), 0600) ? -1 : open(scratch_path("pipe"), O_RDONLY | O_NONBLOCK);
+    if (CHECK(reader >= 0, "no pipe"))
+        run(0, "train --resume logged --steps 30 --quiet --log-samples pipe"), close(reader);
+    if (!file_exists("/dev/full")) SKIP("no /dev/full");
+    check_error(run(1, "train " RESNET "--steps 3 --out unlogged --quiet --log-samples /dev/full"),
+                "--log-samples /dev/full: cannot write: No space left on device");
+}
+
+void test_train_log(void) {
+    RUN(every_update_has_a_row);
+    RUN(samples_are_those_of_the_epoch);
+    RUN(a_gap_is_refused);
+    RUN(what_is_no_regular_file);
+}
