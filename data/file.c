@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,11 @@ int path_join(char *path, const char *dir, const char *name) {
     if (length < 0 || length >= PATH_BYTES)
         return error_set("%.60s...: the path is longer than %d bytes", dir, PATH_BYTES - 1);
     return 0;
+}
+
+bool file_same(const char *a, const char *b) {
+    struct stat x, y;
+    return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 /* Reads to the end without asking for the size, which is unknown for a pipe.  NULL and errno. */

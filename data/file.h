@@ -1,6 +1,7 @@
 /* Files that are read whole, and files that are written whole or not at all. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,6 +13,9 @@ enum { PATH_BYTES = 1024 };
 
 /* Overwrites path[PATH_BYTES] with "dir/name".  -1 and an error if it does not fit. */
 int path_join(char *path, const char *dir, const char *name);
+
+/* Returns true if both paths name the same file or directory, and it is there. */
+bool file_same(const char *a, const char *b);
 
 /* Reads a whole file and sets *bytes.  Returns its contents, for the caller to free, with a zero
  * byte behind them that *bytes does not count.  NULL and the error "who: path: reason; hint". */

@@ -66,11 +66,6 @@ static int check_model_given(const CommandLine *line) {
     return 0;
 }
 
-static bool is_file(const struct stat *file, const char *path) {
-    struct stat other;
-    return !stat(path, &other) && other.st_dev == file->st_dev && other.st_ino == file->st_ino;
-}
-
 /* Refuses an --out that would replace a file that the command reads. */
 static int check_out(const CommandLine *line) {
     const char *out = line->options.out;
@@ -79,10 +74,10 @@ static int check_out(const CommandLine *line) {
     struct stat file;
     if (stat(out, &file) || !S_ISREG(file.st_mode)) return 0;
     bool read = false;
-    for (size_t i = 0; i < sizeof named / sizeof *named; i++) read |= is_file(&file, named[i]);
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++) read |= file_same(out, named[i]);
     for (int i = 0; i < line->positionals; i++)
-        read |= is_file(&file, line->positional[i]) ||
-                is_file(&file, rundir_path(line->positional[i], "run.h5").text);
+        read |= file_same(out, line->positional[i]) ||
+                file_same(out, rundir_path(line->positional[i], "run.h5").text);
     return read ? error_set("--out %s: it is one of the inputs; give another name", out) : 0;
 }
 

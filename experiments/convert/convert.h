@@ -34,7 +34,8 @@ int convert_open(Setup *setup, const CommandLine *line);
 /* Exports the model of a training, see convert_open_run: model.safetensors, in float32, and
  * config.json go into `dir`, which is created, with the files of its tokenizer.  If the directory
  * that the training started from holds the same model, its config.json and its learned positions
- * beyond the trained context are kept.  -1 and an error; no file is left half written. */
+ * beyond the trained context are kept.  Files that are there are replaced, unless the training
+ * started from them.  -1 and an error; no file is left half written. */
 int convert_export(const char *place, const char *dir, const Options *asked);
 
 /* ---- shared by the files of this folder ------------------------------------------------------ */

@@ -168,12 +168,16 @@ static int copy_tokenizer(const char *dir, const char *init, Text *list) {
 int convert_export(const char *place, const char *dir, const Options *asked) {
     Setup setup;
     Text copied = {""};
-    int failed = convert_open_run(&setup, place, asked) ||
-                 save(dir, setup.engine, setup.options.init) ||
-                 copy_tokenizer(dir, setup.options.init, &copied);
+    const char *init = setup.options.init;
+    const bool old = access(rundir_path(dir, "config.json").text, F_OK) == 0;
+    int failed = convert_open_run(&setup, place, asked);
+    if (!failed && file_same(dir, init))
+        failed = error_set("--out %s: the run began with the model there; give another name", dir);
+    failed = failed || save(dir, setup.engine, init) || copy_tokenizer(dir, init, &copied);
     setup_free(&setup);
     if (!failed && asked->command == COMMAND_EXPORT && !asked->quiet)
-        printf("%s: config.json, model.safetensors%s\n", dir, copied.text);
+        printf("%s: config.json, model.safetensors%s%s\n", dir, copied.text,
+               old ? "; files that were there are replaced" : "");
     return failed ? -1 : 0;
 }
 

@@ -52,6 +52,15 @@ static int evaluate(Training *t) {
     return 0;
 }
 
+/* The score of a model before it is fine-tuned. */
+static int evaluate_start(Training *t) {
+    if (evaluate(t)) return -1;
+    const double loss = t->run.evaluations[0].loss;
+    if (isfinite(loss)) return 0;
+    return error_set("--init %s: the validation loss is %s before any update",
+                     t->setup.options.init, format_loss(loss).text);
+}
+
 /* Says why the submodel of the update after `step` became active. */
 static Text switch_reason(const Training *t, uint64_t step) {
     const SwitchRule *rule = &t->setup.bcd.rule;
@@ -128,14 +137,9 @@ static int note_failure(Training *t) {
     strcpy(t->run.status, "failed");
     t->run.provenance.wall = t->earlier_wall + clock_seconds() - t->started;
     if (runfile_write(&t->run, t->run_path.text)) return -1;
-    if (t->state.step == 0 && !t->diverged && strstr(cause, "the loss is ") && strstr(cause, "nan"))
-        return error_set(
-            "step 1: the loss is NaN before any update; the weights or the data hold a NaN; %s "
-            "holds the weights",
-            t->checkpoint_path.text);
     return error_set("step %llu: %s; %s holds the last good state",
-                     (unsigned long long)t->state.step + !t->diverged,
-                     strncmp(cause, "bcd: ", 5) ? cause : cause + 5, t->checkpoint_path.text);
+                     (unsigned long long)t->state.step + !t->diverged, cause,
+                     t->checkpoint_path.text);
 }
 
 static void sum_up(RunSummary *summary, const Training *t) {
@@ -165,8 +169,7 @@ static int train(Training *t, RunSummary *summary) {
                    tokens ? "tokens" : "images");
     t->progress.brief = o->brief;
     interrupt_catch();
-    /* The score of a model before it is fine-tuned. */
-    if (*o->init && t->state.step == 0 && !t->run.evaluation_rows && evaluate(t)) return -1;
+    if (*o->init && t->state.step == 0 && !t->run.evaluation_rows && evaluate_start(t)) return -1;
     if (save(t) || train_log_open(t)) return -1;
     t->mark = clock_seconds();
     int result = bcd_train(&t->state, &s->bcd, s->engine, s->train, watch, t);

@@ -1,5 +1,6 @@
 /* `bcd experiment finetune` as a user runs it, and its table. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -131,6 +132,28 @@ static void exports_what_it_has(void) {
     }
 }
 
+/* An export says that it replaces files, and never replaces those that the run began with. */
+static void exports_with_care(void) {
+    size_t before, after;
+    run(0, "export begun --out careful --quiet");
+    run(0,
+        "train --init careful --data words.tokens --context 4 --limit 8 --batch 2 --steps 1 --out "
+        "tended --quiet");
+    char *old = read_bytes("careful/model.safetensors", &before);
+    check_error(run(1, "export tended --out tended/../careful/"),
+                "--out tended/../careful/: the run began with the model there; give another name");
+    char *now = read_bytes("careful/model.safetensors", &after);
+    CHECK(before == after && memcmp(old, now, before) == 0, "replaced");
+    free(old);
+    free(now);
+    CHECK(!strcmp(run(0, "export tended --out twice")->out,
+                  "twice: config.json, model.safetensors\n"),
+          "the first one");
+    CHECK(!strcmp(run(0, "export tended --out twice")->out,
+                  "twice: config.json, model.safetensors; files that were there are replaced\n"),
+          "the second one");
+}
+
 static void mistakes_are_refused(void) {
     check_error(run(1, "experiment finetune --init tuned/pretrained --out no"),
                 "give --data, to fine-tune on");
@@ -163,6 +186,7 @@ void test_finetune(void) {
     RUN(starts_from_a_directory);
     RUN(the_table_says_what_is_known);
     RUN(exports_what_it_has);
+    RUN(exports_with_care);
     RUN(mistakes_are_refused);
     RUN(text_stands_in);
 }

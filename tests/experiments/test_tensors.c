@@ -82,6 +82,9 @@ static void own_names_are_read(void) {
     write_own("bare.safetensors", list, numbers, parameters);
     write_own("some.safetensors", list, numbers, count - 1);
     write_own("less.safetensors", list + 1, numbers + 1, count - 1);
+    for (int t = 0; t < parameters; t++)
+        for (size_t i = 0; i < list[t].count; i++) numbers[t][i] *= 1e37f;
+    write_own("huge.safetensors", list, numbers, count);
     list[0].dim[0]++; /* a convolution or a scale, with a row more */
     list[0].count += list[0].count / (list[0].dim[0] - 1);
     float *longer = calloc(list[0].count, sizeof *longer), *first = numbers[0];
@@ -110,6 +113,9 @@ static void own_names_are_read(void) {
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         check_error(run(1, "train " IMAGES "--init %s.safetensors --out never11", refused[i][0]),
                     refused[i][1]);
+    check_error(run(1, "train " IMAGES "--init huge.safetensors --steps 3 --out never12"),
+                "--init huge.safetensors: the validation loss is nan before any update");
+    CHECK(!file_exists(scratch_path("never12")), "a directory is left");
     check_error(run(1, "eval --init all.safetensors --data synthetic"),
                 "holds only tensors; bcd train --init takes it, together with --model");
 }
