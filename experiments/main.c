@@ -1,12 +1,15 @@
 /* bcd: trains neural networks by block coordinate descent. */
 #include <ctype.h>
 #include <omp.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "../ref/error.h"
+#include "alloc.h"
 #include "commands.h"
 #include "convert/convert.h"
 #include "store/provenance.h"
@@ -117,6 +120,31 @@ static int check_names(const Options *options) {
     return model ? 0 : -1;
 }
 
+static void *wait_behind(void *gate) {
+    pthread_mutex_lock(gate);
+    pthread_mutex_unlock(gate);
+    return NULL;
+}
+
+/* Checks that all threads can be started: OpenMP's library would print a line of its own and end
+ * the program. */
+static int check_threads(void) {
+    const int wanted = omp_get_max_threads() - 1;
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    pthread_t *threads = xmalloc((size_t)wanted * sizeof *threads);
+    int started = 0, cause = 0;
+    pthread_mutex_lock(&gate);
+    while (started < wanted &&
+           !(cause = pthread_create(&threads[started], NULL, wait_behind, &gate)))
+        started++;
+    pthread_mutex_unlock(&gate);
+    for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
+    free(threads);
+    if (!cause) return 0;
+    return error_set("cannot start %d threads: %s; --threads or OMP_NUM_THREADS can say fewer",
+                     wanted + 1, strerror(cause));
+}
+
 static int print_version(void) {
     Provenance provenance;
     provenance_fill(&provenance, 0);
@@ -140,6 +168,7 @@ int main(int argc, char **argv) {
     if (resolve_names(options) || check_needed(&line) || check_out(&line) || check_names(options))
         return complain(WRONG_USE);
     if (options->threads) omp_set_num_threads(options->threads);
+    if (check_threads()) return complain(1);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (commands[i].command == options->command) {
             int status = commands[i].run(&line);

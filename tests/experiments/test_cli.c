@@ -80,6 +80,19 @@ static void says_that_output_is_lost(void) {
     check_error(printed, "output could not be written");
 }
 
+/* Where memory is limited, OpenMP's own line would come in the midst of the output. */
+static void says_that_threads_do_not_fit(void) {
+    if (TEST_SANITIZED) SKIP("a sanitizer needs more memory than any limit");
+    char line[256] = "";
+    FILE *out = popen("ulimit -v 300000; OMP_NUM_THREADS=256 " BCD_PROGRAM
+                      " info --model resnet8 2>&1 >/dev/null",
+                      "r");
+    CHECK(out && fgets(line, sizeof line, out), "nothing printed");
+    CHECK(strncmp(line, "bcd: cannot start 256 threads: ", 31) == 0 && !fgets(line, 256, out),
+          "\"%s\"", line);
+    CHECK(out && WEXITSTATUS(pclose(out)) == 1, "its status");
+}
+
 /* ---- training ------------------------------------------------------------------------------ */
 
 /* Checks which submodel trains each block of a run with three submodels, stem and head being always
@@ -346,6 +359,7 @@ void test_cli(void) {
     RUN(helps_when_installed);
     RUN(refuses_wrong_use);
     RUN(says_that_output_is_lost);
+    RUN(says_that_threads_do_not_fit);
     RUN(trains);
     RUN(plans_its_memory);
     RUN(trains_not_at_all);
