@@ -46,12 +46,16 @@ def name_of(path):
     return "hf:%012x" % (total & 0xFFFFFFFFFFFF)
 
 
-def read_json(directory, name):
+def read_text(directory, name):
     path = os.path.join(directory, name)
     if not os.path.exists(path):
-        return {}
+        return ""
     with open(path, encoding="utf-8") as file:
-        return json.load(file)
+        return file.read()
+
+
+def read_json(directory, name):
+    return json.loads(read_text(directory, name) or "{}")
 
 
 def package(name):
@@ -102,6 +106,7 @@ class Encoder:
         if not found:
             raise Stop(f"{directory}: neither tokenizer.json nor tokenizer.model is there")
         path, kind = found[0]
+        self.directory = directory
         self.tokenizer, self.name = kind(path), name_of(path)
         self.settings = read_json(directory, "tokenizer_config.json")
         self.end = self.special("eos_token", directory)
@@ -133,11 +138,11 @@ class Encoder:
 
     def render(self, messages, prompt=False):
         if self.template is None:
-            source = self.settings.get("chat_template")
+            source = read_text(self.directory, "chat_template.jinja") or self.settings.get("chat_template")
             if isinstance(source, list):
                 source = next((t["template"] for t in source if t.get("name") == "default"), None)
-            if not isinstance(source, str):
-                raise Stop("tokenizer_config.json has no chat_template, and the file has messages")
+            if not source or not isinstance(source, str):
+                raise Stop(f"{self.directory} has no chat template, and the file has messages")
             sandbox = __import__("jinja2.sandbox").sandbox if package("jinja2") else None
             environment = sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
             self.template = environment.from_string(source)
@@ -261,5 +266,7 @@ if __name__ == "__main__":
     except Stop as reason:
         print(f"tokenize: {reason}", file=sys.stderr)
         sys.exit(reason.status)
-    except (OSError, ValueError) as reason:
+    except OSError as reason:
+        sys.exit(f"tokenize: {reason.filename}: {reason.strerror}")
+    except ValueError as reason:
         sys.exit(f"tokenize: {reason}")

@@ -191,7 +191,7 @@ const Option option_table[] = {
     {"data", "NAME", TEXT(options.data), LOCAL, "", "the run's",
      "a data set's name, or a FILE.tokens; needed with --init", COMMAND_EVAL},
     {"valid", "FILE", TEXT(options.valid), FIXED, "", "a part of --data is held out",
-     "token file to validate on; all of --data is then trained on", TRAINING | COMMAND_EVAL},
+     "token file to validate on; nothing of --data is held out then", TRAINING | COMMAND_EVAL},
     {"data-dir", "DIR", TEXT(options.data_dir), FREE, "", "$BCD_DATA, else datasets",
      "where the data sets are", RUNNING | COMMAND_TOKENIZE},
     {"context", "TOKENS", INT(options.context, 0, 1 << 20), FIXED, "0", "the model's",

@@ -82,8 +82,10 @@ int rundir_checkpoint(Text *path, const char *place) {
     *path = text_of("%s", place);
     if (!is_directory(place)) return 0;
     *path = rundir_path(place, "checkpoint.h5");
+    const bool model = access(rundir_path(place, "config.json").text, F_OK) == 0;
     if (access(path->text, F_OK) == 0) return 0;
-    return refuse_missing(place, "no checkpoint.h5 in it; nothing has been trained there");
+    return refuse_missing(
+        place, model ? "a model and no run; it goes with --init" : "no checkpoint.h5 in it");
 }
 
 int rundir_settings(const char *place, Options *options) {

@@ -57,6 +57,8 @@ static void text_by_the_models_own_tokenizer(void) {
         }
         tokens_free(&tokens);
     }
+    check_error(run(1, "tokenize absent.txt --tokenizer wordy"),
+                "bcd: tokenize: absent.txt: No such file or directory");
     scratch_text("own.jsonl", "{\"text\": \"a\"}\n{\"prompt\": 3}\n");
     check_error(run(1, "tokenize own.jsonl --tokenizer wordy"), "own.jsonl:2: no object with");
     scratch_text("own.jsonl", "{\"text\": \"a\"\n");
@@ -67,6 +69,31 @@ static void text_by_the_models_own_tokenizer(void) {
     check_error(run(1, "tokenize own.jsonl --tokenizer wordy"), "the inputs have no text");
     scratch_text("own.jsonl.zst", "");
     check_error(run(1, "tokenize own.jsonl.zst --tokenizer wordy"), "own.jsonl.zst: is compressed");
+}
+
+/* Newer models have their chat template in a file of its own. */
+static void template_in_a_file(void) {
+    Tokens tokens;
+    make_word_tokenizer();
+    scratch_text("wordy/tokenizer_config.json", "{\"eos_token\": \"</s>\"}");
+    scratch_text("own.jsonl", encoded[2].line);
+    const Printed *printed = program_run("tokenize own.jsonl --tokenizer wordy", 0);
+    if (printed->status && strstr(printed->error, "missing")) SKIP("%s", printed->error);
+    check_error(printed, "tokenize: wordy has no chat template, and the file has messages");
+    scratch_text("wordy/chat_template.jinja",
+                 "{% for m in messages %} {{ m.content }}{% endfor %}"
+                 "{% if add_generation_prompt %} bot {% endif %}");
+    /* Here the prompt of an answer is not what the whole chat has before it. */
+    check_error(run(1, "tokenize own.jsonl --tokenizer wordy"), "changes what was said before");
+    scratch_text("wordy/chat_template.jinja",
+                 "{% for m in messages %} {{ m.content }}{% endfor %}");
+    run(0, "tokenize own.jsonl --tokenizer wordy");
+    if (!CHECK(tokens_open(&tokens, scratch_path("own.tokens")) == 0, "%s", error_message()))
+        return;
+    CHECK(tokens.count == 4 && tokens_is_target(&tokens, 1) && !tokens_is_target(&tokens, 3),
+          "%zu tokens", tokens.count);
+    tokens_free(&tokens);
+    remove(scratch_path("wordy/chat_template.jinja"));
 }
 
 /* A model with its own tokenizer: an export has it, and it encodes the prompt and decodes the
@@ -97,6 +124,7 @@ static void the_tokenizer_goes_along(void) {
     check_error(run(2, "eval"), "give a run's directory, or --init DIR");
     check_error(run(2, "eval --init again"), "--data says what to evaluate on");
     check_error(run(2, "eval words --context 4"), "--context goes with --init");
+    check_error(run(1, "eval again"), "again: a model and no run; it goes with --init");
     check_error(run(1, "eval --init again --data own.tokens --context 99"),
                 "--context 99: again/config.json has only 4 positions");
     CHECK(strstr(run(0, "plan --init again --gpu a100 --batch 8")->out, "llama:layers=1"), "plan");
@@ -175,6 +203,7 @@ static void goes_on_on_a_terminal(void) {
 void test_tokenizer(void) {
     RUN(goes_on_on_a_terminal);
     RUN(text_by_the_models_own_tokenizer);
+    RUN(template_in_a_file);
     RUN(another_tokenizer_is_refused);
     RUN(error_of_the_last_python);
     RUN(the_tokenizer_goes_along);
