@@ -2,8 +2,8 @@
  * from Tiny Images"). */
 #pragma once
 
+#include "data.h"
 #include "images.h"
-#include "request.h"
 
 typedef enum { CIFAR_10, CIFAR_100 } CifarKind;
 

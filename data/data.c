@@ -33,11 +33,6 @@ static Dataset *open_cifar(const DataRequest *request) {
                           request->limit);
 }
 
-/* "text" is all of the sources, "text1" and "text2" are their halves. */
-static Dataset *open_text(const DataRequest *request) {
-    return textset_sources(request, atoi(request->name + strlen("text")));
-}
-
 static Dataset *open_file(const DataRequest *request) {
     return textset_file(request, request->name);
 }
@@ -106,9 +101,9 @@ static const DataSet sets[] = {
     {"synthetic", NULL, false, open_synthetic, NULL},
     {"cifar10", "cifar-10-batches-bin/data_batch_1.bin", false, open_cifar, NULL},
     {"cifar100", "cifar-100-binary/train.bin", false, open_cifar, NULL},
-    {"text", NULL, false, open_text, bytes_tokenizer},
-    {"text1", NULL, false, open_text, bytes_tokenizer},
-    {"text2", NULL, false, open_text, bytes_tokenizer},
+    {"text", NULL, false, textset_sources, bytes_tokenizer},
+    {"text1", NULL, false, textset_sources, bytes_tokenizer},
+    {"text2", NULL, false, textset_sources, bytes_tokenizer},
     {"shakespeare", "tinyshakespeare.txt", true, textset_shakespeare, shakespeare_tokenizer},
     {"wikitext2", "wikitext-2/train.txt", true, textset_wikitext2, gpt2_tokenizer},
     {"webtext2", "webtext2.tokens", false, open_webtext2, webtext2_tokenizer},

@@ -143,3 +143,10 @@ void atomic_abandon(AtomicFile *atomic) {
     fclose(atomic->file);
     atomic->file = NULL;
 }
+
+int file_write(const char *path, const void *bytes, size_t count) {
+    AtomicFile file;
+    if (atomic_open(&file, path)) return -1;
+    fwrite(bytes, 1, count, file.file); /* a full disk shows at the commit */
+    return atomic_commit(&file);
+}

@@ -21,6 +21,9 @@ bool file_same(const char *a, const char *b);
  * byte behind them that *bytes does not count.  NULL and the error "who: path: reason; hint". */
 unsigned char *file_read(const char *who, const char *path, const char *hint, size_t *bytes);
 
+/* Writes a whole file, as below.  -1 and an error. */
+int file_write(const char *path, const void *bytes, size_t count);
+
 /* Read and write a whole number as bytes of a file, the lowest byte first. */
 static inline uint64_t little_endian_get(const unsigned char *from, int bytes) {
     uint64_t number = 0;

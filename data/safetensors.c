@@ -213,14 +213,12 @@ int safetensors_read(const Safetensors *file, const SafeTensor *t, float *number
 
 static cJSON *describe(const SafeTensor *t, size_t begin) {
     cJSON *item = cJSON_CreateObject();
-    cJSON *shape = cJSON_CreateArray(), *offsets = cJSON_CreateArray();
-    for (int i = 0; i < t->rank; i++)
-        cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)t->dim[i]));
-    cJSON_AddItemToArray(offsets, cJSON_CreateNumber((double)begin));
-    cJSON_AddItemToArray(offsets, cJSON_CreateNumber((double)(begin + 4 * t->count)));
+    const double offsets[2] = {(double)begin, (double)(begin + 4 * t->count)};
+    double shape[SAFETENSORS_RANK];
+    for (int i = 0; i < t->rank; i++) shape[i] = (double)t->dim[i];
     cJSON_AddStringToObject(item, "dtype", "F32");
-    cJSON_AddItemToObject(item, "shape", shape);
-    cJSON_AddItemToObject(item, "data_offsets", offsets);
+    cJSON_AddItemToObject(item, "shape", cJSON_CreateDoubleArray(shape, t->rank));
+    cJSON_AddItemToObject(item, "data_offsets", cJSON_CreateDoubleArray(offsets, 2));
     return item;
 }
 
@@ -239,23 +237,17 @@ static char *header_text(const SafeTensor *tensor, int tensors, size_t *bytes) {
     return text;
 }
 
-static int write_failed(const SafetensorsWriter *w) {
-    return error_set("%s: cannot write: %s", w->out.path, strerror(errno));
-}
-
 int safetensors_create(SafetensorsWriter *w, const char *path, const SafeTensor *tensor,
                        int tensors) {
     unsigned char length[8];
     char *text = header_text(tensor, tensors, &w->left);
     if (!text) return error_set("%s: out of memory for its header", path);
-    size_t bytes = strlen(text), padded = (bytes + 7) / 8 * 8; /* with blanks: numbers aligned */
+    size_t padded = (strlen(text) + 7) / 8 * 8; /* with blanks, so that numbers are aligned */
     little_endian_put(length, 8, padded);
     int failed = atomic_open(&w->out, path);
-    if (!failed &&
-        (fwrite(length, 1, 8, w->out.file) != 8 || fwrite(text, 1, bytes, w->out.file) != bytes ||
-         fprintf(w->out.file, "%*s", (int)(padded - bytes), "") < 0)) {
-        failed = write_failed(w);
-        atomic_abandon(&w->out);
+    if (!failed) { /* a full disk shows at the next write, or at the commit */
+        fwrite(length, 1, 8, w->out.file);
+        fprintf(w->out.file, "%-*s", (int)padded, text);
     }
     cJSON_free(text);
     return failed;
@@ -272,7 +264,8 @@ int safetensors_append(SafetensorsWriter *w, const float *numbers, size_t count)
             memcpy(&bits, &numbers[done + i], sizeof bits);
             little_endian_put(bytes + 4 * i, 4, bits);
         }
-        if (fwrite(bytes, 4, some, w->out.file) != some) return write_failed(w);
+        if (fwrite(bytes, 4, some, w->out.file) != some)
+            return error_set("%s: cannot write: %s", w->out.path, strerror(errno));
     }
     w->left -= 4 * count;
     return 0;

@@ -7,8 +7,8 @@
  * on any machine and any number of threads. */
 #pragma once
 
+#include "data.h"
 #include "images.h"
-#include "request.h"
 
 enum { SYNTHETIC_CLASSES = 10, SYNTHETIC_TRAIN = 10000, SYNTHETIC_TEST = 2000 };
 

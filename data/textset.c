@@ -6,7 +6,6 @@
 
 #include "../ref/error.h"
 #include "checksum.h"
-#include "data.h"
 #include "file.h"
 #include "sources.h"
 #include "tokens.h"
@@ -26,11 +25,8 @@ static Dataset *open_part(const DataRequest *request, Tokens tokens, size_t begi
     return tokens_dataset(request->name, tokens, begin, end, request->context, request->limit);
 }
 
-static Dataset *open_split(const DataRequest *request, Tokens tokens, size_t max_held_out) {
-    return open_part(request, tokens, 0, tokens.count, max_held_out);
-}
-
-Dataset *textset_sources(const DataRequest *request, int half) {
+Dataset *textset_sources(const DataRequest *request) {
+    const int half = atoi(request->name + strlen("text"));
     size_t count;
     unsigned char *text = sources_read(&count);
     const size_t begin = half == 2 ? count / 2 : 0, end = half == 1 ? count / 2 : count;
@@ -40,7 +36,7 @@ Dataset *textset_sources(const DataRequest *request, int half) {
 Dataset *textset_file(const DataRequest *request, const char *path) {
     Tokens tokens;
     if (tokens_open(&tokens, path)) return NULL;
-    return open_split(request, tokens, 1000000);
+    return open_part(request, tokens, 0, tokens.count, 1000000);
 }
 
 /* Encodes text[count] into *tokens, and keeps them in the file `path` if that can be written. */
@@ -112,7 +108,7 @@ static Dataset *shakespeare_bytes(const DataRequest *request) {
     size_t count;
     if (path_join(path, request->dir, "tinyshakespeare.txt")) return NULL;
     unsigned char *text = file_read("shakespeare", path, FETCH_HINT, &count);
-    return text ? open_split(request, tokens_of_bytes(text, count), SIZE_MAX) : NULL;
+    return text ? open_part(request, tokens_of_bytes(text, count), 0, count, SIZE_MAX) : NULL;
 }
 
 Dataset *textset_shakespeare(const DataRequest *request) {
@@ -120,7 +116,7 @@ Dataset *textset_shakespeare(const DataRequest *request) {
     Tokens tokens;
     if (!size) return shakespeare_bytes(request);
     if (load_gpt2(&tokens, "shakespeare", request->dir, "tinyshakespeare", size)) return NULL;
-    return open_split(request, tokens, SIZE_MAX);
+    return open_part(request, tokens, 0, tokens.count, SIZE_MAX);
 }
 
 Dataset *textset_wikitext2(const DataRequest *request) {

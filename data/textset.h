@@ -2,13 +2,11 @@
  * of them, or for Shakespeare in bytes.  NULL and an error that says what is missing. */
 #pragma once
 
-#include "../ref/dataset.h"
-#include "request.h"
+#include "data.h"
 
-/* Opens the project's own sources as bytes.  The first nine tenths are for training, the rest for
- * validation and test.  half 0 takes all of the sources, 1 and 2 one half of them, split in the
- * same way. */
-Dataset *textset_sources(const DataRequest *request, int half);
+/* Opens the project's own sources as bytes, all for "text", or a half for "text1" and "text2".  The
+ * first nine tenths of that are for training, the rest for validation and test. */
+Dataset *textset_sources(const DataRequest *request);
 
 /* Opens DIR/tinyshakespeare.txt, split in the same way. */
 Dataset *textset_shakespeare(const DataRequest *request);

@@ -18,18 +18,16 @@ static int bytes_encode(const Tokenizer *tokenizer, const char *text, size_t byt
     return 0;
 }
 
+static char every_byte[256];
+
 static const char *bytes_decode(const Tokenizer *tokenizer, int token, size_t *bytes) {
     (void)tokenizer;
-    static const unsigned char all[256] = {
-#define B4(n) n, n + 1, n + 2, n + 3
-#define B16(n) B4(n), B4(n + 4), B4(n + 8), B4(n + 12)
-#define B64(n) B16(n), B16(n + 16), B16(n + 32), B16(n + 48)
-        B64(0), B64(64), B64(128), B64(192)};
     *bytes = token >= 0 && token < 256;
-    return (const char *)all + (*bytes ? token : 0);
+    return every_byte + (*bytes ? token : 0);
 }
 
 Tokenizer *tokenizer_bytes(void) {
+    for (int i = 0; i < 256; i++) every_byte[i] = (char)i;
     static Tokenizer bytes = {"bytes", 256, -1, bytes_encode, bytes_decode, NULL};
     return &bytes;
 }

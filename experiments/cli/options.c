@@ -38,19 +38,19 @@ bool options_given(const Options *options, const char *name) {
     return row >= 0 && options->given[row];
 }
 
-static const CommandInfo *command_info(Command command) {
-    for (int i = 0; i < COMMANDS; i++)
-        if (command_table[i].command == command) return &command_table[i];
-    return NULL;
+const CommandInfo *command_find(Command command) {
+    const CommandInfo *info = command_table;
+    while (info->command != command) info++;
+    return info;
 }
 
 static int refuse_name(const char *name, Command command) {
-    const char *command_name = command_info(command)->name;
+    const char *command_name = command_find(command)->name;
     for (int i = 0; i < COMMANDS; i++)
         if (options_find(name, command_table[i].command) >= 0)
             return error_set("bcd %s has no flag --%s; it is a flag of bcd %s", command_name, name,
                              command_table[i].name);
-    const char *near = nearest_option(name, command);
+    const char *near = nearest_name(name, command);
     if (near)
         return error_set("bcd %s has no flag --%.60s; did you mean --%s?", command_name, name,
                          near);
@@ -150,7 +150,7 @@ static int parse_command(CommandLine *line, const char *name) {
             command_line_defaults(line, command_table[i].command);
             return 0;
         }
-    const char *near = nearest_command(name);
+    const char *near = nearest_name(name, 0);
     if (near) return error_set("no command \"%.60s\"; did you mean bcd %s?", name, near);
     return error_set("no command \"%.60s\"; bcd --help lists them", name);
 }
@@ -209,13 +209,13 @@ static int read_config(Options *options) {
 /* ---- the command line ------------------------------------------------------------------------ */
 
 static int check_positionals(const CommandLine *line) {
-    const CommandInfo *info = command_info(line->options.command);
+    const CommandInfo *info = command_find(line->options.command);
     if (line->positionals < info->min)
         return error_set("bcd %s needs %s; see bcd %s --help", info->name, info->arguments,
                          info->name);
     if (line->positionals > info->max)
-        return error_set("bcd %s: unexpected argument \"%.60s\"; flags start with --", info->name,
-                         line->positional[info->max]);
+        return error_set("unexpected argument \"%.60s\" of bcd %s; flags start with --",
+                         line->positional[info->max], info->name);
     return 0;
 }
 

@@ -188,6 +188,9 @@ Quoted quoted(const char *name);
  * error that names the flag. */
 int option_assign(Options *options, int row, const char *text);
 
-/* The nearest name in a table, for "did you mean"; NULL if none is near. */
-const char *nearest_option(const char *name, Command command);
-const char *nearest_command(const char *name);
+/* Returns the row of a command. */
+const CommandInfo *command_find(Command command);
+
+/* Returns the nearest name of a command's flags, or with 0 of the commands, for "did you mean";
+ * NULL if none is near. */
+const char *nearest_name(const char *name, Command command);

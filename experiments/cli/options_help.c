@@ -171,19 +171,14 @@ static void keep_nearer(const char *name, const char *candidate, const char **be
     *best = candidate;
 }
 
-const char *nearest_option(const char *name, Command command) {
+const char *nearest_name(const char *name, Command command) {
     const char *best = NULL;
     size_t distance = 2 + strlen(name) / 3;
     for (int row = 0; option_table[row].name; row++)
         if (option_table[row].commands & command)
             keep_nearer(name, option_table[row].name, &best, &distance);
-    return best;
-}
-
-const char *nearest_command(const char *name) {
-    const char *best = NULL;
-    size_t distance = 2 + strlen(name) / 3;
-    for (int i = 0; i < COMMANDS; i++) keep_nearer(name, command_table[i].name, &best, &distance);
+    for (int i = 0; i < COMMANDS && !command; i++)
+        keep_nearer(name, command_table[i].name, &best, &distance);
     return best;
 }
 
@@ -237,8 +232,7 @@ void options_print_help(Command command, void (*print_list)(void)) {
         print_program_help();
         return;
     }
-    const CommandInfo *info = command_table;
-    while (info->command != command) info++;
+    const CommandInfo *info = command_find(command);
     printf("usage: bcd %s%s%s [FLAGS]\n", info->name, *info->arguments ? " " : "", info->arguments);
     if (print_list) print_list();
     printf("\n%s\n", info->teaches);

@@ -285,18 +285,16 @@ static cJSON *describe(const Model *model) {
 int convert_write_config(const char *path, const Model *model, const char *init) {
     char from[PATH_BYTES];
     cJSON *root = init ? NULL : describe(model);
-    AtomicFile file;
     if (init && read_config(&root, from, init)) return -1;
     cJSON_DeleteItemFromObject(root, "dtype"); /* its newer name */
     cJSON_DeleteItemFromObject(root, "torch_dtype");
     cJSON_AddStringToObject(root, "torch_dtype", "float32");
     char *text = cJSON_Print(root);
     cJSON_Delete(root);
-    int failed = text ? atomic_open(&file, path) : error_set("%s: out of memory", path);
-    if (!failed) {
-        fprintf(file.file, "%s\n", text); /* a full disk shows at the commit */
-        failed = atomic_commit(&file);
-    }
+    if (!text) return error_set("%s: out of memory", path);
+    const size_t length = strlen(text);
+    text[length] = '\n'; /* in place of the zero behind it */
+    int failed = file_write(path, text, length + 1);
     cJSON_free(text);
     return failed;
 }

@@ -137,16 +137,11 @@ static int save(const char *dir, Engine *engine, const char *init) {
 /* ---- the command ----------------------------------------------------------------------------- */
 
 static int copy_file(const char *to, const char *from) {
-    AtomicFile file;
     size_t bytes;
     unsigned char *data = file_read("export", from, "it belongs to the model", &bytes);
-    int failed = !data || atomic_open(&file, to);
-    if (!failed) {
-        fwrite(data, 1, bytes, file.file); /* a full disk shows at the commit */
-        failed = atomic_commit(&file);
-    }
+    int failed = data ? file_write(to, data, bytes) : -1;
     free(data);
-    return failed ? -1 : 0;
+    return failed;
 }
 
 /* Copies the tokenizer's files of a model's directory, and appends their names to `list`. */

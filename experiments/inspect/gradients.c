@@ -110,34 +110,26 @@ static void write_activation(H5File *file, const char *name, const Model *model,
 }
 
 /* Writes each block's output right after it was computed: a later block may overwrite it. */
-static void forward(H5File *file, Stage *stage, int n, real *buffer) {
+static void forward(H5File *file, Stage *stage, int n) {
     const Model *model = stage->model;
     for (int b = 0; b < model->blocks; b++) {
+        size_t count = (size_t)n * shape_count(model->value[model->block[b].out].shape);
+        real *buffer = xmalloc(count * sizeof *buffer);
         stage->is->forward(stage, b);
         stage->is->read(stage, TENSOR_VALUE, b, buffer);
         const Text name = text_of("/activations/%s", model->block[b].name);
         write_activation(file, name.text, model, b, n, buffer);
         if (b == model->blocks - 1) write_activation(file, "/logits", model, b, n, buffer);
+        free(buffer);
     }
-}
-
-static size_t largest_output(const Model *model, int n) {
-    size_t max = 0;
-    for (int b = 0; b < model->blocks; b++) {
-        size_t count = (size_t)n * shape_count(model->value[model->block[b].out].shape);
-        if (count > max) max = count;
-    }
-    return max;
 }
 
 /* Writes the outputs and the loss of a batch of which `counted` targets count. */
 static int write_forward(H5File *file, Stage *stage, const Batch *batch, Mode mode,
                          size_t counted) {
-    real *buffer = xmalloc(largest_output(stage->model, batch->n) * sizeof *buffer);
-    stage->is->begin(stage, batch, mode);
-    forward(file, stage, batch->n, buffer);
-    free(buffer);
     Loss loss;
+    stage->is->begin(stage, batch, mode);
+    forward(file, stage, batch->n);
     if (stage->is->loss(stage, 1 / (double)counted, &loss)) return -1;
     double mean = loss.loss_sum / (double)loss.count;
     h5_write(file, "/loss", H5_DOUBLE, &mean, 1, &(H5Dim){"mean", 1, NULL}, "nats per target");

@@ -19,7 +19,8 @@ typedef struct {
     int *text;            /* tokens so far: the prompt, then what was sampled */
     size_t count;
     Batch batch;
-    real *logits; /* [context][vocabulary] */
+    real *logits;   /* [context][vocabulary] */
+    FILE *exchange; /* tokens from Python and to it */
 } Sampling;
 
 /* Returns the logits of the next token.  The model sees the last `context` tokens; if there are
@@ -82,62 +83,47 @@ static int draw(const real *logits, int vocabulary, const SampleFlags *flags, do
 
 /* ---- the model's own tokenizer --------------------------------------------------------------- */
 
-/* Runs data/encode.py MODE DIR ARGUMENT, and returns what it prints.  NULL and an error. */
-static unsigned char *encode_py(const char *mode, const char *dir, const char *argument,
-                                size_t *bytes) {
-    const char *arguments[] = {mode, dir, argument};
-    unsigned char *printed = NULL;
-    FILE *out = tmpfile();
-    if (!out) {
-        error_set("sample: no temporary file");
-        return NULL;
-    }
-    if (python_run("data/encode.py", arguments, 3, out) == PYTHON_DONE)
-        printed = file_read("sample", text_of("/dev/fd/%d", fileno(out)).text,
-                            "what Python printed", bytes);
-    fclose(out);
-    return printed;
+/* Runs data/encode.py MODE DIR ARGUMENT with its output to `out`, or if NULL to standard output. */
+static int encode_py(const Sampling *s, const char *mode, const char *argument, FILE *out) {
+    const char *arguments[] = {mode, s->setup.options.init, argument};
+    fflush(stdout);
+    return python_run("data/encode.py", arguments, 3, out) == PYTHON_DONE ? 0 : -1;
 }
 
 /* Overwrites s->text with the prompt's tokens, with space for those to come. */
 static int encode_prompt(Sampling *s, const SampleFlags *flags) {
-    size_t bytes;
-    const char *dir = s->setup.options.init;
-    unsigned char *raw = encode_py("--prompt", dir, flags->prompt, &bytes);
-    if (!raw) return -1;
-    s->count = bytes / 4;
-    s->text = xmalloc((s->count + (size_t)flags->tokens) * sizeof *s->text);
-    for (size_t i = 0; i < s->count; i++) s->text[i] = (int)little_endian_get(raw + 4 * i, 4);
-    free(raw);
-    for (size_t i = 0; i < s->count; i++)
-        if (s->text[i] < 0 || s->text[i] >= s->setup.model->outputs)
+    unsigned char raw[4];
+    s->exchange = tmpfile();
+    if (!s->exchange) return error_set("sample: no temporary file");
+    if (encode_py(s, "--prompt", flags->prompt, s->exchange)) return -1;
+    fseek(s->exchange, 0, SEEK_END);
+    const size_t count = (size_t)ftell(s->exchange) / 4;
+    s->text = xmalloc((count + (size_t)flags->tokens) * sizeof *s->text);
+    rewind(s->exchange);
+    while (s->count < count && fread(raw, 1, 4, s->exchange) == 4) {
+        const int token = (int)little_endian_get(raw, 4);
+        if (token < 0 || token >= s->setup.model->outputs)
             return error_set(
-                "sample: the tokenizer in %s gives token %d, the model has only %d tokens", dir,
-                s->text[i], s->setup.model->outputs);
-    return s->count ? 0
-                    : error_set(
-                          "sample: give a --prompt to begin with; this tokenizer has no token for "
-                          "the beginning of a text");
+                "sample: the tokenizer in %s gives token %d, the model has only %d tokens",
+                s->setup.options.init, token, s->setup.model->outputs);
+        s->text[s->count++] = token;
+    }
+    if (s->count) return 0;
+    return error_set(
+        "sample: give a --prompt to begin with; this tokenizer has no token for the beginning of a "
+        "text");
 }
 
 /* Decodes the text as a whole, as the text of a token may depend on those before it. */
 static int print_decoded(const Sampling *s) {
-    size_t bytes;
-    FILE *file = tmpfile();
-    if (!file) return error_set("sample: no temporary file");
+    unsigned char raw[4];
+    rewind(s->exchange);
     for (size_t i = 0; i < s->count; i++) {
-        unsigned char raw[4];
         little_endian_put(raw, 4, (unsigned)s->text[i]);
-        fwrite(raw, 1, 4, file);
+        fwrite(raw, 1, 4, s->exchange);
     }
-    const Text name = text_of("/dev/fd/%d", fileno(file));
-    unsigned char *text =
-        fflush(file) == 0 ? encode_py("--decode", s->setup.options.init, name.text, &bytes) : NULL;
-    fclose(file);
-    if (!text) return -1;
-    fwrite(text, 1, bytes, stdout);
-    free(text);
-    return 0;
+    if (fflush(s->exchange)) return error_set("sample: cannot write a temporary file");
+    return encode_py(s, "--decode", text_of("/dev/fd/%d", fileno(s->exchange)).text, NULL);
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -214,6 +200,7 @@ int command_sample(const CommandLine *line) {
     batch_free(&s.batch);
     free(s.text);
     free(s.logits);
+    if (s.exchange) fclose(s.exchange);
     setup_free(&s.setup);
     return failed ? -1 : 0;
 }

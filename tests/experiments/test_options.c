@@ -24,7 +24,7 @@ static const Wrong wrong[] = {
     {"train --lr", "--lr needs a value: --lr RATE"},
     {"train --lr 1 --lr 2", "--lr is given twice"},
     {"train --augment=1", "--augment takes no value"},
-    {"train more", "bcd train: unexpected argument \"more\"; flags start with --"},
+    {"train more", "unexpected argument \"more\" of bcd train; flags start with --"},
     {"export", "bcd export needs DIR; see bcd export --help"},
     {"train --lr abc", "--lr \"abc\": it takes a number from 0 to 1000"},
     {"train --lr -0.1", "--lr \"-0.1\": it takes a number from 0 to 1000"},
