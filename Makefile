@@ -158,7 +158,7 @@ $(provenance_o): $(BUILD)/commit
 $(provenance_o): CPPFLAGS += -DBCD_COMMIT='"$(commit)"' \
     -DBCD_FLAGS='"$(filter-out -W%,$(CFLAGS))"'
 # What reads files of the source tree.
-reads_sources := %/data/sources.o %/tests/fixtures/loader.o \
+reads_sources := %/data/textset.o %/tests/fixtures/loader.o \
     %/tests/experiments/test_cells.o %/tests/experiments/test_cli.o %/tests/experiments/test_devices.o %/tests/experiments/test_convert.o %/tests/experiments/test_results.o \
     %/tests/experiments/test_schema.o %/tests/experiments/test_report.o \
     %/tests/experiments/test_transformers.o

@@ -1,4 +1,4 @@
-#include "cifar.h"
+#include "images.h"
 
 #include <stdlib.h>
 #include <string.h>

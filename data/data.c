@@ -6,9 +6,8 @@
 #include <unistd.h>
 
 #include "../ref/error.h"
-#include "cifar.h"
 #include "file.h"
-#include "synthetic.h"
+#include "images.h"
 #include "textset.h"
 #include "tokens.h"
 

@@ -1,4 +1,4 @@
-#include "synthetic.h"
+#include "images.h"
 
 #include <math.h>
 #include <stdlib.h>

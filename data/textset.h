@@ -7,6 +7,9 @@
 /* Opens the project's own sources as bytes, all for "text", or a half for "text1" and "text2".  The
  * first nine tenths of that are for training, the rest for validation and test. */
 Dataset *textset_sources(const DataRequest *request);
+/* Returns the text of the sources in a tree (*.c, *.h, *.cu, *.md), in an order that depends only
+ * on their names, for the caller to free.  NULL and an error. */
+unsigned char *sources_read(const char *root, size_t *bytes);
 
 /* Opens DIR/tinyshakespeare.txt, split in the same way. */
 Dataset *textset_shakespeare(const DataRequest *request);

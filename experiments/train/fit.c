@@ -146,25 +146,16 @@ static Text list_roles(const size_t roles[MEM_ROLES + 1]) {
     return text;
 }
 
-static bool fits_without_cache(const FitBytes *need, const FitMemory *memory) {
-    return (double)(need->device[MEM_ROLES] - need->device[MEM_CACHE]) <= memory->bytes &&
-           fits_host(need, memory);
-}
-
-/* Suggests a cache of what the training itself leaves free, in whole MiB. */
-static Text advise_cache(double left) {
-    return text_of("it fits with --device-cache %.0fM", floor(left / 1048576));
-}
-
 int fit_check(const FitMemory *memory, const FitTraining *training) {
     FitBytes need;
     if (plan_with_cache(&need, memory, training)) return -1;
     bool on_device = !fits_device(&need, memory);
     if (!on_device && fits_host(&need, memory)) return 0;
     const size_t *bytes = on_device ? need.device : need.host;
-    bool without_cache = on_device && bytes[MEM_CACHE] && fits_without_cache(&need, memory);
-    Text advice = without_cache
-                      ? advise_cache(memory->bytes - (double)(bytes[MEM_ROLES] - bytes[MEM_CACHE]))
+    /* What the training itself leaves free for a cache, which may be nothing. */
+    const double left = memory->bytes - (double)(bytes[MEM_ROLES] - bytes[MEM_CACHE]);
+    Text advice = on_device && bytes[MEM_CACHE] && left >= 0 && fits_host(&need, memory)
+                      ? text_of("it fits with --device-cache %.0fM", floor(left / 1048576))
                       : advise(memory, training);
     return error_set(
         "memory: %s needs %s%s (%s), %s has %s; %s", training->model->name,

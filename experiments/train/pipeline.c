@@ -101,16 +101,18 @@ static bool makes_partition(const Options *o) {
 /* Takes over the submodels of the placement, and writes them to --partition for a resume. */
 static int keep_partition(Setup *s) {
     Options *o = &s->options;
-    size_t used = 0;
-    for (int m = 0; m < s->placement.submodels; m++)
-        for (int b = 0, first = 1; b < s->model->blocks && used < OPTION_TEXT; b++) {
+    Text list = {""};
+    for (int m = 0; m < s->placement.submodels; m++) {
+        const char *before = m ? "/" : "";
+        for (int b = 0; b < s->model->blocks; b++) {
             if (s->placement.submodel_of[b] != m) continue;
-            const char *before = !first ? "," : m ? "/" : "";
-            first = 0;
-            used += (size_t)snprintf(o->partition + used, OPTION_TEXT - used, "%s%d", before, b);
+            text_add(&list, "%s%d", before, b);
+            before = ",";
         }
-    if (used >= OPTION_TEXT)
+    }
+    if (strlen(list.text) >= OPTION_TEXT)
         return error_set("--placement figure2: too many blocks for --partition");
+    strcpy(o->partition, list.text);
     partition_free(&s->bcd.partition);
     return setup_partition(&s->bcd.partition, s->model, o);
 }

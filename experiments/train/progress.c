@@ -2,19 +2,8 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "../text.h"
-
-void progress_start(Progress *p, bool quiet, uint64_t total, double per_step, const char *unit) {
-    memset(p, 0, sizeof *p);
-    p->quiet = quiet;
-    p->terminal = isatty(STDOUT_FILENO);
-    p->total = total;
-    p->per_step = per_step;
-    p->unit = unit;
-}
 
 static void wipe_line(Progress *p) {
     if (p->line_open) printf("\r\033[K");

@@ -9,17 +9,19 @@
 #include "../../ref/error.h" /* BCD_PRINTF */
 
 typedef struct {
-    bool quiet, terminal, line_open;
-    bool brief;       /* set after progress_start: print no notes, and erase the line at the end */
+    bool quiet;       /* print nothing */
+    bool brief;       /* print no notes, and erase the line at the end */
+    bool terminal;    /* whether the output is one */
     uint64_t total;   /* steps */
     double per_step;  /* images or tokens per step */
     const char *unit; /* "images" or "tokens" */
-    double rate;      /* smoothed, steps per second */
-    double loss;      /* smoothed */
-    double shown;     /* time of the last line, s */
+    /* Zero at the start: */
+    bool line_open;
+    double rate;  /* smoothed, steps per second */
+    double loss;  /* smoothed */
+    double shown; /* time of the last line, s */
 } Progress;
 
-void progress_start(Progress *p, bool quiet, uint64_t total, double per_step, const char *unit);
 /* Shows a step that took `seconds`. */
 void progress_step(Progress *p, uint64_t step, double loss, double seconds, int submodel,
                    int submodels);

@@ -5,6 +5,7 @@
 #include <omp.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../../ref/error.h"
 #include "../commands.h"
@@ -61,12 +62,8 @@ static int evaluate_start(Training *t) {
                      t->setup.options.init, format_loss(loss).text);
 }
 
-/* Says why the submodel of the update after `step` became active. */
-static Text switch_reason(const Training *t, uint64_t step) {
-    const SwitchRule *rule = &t->setup.bcd.rule;
-    const RunFile *run = &t->run;
-    if (!run->switch_rows) return text_of("start");
-    uint64_t length = step - run->switches[run->switch_rows - 1].step;
+/* Says why a phase ended after so many updates. */
+static Text switch_reason(const SwitchRule *rule, uint64_t length) {
     if (rule->kind == SWITCH_STEPS) return text_of("after %g steps", rule->every);
     if (rule->kind == SWITCH_EPOCHS)
         return text_of("after %g epoch%s", rule->every, rule->every == 1 ? "" : "s");
@@ -79,15 +76,19 @@ static Text switch_reason(const Training *t, uint64_t step) {
 static void note_switch(Training *t, const BcdState *state) {
     RunFile *run = &t->run;
     const SwitchRule *rule = &t->setup.bcd.rule;
-    uint64_t phase = state->phase - (state->phase_steps == 0);
-    if (run->switch_rows && run->switches[run->switch_rows - 1].phase == phase) return;
-    SwitchRow row = {.step = state->step - 1, .submodel = state->submodel, .phase = phase};
-    strcpy(row.reason, switch_reason(t, row.step).text);
-    row.earlier_loss = row.window_loss = NAN;
-    if (run->switch_rows && rule->kind == SWITCH_AUTO)
-        runfile_windows(run, run->switches[run->switch_rows - 1].step, row.step, rule->window,
-                        &row.earlier_loss, &row.window_loss);
-    if (run->switch_rows && t->setup.bcd.partition.submodels > 1)
+    const SwitchRow *last = run->switch_rows ? &run->switches[run->switch_rows - 1] : NULL;
+    SwitchRow row = {state->step - 1,
+                     state->submodel,
+                     state->phase - (state->phase_steps == 0),
+                     "start",
+                     NAN,
+                     NAN};
+    if (last && last->phase == row.phase) return;
+    if (last) strcpy(row.reason, switch_reason(rule, row.step - last->step).text);
+    if (last && rule->kind == SWITCH_AUTO)
+        runfile_windows(run, last->step, row.step, rule->window, &row.earlier_loss,
+                        &row.window_loss);
+    if (last && t->setup.bcd.partition.submodels > 1)
         progress_note(&t->progress, "step %llu: submodel %d of %d (%s)",
                       (unsigned long long)row.step, row.submodel + 1,
                       t->setup.bcd.partition.submodels, row.reason);
@@ -164,10 +165,12 @@ static int train(Training *t, RunSummary *summary) {
     t->eval_every =
         o->eval_every ? (uint64_t)o->eval_every : (uint64_t)fmax(1, round(s->steps_per_epoch));
     if (!o->quiet && !o->brief) train_print_start(t);
-    progress_start(&t->progress, o->quiet, s->bcd.steps,
-                   (double)o->batch * (tokens ? s->model->targets : 1),
-                   tokens ? "tokens" : "images");
-    t->progress.brief = o->brief;
+    t->progress = (Progress){.quiet = o->quiet,
+                             .brief = o->brief,
+                             .terminal = isatty(STDOUT_FILENO),
+                             .total = s->bcd.steps,
+                             .per_step = (double)o->batch * (tokens ? s->model->targets : 1),
+                             .unit = tokens ? "tokens" : "images"};
     interrupt_catch();
     if (*o->init && t->state.step == 0 && !t->run.evaluation_rows && evaluate_start(t)) return -1;
     if (save(t) || train_log_open(t)) return -1;

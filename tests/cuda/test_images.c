@@ -7,7 +7,7 @@
 #include "../../cuda/plan.h"
 #include "../../cuda/stage_cuda.h"
 #include "../../cuda/stage_inside.h"
-#include "../../data/synthetic.h"
+#include "../../data/images.h"
 #include "../test.h"
 #include "device_case.h"
 #include "drift.h"

@@ -7,8 +7,7 @@
 #include <unistd.h>
 
 #include "../../data/checksum.h"
-#include "../../data/cifar.h"
-#include "../../data/synthetic.h"
+#include "../../data/images.h"
 #include "scratch.h"
 
 enum { PLANE = IMAGE_SIDE * IMAGE_SIDE, RECORD = 1 + IMAGE_BYTES };

@@ -7,8 +7,8 @@
 
 #include "../../data/data.h"
 #include "../../data/file.h"
-#include "../../data/sources.h"
-#include "../../data/synthetic.h"
+#include "../../data/images.h"
+#include "../../data/textset.h"
 #include "../../data/tokens.h"
 #include "../../ref/error.h"
 #include "scratch.h"
@@ -164,11 +164,11 @@ static void sources_come_in_the_order_of_their_names(void) {
     snprintf(tree, sizeof tree, "%s", scratch_text("tree/README.md", "r"));
     *strrchr(tree, '/') = 0;
     size_t bytes;
-    unsigned char *text = sources_read_below(tree, &bytes);
+    unsigned char *text = sources_read(tree, &bytes);
     if (CHECK(text, "%s", error_message()))
         CHECK(bytes == 5 && memcmp(text, "rdBzb", 5) == 0, "%.*s", (int)bytes, (const char *)text);
     free(text);
-    CHECK(!sources_read_below("/nowhere", &bytes), "/nowhere has sources");
+    CHECK(!sources_read("/nowhere", &bytes), "/nowhere has sources");
     CHECK_ERROR("text: no sources in /nowhere, where the program was built; build it again");
 }
 

@@ -1,7 +1,7 @@
 /* CIFAR records: whatever the bytes, they are refused or every label is in range. */
 #include <stdlib.h>
 
-#include "../../data/cifar.h"
+#include "../../data/images.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 
