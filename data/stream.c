@@ -1,4 +1,4 @@
-#include "stream.h"
+#include "documents.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -86,22 +86,7 @@ bool convert_is_tensors(const char *init) {
 
 /* ---- a tensor -------------------------------------------------------------------------------- */
 
-/* A parameter or buffer of ours, as store/tensors.h describes it. */
-typedef struct {
-    const char *name;
-    H5Dim dims[4];
-    int rank;
-    size_t count;
-} OurTensor;
-
-static OurTensor our_tensor(const Model *model, TensorRole role, int number) {
-    OurTensor ours = {.name = tensor_name(model, role, number), .count = 1};
-    ours.rank = tensor_shape(ours.dims, model, role, number);
-    for (int i = 0; i < ours.rank; i++) ours.count *= ours.dims[i].size;
-    return ours;
-}
-
-static int refuse_shape(const Safetensors *file, const SafeTensor *t, const OurTensor *ours) {
+static int refuse_shape(const Safetensors *file, const SafeTensor *t, const TensorInfo *ours) {
     Text have = {""}, want = {""}; /* "2 x 3" */
     for (int i = 0; i < t->rank; i++) text_add(&have, "%s%zu", i ? " x " : "", t->dim[i]);
     for (int i = 0; i < ours->rank; i++)
@@ -112,7 +97,7 @@ static int refuse_shape(const Safetensors *file, const SafeTensor *t, const OurT
 
 /* Returns true if `rows` rows of ours can come from this tensor.  Hugging Face's table of positions
  * may have more rows. */
-static bool fits(const SafeTensor *t, const OurTensor *ours, const TheirName *theirs, int part) {
+static bool fits(const SafeTensor *t, const TensorInfo *ours, const TheirName *theirs, int part) {
     const size_t rows = theirs->rows[part];
     if (t->rank != ours->rank) return false;
     if (theirs->transposed) return t->dim[0] == theirs->columns && t->dim[1] == rows;
@@ -123,7 +108,7 @@ static bool fits(const SafeTensor *t, const OurTensor *ours, const TheirName *th
 }
 
 /* Reads one part of a tensor of ours: rows * columns numbers.  -1 and an error. */
-static int read_part(real *to, const Weights *w, const OurTensor *ours, const TheirName *theirs,
+static int read_part(real *to, const Weights *w, const TensorInfo *ours, const TheirName *theirs,
                      int part) {
     const Safetensors *file;
     const SafeTensor *t = weights_find(w, theirs->name[part], &file);
@@ -140,7 +125,7 @@ static int read_part(real *to, const Weights *w, const OurTensor *ours, const Th
 }
 
 static int load_tensor(Engine *engine, const Weights *w, TensorRole role, int number) {
-    const OurTensor ours = our_tensor(engine->model, role, number);
+    const TensorInfo ours = tensor_info(engine->model, role, number);
     TheirName theirs = {.parts = 1, .rows = {ours.dims[0].size}};
     if (convert_is_tensors(w->init)) {
         strcpy(theirs.name[0], ours.name);
@@ -179,7 +164,7 @@ static int check_depth(const Weights *w, const Model *model) {
 
 static bool is_known(const Model *model, TensorRole role, const char *name) {
     for (int i = 0; i < tensor_count(model, role); i++)
-        if (strcmp(tensor_name(model, role, i), name) == 0) return true;
+        if (strcmp(tensor_info(model, role, i).name, name) == 0) return true;
     return false;
 }
 

@@ -81,31 +81,28 @@ int checkpoint_open(H5File *file, const char *path) {
     return failed ? -1 : 0;
 }
 
-static int read_tensor(const H5File *file, Engine *engine, int group, int number, bool foreign,
-                       real *buffer) {
+static int read_tensor(const H5File *file, Engine *engine, int group, int number, bool foreign) {
     TensorRole role = groups[group].role;
-    H5Dim dims[4];
+    const TensorInfo info = tensor_info(engine->model, role, number);
+    const Text name = text_of("%s/%s", groups[group].group, info.name);
     size_t size[4];
-    const Text name =
-        text_of("%s/%s", groups[group].group, tensor_name(engine->model, role, number));
     /* Frozen parameters have no state. */
     bool optional = role == TENSOR_BUFFER ? foreign : role != TENSOR_PARAMETER;
     if (optional && !h5_exists(file, name.text)) return 0;
-    int rank = tensor_shape(dims, engine->model, role, number);
-    for (int i = 0; i < rank; i++) size[i] = dims[i].size;
-    if (h5_read(file, name.text, H5_REAL, buffer, rank, size)) return -1;
-    return engine->is->write(engine, role, number, buffer);
+    for (int i = 0; i < info.rank; i++) size[i] = info.dims[i].size;
+    real *numbers = xmalloc(info.count * sizeof *numbers);
+    int failed = h5_read(file, name.text, H5_REAL, numbers, info.rank, size) ||
+                 engine->is->write(engine, role, number, numbers);
+    free(numbers);
+    return failed ? -1 : 0;
 }
 
 /* Reads the tensors of the first `count` groups. */
 static int read_tensors(const H5File *file, Engine *engine, int count, bool foreign) {
-    real *buffer = xmalloc(tensor_largest(engine->model) * sizeof *buffer);
-    int failed = 0;
     for (int group = 0; group < count; group++)
         for (int i = 0; i < tensor_count(engine->model, groups[group].role); i++)
-            failed = failed || read_tensor(file, engine, group, i, foreign, buffer);
-    free(buffer);
-    return failed ? -1 : 0;
+            if (read_tensor(file, engine, group, i, foreign)) return -1;
+    return 0;
 }
 
 int checkpoint_read_model(const H5File *file, Engine *engine, bool foreign) {

@@ -12,10 +12,6 @@ int tensor_count(const Model *model, TensorRole role) {
     return role == TENSOR_BUFFER ? model->buffers : model->params;
 }
 
-const char *tensor_name(const Model *model, TensorRole role, int number) {
-    return role == TENSOR_BUFFER ? model->buffer[number].name : model->param[number].name;
-}
-
 /* Names the dimensions of a parameter after what its op uses them for. */
 static void name_dims(H5Dim dims[4], const Model *model, int param) {
     static const char *const names[5][4] = {{NULL},
@@ -34,49 +30,38 @@ static void name_dims(H5Dim dims[4], const Model *model, int param) {
     }
 }
 
-int tensor_shape(H5Dim dims[4], const Model *model, TensorRole role, int number) {
-    memset(dims, 0, 4 * sizeof *dims);
+TensorInfo tensor_info(const Model *model, TensorRole role, int number) {
     if (role == TENSOR_BUFFER) {
-        dims[0] = (H5Dim){"channel", (size_t)model->buffer[number].count, NULL};
-        return 1;
+        const size_t count = (size_t)model->buffer[number].count;
+        return (TensorInfo){model->buffer[number].name, {{"channel", count, NULL}}, 1, count};
     }
     const Param *p = &model->param[number];
-    for (int i = 0; i < p->rank; i++) dims[i].size = (size_t)p->dim[i];
-    name_dims(dims, model, number);
-    return p->rank;
-}
-
-size_t tensor_largest(const Model *model) {
-    size_t largest = 1;
-    for (int p = 0; p < model->params; p++)
-        if (model->param[p].count > largest) largest = model->param[p].count;
-    for (int b = 0; b < model->buffers; b++)
-        if ((size_t)model->buffer[b].count > largest) largest = (size_t)model->buffer[b].count;
-    return largest;
+    TensorInfo info = {.name = p->name, .rank = p->rank, .count = p->count};
+    for (int i = 0; i < p->rank; i++) info.dims[i].size = (size_t)p->dim[i];
+    name_dims(info.dims, model, number);
+    return info;
 }
 
 static int write_tensor(H5File *file, const char *group, Engine *engine, TensorRole role,
-                        int number, bool finite, real *buffer) {
-    H5Dim dims[4];
-    const int rank = tensor_shape(dims, engine->model, role, number);
-    const size_t count = engine->is->read(engine, role, number, buffer);
-    if (count == READ_FAILED) return -1;
-    if (!count) return 0;
-    const Text path = text_of("%s/%s", group, tensor_name(engine->model, role, number));
-    for (size_t n = 0; n < count && finite; n++)
-        if (!isfinite(buffer[n])) {
+                        int number, bool finite) {
+    const TensorInfo info = tensor_info(engine->model, role, number);
+    const Text path = text_of("%s/%s", group, info.name);
+    real *numbers = xmalloc(info.count * sizeof *numbers);
+    const size_t count = engine->is->read(engine, role, number, numbers);
+    int failed = count == READ_FAILED ? -1 : 0;
+    for (size_t n = 0; n < count && finite && !failed; n++)
+        if (!isfinite(numbers[n])) {
             error_set("%s has a number that is NaN or infinite", path.text + 1);
-            return TENSORS_NOT_FINITE;
+            failed = TENSORS_NOT_FINITE;
         }
-    h5_write(file, path.text, H5_REAL, buffer, rank, dims, NULL);
-    return 0;
+    if (count && !failed) h5_write(file, path.text, H5_REAL, numbers, info.rank, info.dims, NULL);
+    free(numbers);
+    return failed;
 }
 
 int tensors_write(H5File *file, const char *group, Engine *engine, TensorRole role, bool finite) {
     int failed = 0;
-    real *buffer = xmalloc(tensor_largest(engine->model) * sizeof *buffer);
     for (int i = 0; i < tensor_count(engine->model, role) && !failed; i++)
-        failed = write_tensor(file, group, engine, role, i, finite, buffer);
-    free(buffer);
+        failed = write_tensor(file, group, engine, role, i, finite);
     return failed;
 }

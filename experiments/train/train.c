@@ -145,9 +145,8 @@ static int note_failure(Training *t) {
 
 static void sum_up(RunSummary *summary, const Training *t) {
     const RunFile *run = &t->run;
-    memset(summary, 0, sizeof *summary);
-    summary->steps = t->state.step;
-    summary->seconds = t->seconds;
+    *summary = (RunSummary){
+        .steps = t->state.step, .seconds = t->seconds, .peak_bytes = run->memory[MEM_ROLES].peak};
     if (run->curve_rows)
         summary->train_loss = runfile_smooth(run, run->curve_rows - 1,
                                              (size_t)fmax(10, t->setup.steps_per_epoch / 10));
@@ -155,7 +154,6 @@ static void sum_up(RunSummary *summary, const Training *t) {
         const EvaluationRow *last = &run->evaluations[run->evaluation_rows - 1];
         summary->valid = (Evaluation){last->loss, last->accuracy, last->perplexity};
     }
-    summary->peak_bytes = run->memory[MEM_ROLES].peak;
 }
 
 static int train(Training *t, RunSummary *summary) {

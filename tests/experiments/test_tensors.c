@@ -131,11 +131,11 @@ static void embeddings_have_names(void) {
     int found = 0;
     for (int p = 0; p < model->params; p++)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-            H5Dim dims[4];
             if (strcmp(model->param[p].name, rows[i].param)) continue;
-            tensor_shape(dims, model, TENSOR_PARAMETER, p);
-            CHECK(!strcmp(dims[0].name, rows[i].first) && !strcmp(dims[1].name, rows[i].second),
-                  "%s: %s, %s", rows[i].param, dims[0].name, dims[1].name);
+            const TensorInfo info = tensor_info(model, TENSOR_PARAMETER, p);
+            CHECK(!strcmp(info.dims[0].name, rows[i].first) &&
+                      !strcmp(info.dims[1].name, rows[i].second),
+                  "%s: %s, %s", rows[i].param, info.dims[0].name, info.dims[1].name);
             found++;
         }
     CHECK(found == 3, "%d of 3 parameters", found);
