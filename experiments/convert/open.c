@@ -47,7 +47,9 @@ int convert_open_run(Setup *setup, const char *place, const Options *asked) {
         checkpoint_open(&file, path.text))
         return -1;
     int failed = settings_read(&file, "/settings", &setup->options) ||
-                 h5_get_text(&file, "/model", "spec", spec, sizeof spec);
+                 h5_get_text(&file, "/model", "spec", spec, sizeof spec) ||
+                 (h5_has(&file, "/data", "tokenizer") &&
+                  h5_get_text(&file, "/data", "tokenizer", setup->tokenizer, TOKENIZER_NAME));
     if (!failed) {
         overlay(&setup->options, asked);
         setup->model = model_create(spec);

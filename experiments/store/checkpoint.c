@@ -57,6 +57,7 @@ int checkpoint_write(const char *path, const Setup *setup, const BcdState *state
     h5_set_text(&file, "/data", "name", setup->train->name);
     h5_set_int(&file, "/data", "samples", setup->train->samples);
     h5_set(&file, "/data", "checksum", H5_UINT64, &setup->train->checksum);
+    if (setup->model->tokens) h5_set_text(&file, "/data", "tokenizer", setup->train->tokenizer);
     h5_set_fields(&file, "/bcd", state_fields, STATE_FIELDS, state);
     write_steps(&file, setup);
     int failed = 0;

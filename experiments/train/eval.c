@@ -1,6 +1,7 @@
 /* `bcd eval`: loss and accuracy over a data set. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "../../ref/error.h"
 #include "../commands.h"
@@ -38,6 +39,15 @@ Text eval_format(const Evaluation *e, bool tokens) {
                    loss.text, e->perplexity);
 }
 
+/* Checks that the data suit the model: their kind, their vocabulary, and who made their tokens. */
+static int check_data(const Setup *s, const Dataset *data) {
+    if (setup_match(s->model, data) || setup_check_vocabulary(&s->options, s->model, data))
+        return -1;
+    if (!*s->tokenizer || strcmp(s->tokenizer, data->tokenizer) == 0) return 0;
+    return error_set("%s was made with the tokenizer %s, and the data of this run with %s",
+                     data->name, data->tokenizer, s->tokenizer);
+}
+
 int command_eval(const CommandLine *line) {
     const Options *options = &line->options;
     Setup setup;
@@ -47,9 +57,7 @@ int command_eval(const CommandLine *line) {
     if (!failed) {
         setup.options.augment = false;
         data = setup_data(&setup.options, setup.model, (Split)line->split);
-        failed = !data || setup_match(setup.model, data) ||
-                 setup_check_vocabulary(&setup.options, setup.model, data) ||
-                 eval_dataset(&setup, data, &evaluation);
+        failed = !data || check_data(&setup, data) || eval_dataset(&setup, data, &evaluation);
     }
     if (!failed)
         printf("%s, %s split of %s (%d samples): %s\n",

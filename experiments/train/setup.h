@@ -12,7 +12,8 @@ typedef struct {
     Options options; /* resolved: defaults that depend on the model or the data are filled in */
     const DeviceModule *device; /* NULL: the CPU */
     Model *model;
-    Dataset *train, *valid; /* training and validation split, or NULL */
+    Dataset *train, *valid;         /* training and validation split, or NULL */
+    char tokenizer[TOKENIZER_NAME]; /* of the data that an opened run was trained on; "": unknown */
     BcdSettings bcd;
     StageSettings stage_settings;
     double steps_per_epoch; /* samples / batch: an epoch is one pass over the data */

@@ -168,6 +168,11 @@ static void another_tokenizer_is_refused(void) {
         if (i == 2) check_error(printed, other);
     }
     check_error(run(1, "eval tied0 --data tied.tokens"), other);
+    check_error(run(1, "eval untied --data tied.tokens"),
+                "tied.tokens was made with the tokenizer hf:0123456789ab, and the data of this run "
+                "with mine");
+    write_tokens("again.tokens", "mine");
+    run(0, "eval untied --data again.tokens");
     /* With two files either may have made the tokens, and with none nothing is known. */
     write_tokens("tied.tokens", names[0]);
     scratch_text("tied/tokenizer.json", "{}");
