@@ -83,16 +83,11 @@ unsigned char *sources_read(const char *root, size_t *bytes) {
 
 /* ---- data sets ---- */
 
-/* Returns the token where training ends and validation begins. */
-static size_t split_point(size_t count, size_t max_held_out) {
-    size_t held_out = count / 10;
-    return count - (held_out < max_held_out ? held_out : max_held_out);
-}
-
-/* Opens the requested split of tokens [begin, end). */
+/* Opens the requested split of tokens [begin, end), of which the last tenth is held out. */
 static Dataset *open_part(const DataRequest *request, Tokens tokens, size_t begin, size_t end,
                           size_t max_held_out) {
-    const size_t cut = begin + split_point(end - begin, max_held_out);
+    const size_t tenth = (end - begin) / 10;
+    const size_t cut = end - (tenth < max_held_out ? tenth : max_held_out);
     if (!request->whole && request->split == SPLIT_TRAIN) end = cut;
     if (!request->whole && request->split != SPLIT_TRAIN) begin = cut;
     return tokens_dataset(request->name, tokens, begin, end, request->context, request->limit);

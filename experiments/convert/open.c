@@ -62,7 +62,6 @@ int convert_open_run(Setup *setup, const char *place, const Options *asked) {
 
 int convert_open(Setup *setup, const CommandLine *line) {
     const Options *asked = &line->options;
-    memset(setup, 0, sizeof *setup);
     return *asked->init ? open_directory(setup, asked)
                         : convert_open_run(setup, line->positional[0], asked);
 }

@@ -1,7 +1,6 @@
 /* `bcd eval`: loss and accuracy over a data set. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "../../ref/error.h"
 #include "../commands.h"
@@ -39,26 +38,15 @@ Text eval_format(const Evaluation *e, bool tokens) {
                    loss.text, e->perplexity);
 }
 
-/* Checks that the data suit the model: their kind, their vocabulary, and who made their tokens. */
-static int check_data(const Setup *s, const Dataset *data) {
-    if (setup_match(s->model, data) || setup_check_vocabulary(&s->options, s->model, data))
-        return -1;
-    if (!*s->tokenizer || strcmp(s->tokenizer, data->tokenizer) == 0) return 0;
-    return error_set("%s was made with the tokenizer %s, and the data of this run with %s",
-                     data->name, data->tokenizer, s->tokenizer);
-}
-
 int command_eval(const CommandLine *line) {
     const Options *options = &line->options;
     Setup setup;
     Evaluation evaluation;
-    int failed = convert_open(&setup, line);
     Dataset *data = NULL;
-    if (!failed) {
-        setup.options.augment = false;
-        data = setup_data(&setup.options, setup.model, (Split)line->split);
-        failed = !data || check_data(&setup, data) || eval_dataset(&setup, data, &evaluation);
-    }
+    int failed = convert_open(&setup, line);
+    setup.options.augment = false;
+    failed = failed || !(data = setup_data(&setup.options, setup.model, (Split)line->split)) ||
+             setup_check_data(&setup, data) || eval_dataset(&setup, data, &evaluation);
     if (!failed)
         printf("%s, %s split of %s (%d samples): %s\n",
                *options->init ? options->init : setup.options.model, split_names[line->split],

@@ -127,13 +127,6 @@ static StageSettings stage_settings(const Options *o, OptimizerSettings optimize
                            .offload = o->method == METHOD_OFFLOAD};
 }
 
-/* Both token files of a training must be made by the same tokenizer. */
-static int check_tokenizer(const Dataset *train, const Dataset *valid) {
-    if (strcmp(train->tokenizer, valid->tokenizer) == 0) return 0;
-    return error_set("--valid: %s was made with %s, %s with %s", valid->name, valid->tokenizer,
-                     train->name, train->tokenizer);
-}
-
 /* The model's vocabulary comes from the data, and the context of the data from the model: creates a
  * draft of the model, then the data, then the model. */
 static int open_model_and_data(Setup *setup) {
@@ -144,11 +137,10 @@ static int open_model_and_data(Setup *setup) {
     model_free(draft);
     if (!setup->train) return -1;
     setup->model = setup_model(o->model, setup->train->classes, o->context);
-    if (!setup->model || setup_match(setup->model, setup->train)) return -1;
-    if (setup_check_vocabulary(o, setup->model, setup->train)) return -1;
+    if (!setup->model || setup_check_data(setup, setup->train)) return -1;
+    strcpy(setup->tokenizer, setup->train->tokenizer);
     setup->valid = setup_data(o, setup->model, SPLIT_VALID);
-    if (!setup->valid || setup_match(setup->model, setup->valid)) return -1;
-    return check_tokenizer(setup->train, setup->valid);
+    return setup->valid ? setup_check_data(setup, setup->valid) : -1;
 }
 
 int setup_open(Setup *setup, const Options *options) {

@@ -13,7 +13,7 @@ typedef struct {
     const DeviceModule *device; /* NULL: the CPU */
     Model *model;
     Dataset *train, *valid;         /* training and validation split, or NULL */
-    char tokenizer[TOKENIZER_NAME]; /* of the data that an opened run was trained on; "": unknown */
+    char tokenizer[TOKENIZER_NAME]; /* of the training data; "": none, or unknown */
     BcdSettings bcd;
     StageSettings stage_settings;
     double steps_per_epoch; /* samples / batch: an epoch is one pass over the data */
@@ -85,12 +85,10 @@ int setup_partition(Partition *partition, const Model *model, const Options *opt
  * validation split.  NULL and an error. */
 Dataset *setup_data(const Options *options, const Model *model, Split split);
 
-/* Checks that the model can learn from this data.  -1 and an error. */
-int setup_match(const Model *model, const Dataset *data);
-
-/* Checks that data for a model started from options->init has the model's vocabulary, and was not
- * made by another tokenizer: the weights know tokens by their numbers.  -1 and an error. */
-int setup_check_vocabulary(const Options *options, const Model *model, const Dataset *data);
+/* Checks that the model can learn from this data.  Weights know tokens by their numbers, so the
+ * vocabulary must be that of a model in options->init, and the tokens must not be by another
+ * tokenizer than the model's or the setup's.  -1 and an error. */
+int setup_check_data(const Setup *setup, const Dataset *data);
 
 /* Opens the device asked for; *device is NULL for the CPU.  -1 and an error. */
 int setup_device(const DeviceModule **device, const Options *options);

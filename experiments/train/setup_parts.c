@@ -35,7 +35,7 @@ Model *setup_model(const char *spec, int outputs, int context) {
     return model;
 }
 
-int setup_match(const Model *model, const Dataset *data) {
+static int check_sizes(const Model *model, const Dataset *data) {
     Shape want = model->input, have = data->input;
     if (!model->tokens && (want.h != have.h || want.w != have.w || want.c != have.c))
         return error_set("the model %s reads images of %d x %d x %d, %s has %d x %d x %d",
@@ -63,15 +63,19 @@ static int check_maker(const char *dir, const Dataset *data) {
         data->name, data->tokenizer, dir, own, quoted(dir).text);
 }
 
-int setup_check_vocabulary(const Options *o, const Model *model, const Dataset *data) {
-    /* Sizes are compared; a model's may be padded to a multiple of 128, as is usual. */
+int setup_check_data(const Setup *s, const Dataset *data) {
+    const char *init = s->model->tokens ? s->options.init : "";
+    /* A model's vocabulary may be padded to a multiple of 128, as is usual. */
     const int padded = (data->classes + 127) / 128 * 128;
-    if (!*o->init || !model->tokens) return 0;
-    if (model->outputs == data->classes || model->outputs <= padded)
-        return check_maker(o->init, data);
-    return error_set("the model has %d tokens, but %s was made with %s, which has %d",
-                     model->outputs, data->name,
-                     *data->tokenizer ? data->tokenizer : "another tokenizer", data->classes);
+    if (check_sizes(s->model, data)) return -1;
+    if (*init && s->model->outputs > padded)
+        return error_set("the model has %d tokens, but %s was made with %s, which has %d",
+                         s->model->outputs, data->name,
+                         *data->tokenizer ? data->tokenizer : "another tokenizer", data->classes);
+    if (*s->tokenizer && strcmp(s->tokenizer, data->tokenizer) != 0)
+        return error_set("%s was made with the tokenizer %s, the training data with %s", data->name,
+                         data->tokenizer, s->tokenizer);
+    return *init ? check_maker(init, data) : 0;
 }
 
 Dataset *setup_data(const Options *options, const Model *model, Split split) {
@@ -87,12 +91,6 @@ Dataset *setup_data(const Options *options, const Model *model, Split split) {
                            .seed = options->seed,
                            .limit = limit};
     return data_open(&request);
-}
-
-static int check_partition(const Partition *partition, const Options *o) {
-    if (!options_given(o, "submodels") || o->submodels == partition->submodels) return 0;
-    return error_set("--submodels %d: --partition \"%s\" has %d", o->submodels, o->partition,
-                     partition->submodels);
 }
 
 /* The first and the last block of a ResNet are small, and training them in each phase was the best
@@ -114,9 +112,11 @@ int setup_partition(Partition *partition, const Model *model, const Options *o) 
     if (*o->partition ? partition_parse(partition, model, o->partition, always)
                       : partition_balanced(partition, model, o->submodels, always))
         return -1;
-    if (check_partition(partition, o) == 0 &&
-        (!*o->submodel_lr || partition_lr(partition, o->submodel_lr) == 0))
-        return 0;
-    partition_free(partition);
-    return -1;
+    int failed = 0;
+    if (options_given(o, "submodels") && o->submodels != partition->submodels)
+        failed = error_set("--submodels %d: --partition \"%s\" has %d", o->submodels, o->partition,
+                           partition->submodels);
+    failed = failed || (*o->submodel_lr && partition_lr(partition, o->submodel_lr));
+    if (failed) partition_free(partition);
+    return failed ? -1 : 0;
 }
