@@ -44,13 +44,15 @@ static int refuse_samples(const char *path) {
 static int go_behind(FILE *file, const char *path, uint64_t step) {
     unsigned long long number, last = 0;
     long end = 0;
-    while (fscanf(file, "%llu", &number) == 1 && number <= step) {
+    int found;
+    while ((found = fscanf(file, "%llu", &number)) == 1 && number <= step) {
         int c;
         while ((c = getc(file)) != EOF && c != '\n') continue;
         if (c != '\n') break;
         end = ftell(file);
         last = number;
     }
+    if (!found) return error_set("--log-samples %s: it is there, and has something else", path);
     if (last && last < step)
         return error_set(
             "--log-samples %s: it ends with update %llu, and %llu are done; give another name",
@@ -58,12 +60,12 @@ static int go_behind(FILE *file, const char *path, uint64_t step) {
     return fseek(file, end, SEEK_SET) || ftruncate(fileno(file), end) ? refuse_samples(path) : 0;
 }
 
-/* Opens the file of --log-samples; a resume goes on with it, unless it is a pipe. */
+/* Opens the file of --log-samples, behind what it holds already. */
 static int open_samples(Training *t, const char *path) {
     struct stat status;
     const uint64_t step = t->state.step;
-    const bool old = step && stat(path, &status) == 0 && S_ISREG(status.st_mode);
-    t->samples = fopen(path, old ? "r+" : step ? "a" : "w");
+    const bool old = stat(path, &status) == 0 && S_ISREG(status.st_mode);
+    t->samples = fopen(path, old ? "r+" : "a");
     if (!t->samples) return refuse_samples(path);
     return old ? go_behind(t->samples, path, step) : 0;
 }

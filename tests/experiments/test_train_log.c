@@ -53,6 +53,18 @@ static void a_gap_is_refused(void) {
     free(text);
 }
 
+/* A new training replaces the log of an earlier one, and no other file. */
+static void other_files_stay(void) {
+    size_t count;
+    run(0, "train " RESNET "--steps 2 --out second --quiet --log-samples ids");
+    char *text = read_bytes("ids", &count);
+    CHECK(strncmp(text, "1 ", 2) == 0 && strstr(text, "\n2 ") && !strstr(text, "\n3 "), "%s", text);
+    free(text);
+    check_error(run(1, "train " RESNET "--steps 2 --out third --quiet --log-samples second/run.h5"),
+                "--log-samples second/run.h5: it is there, and has something else");
+    run(0, "train --resume second --steps 3 --quiet");
+}
+
 static void what_is_no_regular_file(void) {
     /* A pipe has no lines to go on behind. */
     int reader =
@@ -68,5 +80,6 @@ void test_train_log(void) {
     RUN(every_update_has_a_row);
     RUN(samples_are_those_of_the_epoch);
     RUN(a_gap_is_refused);
+    RUN(other_files_stay);
     RUN(what_is_no_regular_file);
 }
