@@ -161,7 +161,7 @@ $(provenance_o): CPPFLAGS += -DBCD_COMMIT='"$(commit)"' \
 reads_sources := %/data/textset.o %/tests/fixtures/loader.o \
     %/tests/experiments/test_cells.o %/tests/experiments/test_cli.o %/tests/experiments/test_devices.o %/tests/experiments/test_convert.o %/tests/experiments/test_results.o \
     %/tests/experiments/test_schema.o %/tests/experiments/test_report.o \
-    %/tests/experiments/test_transformers.o
+    %/tests/experiments/test_tokenizer.o %/tests/experiments/test_transformers.o
 $(filter $(reads_sources),$(foreach kind,float double,$(call objects,$(kind),$(ref_tests_c) $(more_tests_c) $(data_c)))): \
     CPPFLAGS += -DBCD_SOURCE_DIR='"$(SOURCE_DIR)"'
 # The tests of the command line run the program itself.

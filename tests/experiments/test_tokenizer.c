@@ -71,6 +71,27 @@ static void text_by_the_models_own_tokenizer(void) {
     check_error(run(1, "tokenize own.jsonl.zst --tokenizer wordy"), "own.jsonl.zst: is compressed");
 }
 
+/* The lines of data/README.md that write a token file in numpy. */
+static void numpy_writes_one(void) {
+    char said[4096];
+    Tokens tokens;
+    if (run_python("-c 'import numpy'", said)) SKIP("no numpy");
+    scratch_text("write.py",
+                 "import re, textwrap\n"
+                 "page = open('" BCD_SOURCE_DIR
+                 "/data/README.md').read()\n"
+                 "code = re.search(r'in\\s+numpy:\\n\\n((?: {4}.*\\n)+)', page)[1]\n"
+                 "code = textwrap.dedent(code).replace('3, ...]', '3] * 9')\n"
+                 "exec(code, {'vocabulary': 18})\n");
+    CHECK(run_python("write.py", said) == 0, "%s", said);
+    if (!CHECK(tokens_open(&tokens, scratch_path("mine.tokens")) == 0, "%s", error_message()))
+        return;
+    CHECK(tokens.count == 27 && tokens.vocabulary == 18 && tokens_at(&tokens, 4) == 17 &&
+              strcmp(tokens.tokenizer, "mine") == 0,
+          "%zu tokens by %s", tokens.count, tokens.tokenizer);
+    tokens_free(&tokens);
+}
+
 /* Newer models have their chat template in a file of its own. */
 static void template_in_a_file(void) {
     Tokens tokens;
@@ -213,6 +234,7 @@ static void goes_on_on_a_terminal(void) {
 void test_tokenizer(void) {
     RUN(goes_on_on_a_terminal);
     RUN(text_by_the_models_own_tokenizer);
+    RUN(numpy_writes_one);
     RUN(template_in_a_file);
     RUN(another_tokenizer_is_refused);
     RUN(error_of_the_last_python);
