@@ -171,7 +171,7 @@ static int train(Training *t, RunSummary *summary) {
                              .unit = tokens ? "tokens" : "images"};
     interrupt_catch();
     if (*o->init && t->state.step == 0 && !t->run.evaluation_rows && evaluate_start(t)) return -1;
-    if (save(t) || train_log_open(t)) return -1;
+    if (train_log_open(t) || save(t)) return -1;
     t->mark = clock_seconds();
     int result = bcd_train(&t->state, &s->bcd, s->engine, s->train, watch, t);
     if (result == 0) result = finish(t);

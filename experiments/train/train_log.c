@@ -73,11 +73,12 @@ static int open_samples(Training *t, const char *path) {
 int train_log_open(Training *t) {
     const Setup *s = &t->setup;
     const char *samples = s->options.log_samples;
+    if (*samples && (open_samples(t, samples) ||
+                     sampler_init(&t->sampler, s->bcd.seed, s->train->samples, s->bcd.fraction)))
+        return -1;
     t->log = fopen(rundir_path(t->dir, "log.csv").text, "w");
     if (t->log) write_past(t);
-    if (!*samples) return 0;
-    if (open_samples(t, samples)) return -1;
-    return sampler_init(&t->sampler, s->bcd.seed, s->train->samples, s->bcd.fraction);
+    return 0;
 }
 
 int train_log_samples(Training *t, const BcdState *state) {

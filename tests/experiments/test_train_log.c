@@ -63,6 +63,7 @@ static void other_files_stay(void) {
     check_error(run(1, "train " RESNET "--steps 2 --out third --quiet --log-samples second/run.h5"),
                 "--log-samples second/run.h5: it is there, and has something else");
     run(0, "train --resume second --steps 3 --quiet");
+    CHECK(!file_exists(scratch_path("third")), "a directory is left");
 }
 
 static void what_is_no_regular_file(void) {
