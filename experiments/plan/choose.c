@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../../ref/memory.h"
 #include "../alloc.h"
 #include "plan.h"
 
@@ -118,7 +117,7 @@ double plan_score(const Plan *plan, PlanGoal goal) {
 
 typedef struct {
     const Plan *plan;
-    double score, bytes; /* lower bounds */
+    double score; /* a lower bound */
 } PlanBound;
 
 /* Orders by score, then as listed. */
@@ -157,15 +156,6 @@ static double min_step(const Configuration *c, const PlanWork *w) {
     return (forward + once) * c->micro_batches / c->pipeline;
 }
 
-/* The fullest rank holds at least its even share of parameters, gradients and state. */
-static double min_bytes(const Configuration *c) {
-    double count = (double)c->model->param_count;
-    double all = c->stage.offload ? count * (double)(value_bytes(&c->stage) + sizeof(float))
-                                  : memory_closed_form(c->model, &c->stage.optimizer,
-                                                       c->stage.precision, c->submodels);
-    return all / c->pipeline;
-}
-
 /* Computes the bounds of all plans and sorts by them.  work[batch][precision][recompute] is 0 until
  * known. */
 static int bound_all(PlanBound *bounds, Plan *plans, int count, PlanGoal goal, PlanWork *work) {
@@ -175,7 +165,7 @@ static int bound_all(PlanBound *bounds, Plan *plans, int count, PlanGoal goal, P
         PlanWork *w = &work[kind + c->stage.recompute];
         if (w->pass_s[PASS_FORWARD] == 0 && find_work(w, c)) return -1;
         plans[i].prediction.step_s = min_step(c, w);
-        bounds[i] = (PlanBound){&plans[i], plan_score(&plans[i], goal), min_bytes(c)};
+        bounds[i] = (PlanBound){&plans[i], plan_score(&plans[i], goal)};
     }
     qsort(bounds, (size_t)count, sizeof *bounds, compare);
     return 0;
@@ -219,16 +209,6 @@ static void attempt(PlanBest *b, const PlanBound *bound) {
     }
 }
 
-/* Simulates all plans that may fit; if none can, those with the lowest bound of memory. */
-static void attempt_all(PlanBest *b, const PlanBound *bounds, int count) {
-    double bytes = INFINITY;
-    for (int i = 0; i < count; i++) bytes = fmin(bytes, bounds[i].bytes);
-    bytes = fmax(bytes, gpu_usable_bytes(bounds->plan->configuration.cluster.gpu));
-#pragma omp parallel for schedule(dynamic, 1)
-    for (int i = 0; i < count; i++)
-        if (bounds[i].bytes <= bytes) attempt(b, &bounds[i]);
-}
-
 int plan_choose(Plan *best, const PlanSpace *space, PlanGoal goal) {
     Plan *plans;
     PlanBest b = {.goal = goal};
@@ -236,7 +216,9 @@ int plan_choose(Plan *best, const PlanSpace *space, PlanGoal goal) {
     if (count < 0) return -1;
     PlanBound *bounds = xcalloc((size_t)count, sizeof *bounds);
     PlanWork *work = xcalloc(((size_t)space->batch + 1) * PRECISIONS * 2, sizeof *work);
-    if (bound_all(bounds, plans, count, goal, work) == 0) attempt_all(&b, bounds, count);
+    if (bound_all(bounds, plans, count, goal, work)) count = 0;
+#pragma omp parallel for schedule(dynamic, 1)
+    for (int i = 0; i < count; i++) attempt(&b, &bounds[i]);
     free(bounds);
     free(work);
     free(plans);

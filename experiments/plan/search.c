@@ -1,6 +1,5 @@
 /* `bcd plan --search` chooses the kind and number of GPUs and all else. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,26 +7,10 @@
 #include "plan.h"
 
 /* Prints the progress of the search on a terminal, over the line before; "" clears it. */
-static void BCD_PRINTF(1, 2) progress(const char *format, ...) {
+static void progress(const char *text) {
     if (!isatty(STDERR_FILENO)) return;
-    fprintf(stderr, "\r\033[K");
-    va_list arguments;
-    va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
+    fprintf(stderr, "\r\033[K%s", text);
     fflush(stderr);
-}
-
-/* Appends the best plan of a space, labelled "GPU, method".  Returns as plan_choose. */
-static int add_best(Table *table, const PlanQuestion *q, const PlanSpace *space, const char *first,
-                    PlanGoal goal, Plan *plan) {
-    int found = plan_choose(plan, space, goal);
-    if (found < 0)
-        plan_row_without(table, text_of("%s, %s", first, plan_method_names[space->method]).text,
-                         "no setting has these sizes");
-    else
-        plan_row(table, q, text_of("%s, %s", first, plan_method(plan).text).text, plan, found);
-    return found;
 }
 
 static const char *const goal_names[] = {[PLAN_CHEAPEST] = "cheapest", [PLAN_FASTEST] = "fastest"};
@@ -54,22 +37,27 @@ static double value_of(const PlanQuestion *q, const Plan *plan, PlanGoal goal) {
     return plan_score(plan, goal) * (goal == PLAN_CHEAPEST && !q->gpu ? plan->price : 1);
 }
 
-/* Adds the best plan of a method on one kind of GPU.  *best is the best one so far, in row *row. */
+/* Adds the best plan of a method on one kind of GPU, labelled "GPU, method".  *best is the best one
+ * so far, in row *row. */
 static int add_row(Table *table, const PlanQuestion *q, const Gpu *gpu, PlanMethod method,
                    PlanGoal goal, Plan *best, int *row) {
     PlanSpace space;
     Plan plan;
-    progress("%s: %s, %s", goal_names[goal], gpu->key, plan_method_names[method]);
+    const char *name = plan_method_names[method], *why = NULL;
+    progress(text_of("%s: %s, %s", goal_names[goal], gpu->key, name).text);
     if (question_space(&space, q, method, gpu, true)) return -1;
     add_counts(&space, q);
-    if (!space.gpus.count) {
-        plan_row_without(table, text_of("%s, %s", gpu->key, plan_method_names[method]).text,
-                         isnan(space.price) ? "no price: give --price" : "over the budget");
-        return 0;
-    }
-    bool found = add_best(table, q, &space, gpu->key, goal, &plan) > 0;
+    int found = space.gpus.count ? plan_choose(&plan, &space, goal) : -1;
+    if (!space.gpus.count)
+        why = isnan(space.price) ? "no price: give --price" : "over the budget";
+    else if (found < 0)
+        why = "no setting has these sizes";
+    if (why)
+        plan_row_without(table, text_of("%s, %s", gpu->key, name).text, why);
+    else
+        plan_row(table, q, text_of("%s, %s", gpu->key, plan_method(&plan).text).text, &plan, found);
     double known = *row < 0 ? INFINITY : value_of(q, best, goal);
-    if (!found || !(value_of(q, &plan, goal) < known)) return 0;
+    if (found <= 0 || !(value_of(q, &plan, goal) < known)) return 0;
     *best = plan;
     *row = table->rows - 1;
     return 0;
@@ -91,7 +79,7 @@ static int add_goal(Tables *tables, const PlanQuestion *q, PlanGoal goal) {
     else
         table_note(table, q->gpu || goal == PLAN_FASTEST ? "Nothing fits."
                                                          : "Nothing with a known price fits.");
-    progress("%s", "");
+    progress("");
     return 0;
 }
 

@@ -12,19 +12,10 @@ static const TableColumn columns[TASK_COLUMNS] = {
     [TASK_END] = {"end", "end", "ms", COLUMN_NUMBER, 3, SOURCE_NONE},
 };
 
-/* Returns NULL for a message. */
-static const char *pass_name(TaskKind kind) {
-    switch (kind) {
-        case TASK_FORWARD:
-            return "forward";
-        case TASK_INPUT_GRADIENT:
-            return "input gradient";
-        case TASK_WEIGHT_GRADIENT:
-            return "weight gradient";
-        default:
-            return NULL;
-    }
-}
+/* NULL for a message. */
+static const char *const pass_names[] = {[TASK_FORWARD] = "forward",
+                                         [TASK_INPUT_GRADIENT] = "input gradient",
+                                         [TASK_WEIGHT_GRADIENT] = "weight gradient"};
 
 /* Adds the tasks of a rank that compute: no messages, and no tasks without duration, which are part
  * of another one.  Returns their milliseconds. */
@@ -32,7 +23,7 @@ static double put_rank(Table *table, const TaskList *list, int rank) {
     double busy_ms = 0;
     for (int i = 0; i < list->tasks; i++) {
         const Task *task = &list->task[i];
-        const char *pass = pass_name(task->kind);
+        const char *pass = pass_names[task->kind];
         if (!pass || task->end <= task->start) continue;
         table_row(table, "rank %2d", rank);
         table_text(table, TASK_WHAT, SOURCE_NONE, "%s", pass);
