@@ -4,25 +4,6 @@
 
 #include "paper.h"
 
-const double paper_claims[PAPER_CLAIMS] = {
-    [CLAIM_OFFLOAD] = 0.420,           /* section 4.3.3 */
-    [CLAIM_OFFLOAD_WORST] = 1.125,     /* section 4.3.3 */
-    [CLAIM_DISTRIBUTED_WORST] = 0.489, /* section 4.3.3 */
-    [CLAIM_COST_4090] = 0.536,         /* abstract */
-    [CLAIM_COST_A100] = 0.749,         /* abstract */
-    [CLAIM_COST_4090_MEAN] = 0.536,    /* abstract: "averagely" */
-    [CLAIM_COST_A100_MEAN] = 0.749,    /* abstract: "averagely" */
-    [CLAIM_SPEEDUP_MIN] = 1.52,        /* section 4.3.2 */
-    [CLAIM_SPEEDUP_MAX] = 1.76,        /* section 4.3.2 */
-    [CLAIM_SPEEDUP_MEAN] = 1.41,       /* section 4.3.2 */
-};
-
-static const char *const claim_names[CLAIMS] = {
-    "time saved over OffLoad (average)", "faster than OffLoad (worst)",
-    "slower than distributed (worst)",   "cost saved on RTX 4090, more than",
-    "cost saved over A100, more than",   "cost saved on RTX 4090, mean of four",
-    "cost saved over A100, mean of four"};
-
 /* Returns true for a row of Table 3 or 4, which have a BCD step for each offloaded one and for each
  * full update on RTX 4090. */
 static bool is_row(const PaperStep *step, int table) {
@@ -43,52 +24,67 @@ static double mean_ratio(int table, bool inverse) {
     return sum / rows;
 }
 
-/* Returns the smallest cost saved over the models, recomputed from times and prices.  *mean: the
- * mean of these savings; *printed: the mean of the printed average cells. */
-static double min_saving(const char *gpu, double multiplier, double *mean, double *printed) {
-    double min = INFINITY, sum = 0, sum_printed = 0;
+/* Returns the cost saved over the models: the smallest, or the mean; of savings recomputed from
+ * times and prices, or of the printed average cells. */
+static double saving(const char *gpu, double multiplier, bool mean, bool printed) {
+    double min = INFINITY, sum = 0;
     int rows = 0;
     for (int r = 0; r < PAPER_REDUCTIONS; r++) {
         const PaperReduction *row = &paper_reductions[r];
         if (strcmp(row->gpu, gpu)) continue;
-        double saved = 1 - multiplier * paper_ratio(row, PAPER_COST);
+        double saved =
+            printed ? row->average[PAPER_COST] : 1 - multiplier * paper_ratio(row, PAPER_COST);
         min = fmin(min, saved);
         sum += saved;
-        sum_printed += row->average[PAPER_COST];
         rows++;
     }
-    *mean = sum / rows;
-    *printed = sum_printed / rows;
-    return isnan(multiplier) ? NAN : min;
+    return mean || isnan(multiplier) ? sum / rows : min;
 }
+
+/* A number in the text, and what the tables give for it with a B-F multiplier. */
+static double offload(double multiplier) { return 1 - multiplier * mean_ratio(3, false); }
+static double offload_speed(double multiplier) { return mean_ratio(3, true) / multiplier - 1; }
+static double distributed(double multiplier) { return 1 - mean_ratio(4, true) / multiplier; }
+static double least_4090(double multiplier) { return saving("rtx4090", multiplier, false, false); }
+static double least_a100(double multiplier) { return saving("a100", multiplier, false, false); }
+static double mean_4090(double multiplier) { return saving("rtx4090", multiplier, true, false); }
+static double mean_a100(double multiplier) { return saving("a100", multiplier, true, false); }
+
+static const struct {
+    const char *name;
+    double published;
+    double (*recomputed)(double multiplier);
+} claims[] = {
+    /* section 4.3.3 */
+    {"time saved over OffLoad (average)", 0.420, offload},
+    {"faster than OffLoad (worst)", 1.125, offload_speed},
+    {"slower than distributed (worst)", 0.489, distributed},
+    /* abstract; "averagely" makes them means of the models */
+    {"cost saved on RTX 4090, more than", 0.536, least_4090},
+    {"cost saved over A100, more than", 0.749, least_a100},
+    {"cost saved on RTX 4090, mean of four", 0.536, mean_4090},
+    {"cost saved over A100, mean of four", 0.749, mean_a100},
+};
 
 static void add_claims(Tables *tables, const CostSettings *settings) {
     TableColumn columns[SAVED_COLUMNS];
-    double value[CLAIMS][MULTIPLIERS], printed[2];
     int count = cost_saved_columns(columns, settings);
     Table *table =
         tables_add(tables, "claims", "Per cents in the text, from the paper's own tables", "claim",
                    columns, count);
-    for (int m = 0; m < MULTIPLIERS; m++) {
-        double multiplier = settings->multiplier[m];
-        value[CLAIM_OFFLOAD][m] = 1 - multiplier * mean_ratio(3, false);
-        value[CLAIM_OFFLOAD_WORST][m] = mean_ratio(3, true) / multiplier - 1;
-        value[CLAIM_DISTRIBUTED_WORST][m] = 1 - mean_ratio(4, true) / multiplier;
-        value[CLAIM_COST_4090][m] =
-            min_saving("rtx4090", multiplier, &value[CLAIM_COST_4090_MEAN][m], &printed[0]);
-        value[CLAIM_COST_A100][m] =
-            min_saving("a100", multiplier, &value[CLAIM_COST_A100_MEAN][m], &printed[1]);
-    }
-    for (int c = 0; c < CLAIMS; c++) {
-        table_row(table, "%s", claim_names[c]);
-        cost_put_saved(table, 0, settings, paper_claims[c], value[c]);
+    for (size_t c = 0; c < sizeof claims / sizeof *claims; c++) {
+        double saved[MULTIPLIERS];
+        for (int m = 0; m < MULTIPLIERS; m++)
+            saved[m] = claims[c].recomputed(settings->multiplier[m]);
+        table_row(table, "%s", claims[c].name);
+        cost_put_saved(table, 0, settings, claims[c].published, saved);
     }
     table_note(
         table,
         "The 42.0 %% against OffLoad is said of the average multiplier, and is what the worst "
         "one gives.  The abstract's 53.6 and 74.9 %%, \"averagely more than\", are the least "
         "of four models; the printed average cells have the means %.1f and %.1f %%.",
-        100 * printed[0], 100 * printed[1]);
+        100 * saving("rtx4090", 1, true, true), 100 * saving("a100", 1, true, true));
 }
 
 /* The ratios of times in Table 4. */
@@ -121,11 +117,10 @@ static void add_speedups(Tables *tables) {
     }
     table_note(
         table,
-        "Section 4.3.2 says %.2f to %.2f times, mean %.2f; the table spans %.2f to %.2f, mean "
+        "Section 4.3.2 says 1.52 to 1.76 times, mean 1.41; the table spans %.2f to %.2f, mean "
         "%.2f.  \"even at\": with this B-F multiplier BCD takes as many GPU hours as the full "
         "update.",
-        paper_claims[CLAIM_SPEEDUP_MIN], paper_claims[CLAIM_SPEEDUP_MAX],
-        paper_claims[CLAIM_SPEEDUP_MEAN], min, max, mean_ratio(4, true));
+        min, max, mean_ratio(4, true));
 }
 
 void paper_add_claims(Tables *tables, const CostSettings *settings) {

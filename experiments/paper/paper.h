@@ -87,8 +87,7 @@ typedef struct {
 MemorySums paper_memory(Table *table, const char *model, OptimizerKind optimizer, int submodels,
                         bool recompute);
 
-void paper_add_table8(Tables *tables); /* with the memory of Table 4, and activations */
-void paper_add_figure5(Tables *tables);
+void paper_add_table8(Tables *tables); /* with the memory of Table 4, activations, and Figure 5 */
 void paper_add_tables9_11(Tables *tables); /* the memory of Tables 9 to 11 */
 
 /* ---- steps.c: simulates the steps whose times the paper publishes ------------------------------
@@ -123,9 +122,10 @@ void paper_put_pair(Table *table, int first, const PaperStep *step, double facto
 
 void paper_add_table3_4(Tables *tables);
 void paper_add_table15_16(Tables *tables);
-void paper_add_deviations(Tables *tables); /* over the tables added before */
 void paper_add_figure4(Tables *tables, double multiplier);
 void paper_add_figure6(Tables *tables);
+/* Adds all of these, and how far the simulator is off. */
+void paper_add_timing(Tables *tables, double multiplier);
 
 /* Sorts value[n] and returns the median. */
 double paper_median(double *value, int n);

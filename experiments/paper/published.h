@@ -77,20 +77,3 @@ extern const double paper_average_multiplier, paper_worst_multiplier;
  * cancel; and the median over all rows, which is not the printed average. */
 double paper_row_multiplier(const PaperReduction *row, PaperSaving what);
 double paper_table_multiplier(void);
-
-/* ---- claims.c: numbers in the text ----------------------------------------------------------- */
-typedef enum {
-    CLAIM_OFFLOAD,           /* time saved against offload, as a fraction */
-    CLAIM_OFFLOAD_WORST,     /* faster than offload, worst case */
-    CLAIM_DISTRIBUTED_WORST, /* slower than distributed, worst case */
-    CLAIM_COST_4090,
-    CLAIM_COST_A100,
-    CLAIM_COST_4090_MEAN, /* the same numbers, read as means of the models */
-    CLAIM_COST_A100_MEAN,
-    CLAIMS,
-    CLAIM_SPEEDUP_MIN = CLAIMS, /* of a step */
-    CLAIM_SPEEDUP_MAX,
-    CLAIM_SPEEDUP_MEAN,
-    PAPER_CLAIMS
-} PaperClaim;
-extern const double paper_claims[PAPER_CLAIMS];

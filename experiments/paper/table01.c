@@ -1,4 +1,5 @@
-/* Table 1: the two cards, next to the data sheets that the simulator uses. */
+/* Table 1: the two cards, next to the data sheets that the simulator uses; section 4.4.1 and
+ * appendix A.4: prices of rented GPUs, and what G-10B saves with each. */
 #include <math.h>
 #include <string.h>
 
@@ -52,4 +53,65 @@ void paper_add_table1(Tables *tables) {
                "Data sheet: the values that the simulator uses (dist/cluster.c), tensor cores for "
                "dense bf16 with float sums; prices from section 4.4.1.  Table 1 has the bandwidth "
                "of the A100 with 40 GB, and the RTX 4090's FP16 rate with FP16 sums.");
+}
+
+/* ---- rents ----------------------------------------------------------------------------------- */
+
+/* Dollars per GPU and hour of appendix A.4, in the order of cost_gpus; NAN: not offered.  gpu_table
+ * has those of section 4.4.1. */
+enum { OFFERS = 5 };
+static const struct {
+    const char *who;
+    double price[COST_GPUS];
+} offers[OFFERS] = {
+    {"AutoDL Cloud", {0.31, NAN, 0.88}},    {"Parallel Technology", {0.50, 2.25, NAN}},
+    {"AnyGPU", {0.40, NAN, NAN}},           {"AI Galaxy Cloud", {0.19, 1.12, NAN}},
+    {"Hengyuan Cloud", {0.22, 1.39, 1.25}},
+};
+
+/* Returns the fraction saved for G-10B, the model whose savings the abstract quotes, when the other
+ * GPU costs `ratio` times as much as an RTX 4090. */
+static double saved_at(const char *gpu, double ratio, double multiplier) {
+    const PaperReduction *row = paper_reductions;
+    while (strcmp(row->gpu, gpu) || strcmp(row->model, "G-10B")) row++;
+    return 1 - multiplier * paper_ratio(row, PAPER_HOURS) / ratio;
+}
+
+enum { PRICE, RATIO = PRICE + COST_GPUS, SAVED = RATIO + COST_GPUS - 1 };
+
+static void add_offer(Table *table, const char *who, const double price[COST_GPUS],
+                      double multiplier, Source source) {
+    table_row(table, "%s", who);
+    for (int g = 0; g < COST_GPUS; g++) table_number(table, PRICE + g, price[g], source);
+    for (int g = 1; g < COST_GPUS; g++) {
+        double ratio = price[g] / price[0];
+        table_put(table, RATIO + g - 1, ratio);
+        table_put(table, SAVED + g - 1, saved_at(cost_gpus[g], ratio, multiplier));
+    }
+}
+
+void paper_add_prices(Tables *tables, const CostSettings *settings) {
+    static const TableColumn columns[] = {
+        {"rtx4090", "RTX 4090", "$/h", COLUMN_NUMBER, 2, SOURCE_PUBLISHED},
+        {"a100", "A100", "$/h", COLUMN_NUMBER, 2, SOURCE_PUBLISHED},
+        {"a800", "A800", "$/h", COLUMN_NUMBER, 2, SOURCE_PUBLISHED},
+        {"ratio_a100", "A100", "/ RTX 4090", COLUMN_NUMBER, 2, SOURCE_RECOMPUTED},
+        {"ratio_a800", "A800", "/ RTX 4090", COLUMN_NUMBER, 2, SOURCE_RECOMPUTED},
+        {"saved_a100", "saved", "vs A100", COLUMN_PERCENT, 1, SOURCE_RECOMPUTED},
+        {"saved_a800", "saved", "vs A800", COLUMN_PERCENT, 1, SOURCE_RECOMPUTED},
+    };
+    double multiplier = settings->multiplier[MULTIPLIER_TABLES];
+    Table *table = tables_add(tables, "prices",
+                              "Section 4.4.1 and appendix A.4: rents, and what they make of G-10B",
+                              "from", columns, SAVED + COST_GPUS - 1);
+    double section[COST_GPUS];
+    for (int g = 0; g < COST_GPUS; g++) section[g] = gpu_find(cost_gpus[g])->dollars_per_hour;
+    add_offer(table, "section 4.4.1", section, multiplier, SOURCE_PUBLISHED);
+    for (int o = 0; o < OFFERS; o++)
+        add_offer(table, offers[o].who, offers[o].price, multiplier, SOURCE_PUBLISHED);
+    if (settings->priced) add_offer(table, "--price", settings->price, multiplier, SOURCE_GIVEN);
+    table_note(table,
+               "saved: by G-10B with BCD-1/3 on RTX 4090 and the tables' multiplier %.3f, against "
+               "the cost of a full update on the other GPU.",
+               multiplier);
 }
