@@ -56,6 +56,12 @@ def panel(figure, top, height, left=LEFT, right=RIGHT):
                             (WIDTH - left - right) / WIDTH, height / whole])
 
 
+def single(heading, height, top=TOP, below=BOTTOM, **edges):
+    """A figure of one panel."""
+    figure = start(heading, top + height + below)
+    return figure, panel(figure, top, height, **edges)
+
+
 def wrap_names(names):
     """Wraps the names of methods; returns them and the inches they take next to a panel."""
     lines = ["\n".join(textwrap.wrap(name, 22)) or name for name in names]
@@ -92,12 +98,26 @@ def unit_of(longest, names=("bytes", "KiB", "MiB", "GiB")):
     return 1024 ** scale, names[scale]
 
 
-def horizontal(axes, names):
-    """Rows from top to bottom with their names at the left."""
+def horizontal(axes, names, label=None):
+    """Rows from top to bottom with their names at the left, along an axis of this label."""
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.grid(False)
+    axes.grid(axis="x")
+    axes.set_xlabel(label)
+
+
+def stack(axes, sizes, opaque=1):
+    """Draws the sizes of each role, {role: sizes[row]}, behind one another; returns where the bars
+    end.  opaque: of each row."""
+    begin = 0
+    for role, size in sizes.items():
+        if size.any():
+            colours = matplotlib.colors.to_rgba_array([ROLES[role]] * len(size), opaque)
+            axes.barh(range(len(size)), size, left=begin, height=0.66, color=colours)
+        begin = begin + size
+    return begin
 
 
 def legend(figure, handles, columns):
@@ -109,6 +129,10 @@ def swatch(colour, label, **how):
     return matplotlib.patches.Patch(color=colour, label=label, linewidth=0, **how)
 
 
+def swatches(roles):
+    return [swatch(ROLES[role], ROLE_NAMES.get(role, role)) for role in roles]
+
+
 # ---- curves of a case ---------------------------------------------------------------------------
 
 def smoothed(loss, window):
@@ -118,18 +142,6 @@ def smoothed(loss, window):
     return (total[end] - total[begin]) / (end - begin)
 
 
-def draw_method(axes, number, x, seeds, band, marker=None):
-    """Draws the mean of the seeds and their range (or `band`); returns its end and colour."""
-    colour, mean = METHODS[number], np.mean(seeds, axis=0)
-    if len(seeds) > 1:
-        band = (x, np.min(seeds, axis=0), np.max(seeds, axis=0))
-    if band:
-        axes.fill_between(*band, color=colour, alpha=0.18, linewidth=0)
-    axes.plot(x, mean, color=colour, linestyle=DASHES[number], linewidth=1.5, marker=marker,
-              markersize=2.5)
-    return x[-1], mean[-1], colour
-
-
 def raw_range(x, loss):
     """Returns the range of a single seed's loss in each of up to BANDS parts."""
     parts = np.array_split(np.arange(len(loss)), max(1, min(BANDS, len(loss) // 5)))
@@ -137,44 +149,46 @@ def raw_range(x, loss):
             [loss[p].max() for p in parts])
 
 
-def draw_losses(axes, case, along):
-    """The smoothed training loss of each method; returns the labels of the lines."""
-    rows = [training.curve for method in case.methods for training in method.trainings]
-    shortest = min(len(method.trainings[0].curve["step"]) for method in case.methods)
-    window, ends = max(min(10, shortest), shortest // 40), []
-    for number, method in enumerate(case.methods):
-        n = min(len(training.curve["step"]) for training in method.trainings)
-        at = np.unique(np.linspace(0, n - 1, min(n, POINTS)).astype(int))
-        x = np.mean([along(t)[at] for t in method.trainings], axis=0)
-        seeds = [smoothed(t.curve["loss"][:n], window)[at] for t in method.trainings]
-        single = len(seeds) == 1 and len(case.methods) <= 3
-        first = method.trainings[0]
-        band = raw_range(along(first)[:n], first.curve["loss"][:n]) if single else None
-        ends.append(draw_method(axes, number, x, seeds, band))
-    low, high = min(r["loss"].min() for r in rows), max(r["loss"].max() for r in rows)
-    if 0 < 20 * low < high:
-        logarithmic(axes, low, high)
-    axes.set_xlim(0)
-    return ends
-
-
-def name_lines(axes, ends, names):
-    """Names the lines at the right edge; dots lead to the name of a line that ends before."""
+def draw_methods(case, heading, label, lines, scale, markers=None):
+    """Draws a line for each method, (x, values of each seed, range around a single seed, where its
+    name is): the mean of the seeds and their range.  Names it at the right edge; dots lead to the
+    name of a line that ends before."""
+    names, right = wrap_names([method.name for method in case.methods])
+    (figure, axes), ends = single(heading, 2.6, right=right), []
+    for number, (x, seeds, band, end) in enumerate(lines):
+        colour, mean = METHODS[number], np.mean(seeds, axis=0)
+        if len(seeds) > 1:
+            band = (x, np.min(seeds, axis=0), np.max(seeds, axis=0))
+        if band:
+            axes.fill_between(*band, color=colour, alpha=0.18, linewidth=0)
+        axes.plot(x, mean, color=colour, linestyle=DASHES[number], linewidth=1.5,
+                  marker=markers and markers[number], markersize=2.5)
+        ends.append((x[-1], mean[-1] if end is None else end, colour))
+    scale(axes)
     edge = axes.get_xlim()[1]
-    axes.set_xlim(right=edge)
+    axes.set_xlim(0, edge)
+    axes.set_xlabel(label)
     for x, y, colour in ends:
         axes.plot([x, edge], [y, y], color=colour, linestyle=":", linewidth=0.7)
     label_lines(axes, [(y, name, colour) for (_, y, colour), name in zip(ends, names)])
+    return figure
 
 
 def loss_along(case, along, label):
-    names, right = wrap_names([method.name for method in case.methods])
-    figure = start("training loss, nats per target", TOP + 2.6 + BOTTOM)
-    axes = panel(figure, TOP, 2.6, right=right)
-    ends = draw_losses(axes, case, along)
-    axes.set_xlabel(label)
-    name_lines(axes, ends, names)
-    return figure
+    """The smoothed training loss of each method."""
+    curves = [t.curve for method in case.methods for t in method.trainings]
+    shortest = min(len(method.trainings[0].curve["step"]) for method in case.methods)
+    window, lines = max(min(10, shortest), shortest // 40), []
+    low, high = min(c["loss"].min() for c in curves), max(c["loss"].max() for c in curves)
+    for method in case.methods:
+        first, n = method.trainings[0], min(len(t.curve["step"]) for t in method.trainings)
+        at = np.unique(np.linspace(0, n - 1, min(n, POINTS)).astype(int))
+        seeds = [smoothed(t.curve["loss"][:n], window)[at] for t in method.trainings]
+        alone = len(seeds) == 1 and len(case.methods) <= 3
+        band = raw_range(along(first)[:n], first.curve["loss"][:n]) if alone else None
+        lines.append((np.mean([along(t)[at] for t in method.trainings], axis=0), seeds, band, None))
+    return draw_methods(case, "training loss, nats per target", label, lines,
+                        lambda axes: 0 < 20 * low < high and logarithmic(axes, low, high))
 
 
 def loss(case):
@@ -196,54 +210,44 @@ def time(case):
 
 
 def score(case):
-    images = case.first["input"] == "images"
-    names, right = wrap_names([method.name for method in case.methods])
-    figure = start("validation accuracy, %" if images else "validation perplexity",
-                   TOP + 2.6 + BOTTOM)
-    axes, ends, values = panel(figure, TOP, 2.6, right=right), [], []
-    for number, method in enumerate(case.methods):
+    images, lines = case.first["input"] == "images", []
+    for method in case.methods:
         n = min(len(t.evaluation["step"]) for t in method.trainings)
         seeds = [(100 * t.evaluation["accuracy"] if images else t.evaluation["perplexity"])[:n]
                  for t in method.trainings]
-        x = method.trainings[0].evaluation["step"][:n]
-        end, _, colour = draw_method(axes, number, x, seeds, None, "os^vDP"[number])
-        ends.append((end, np.mean([one[-LAST:] for one in seeds]), colour))
-        values += seeds
-    if not images:  # the first twentieth may be far above the rest, and leaves the panel
-        low, high = min(v.min() for v in values), max(v[len(v) // 20:].max() for v in values)
-        logarithmic(axes, low, high)
-        axes.set_ylim(low / 1.05, 1.05 * high)
-    axes.set_xlim(0, max(t["steps"] for method in case.methods for t in method.trainings))
-    axes.set_xlabel("updates")
-    name_lines(axes, ends, names)
-    return figure
+        lines.append((method.trainings[0].evaluation["step"][:n], seeds, None,
+                      np.mean([one[-LAST:] for one in seeds])))
+
+    def scale(axes):
+        if not images:  # the first twentieth may be far above the rest, and leaves the panel
+            values = [one for _, seeds, _, _ in lines for one in seeds]
+            low, high = min(v.min() for v in values), max(v[len(v) // 20:].max() for v in values)
+            logarithmic(axes, low, high)
+            axes.set_ylim(low / 1.05, 1.05 * high)
+        axes.set_xlim(0, max(t["steps"] for method in case.methods for t in method.trainings))
+
+    return draw_methods(case, "validation accuracy, %" if images else "validation perplexity",
+                        "updates", lines, scale, "os^vDP")
 
 
 def memory(case):
-    bars = [[method.trainings[0][f"peak_{role}"] for role in ROLES] for method in case.methods]
-    longest = max(map(sum, bars))
+    firsts = [method.trainings[0] for method in case.methods]
+    bars = {role: np.array([first[f"peak_{role}"] for first in firsts]) for role in ROLES}
+    longest = max(sum(bars.values()))
     if not longest > 0:
         return None
-    (unit, unit_name), top = unit_of(longest), 0.82
+    unit, unit_name = unit_of(longest)
     names, left = wrap_names([method.name for method in case.methods])
-    figure = start("peak memory by role", top + 0.34 * len(bars) + BOTTOM)
-    axes, begin = panel(figure, top, 0.34 * len(bars), left=left, right=0.7), np.zeros(len(bars))
-    handles = []
-    for role, sizes in zip(ROLES, np.transpose(bars) / unit):
-        if sizes.any():
-            axes.barh(range(len(bars)), sizes, left=begin, height=0.66, color=ROLES[role])
-            handles.append(swatch(ROLES[role], ROLE_NAMES.get(role, role)))
-        begin = begin + sizes
-    for row, method in enumerate(case.methods):
-        form = method.trainings[0]["closed_form"] / unit
-        axes.text(begin[row], row, f" {begin[row]:.3g}", va="center", fontsize=8)
+    figure, axes = single("peak memory by role", 0.34 * len(names), 0.82, left=left, right=0.7)
+    ends = stack(axes, {role: sizes / unit for role, sizes in bars.items()})
+    for row, first in enumerate(firsts):
+        form = first["closed_form"] / unit
+        axes.text(ends[row], row, f" {ends[row]:.3g}", va="center", fontsize=8)
         if np.isfinite(form):
             axes.plot([form, form], [row - 0.42, row + 0.42], color=INK, linewidth=2)
-    horizontal(axes, names)
-    axes.grid(axis="x")
-    axes.set_xlabel(unit_name)
+    horizontal(axes, names, unit_name)
     line = matplotlib.lines.Line2D([], [], color=INK, linewidth=2, label="closed form")
-    legend(figure, handles + [line], 4)
+    legend(figure, swatches(role for role in ROLES if bars[role].any()) + [line], 4)
     return figure
 
 
@@ -309,8 +313,7 @@ def table(table):
     direct = table.figure == "lines" and len(series) <= 8
     below = BOTTOM + (min(1.4, 0.05 * max(map(len, table.labels))) if slanted else 0)
     top = TOP + (0 if direct else 0.2 * -(-len(series) // 3))
-    figure = start(table.axis, top + 2.6 + below)
-    axes = panel(figure, top, 2.6, right=right if direct else RIGHT)
+    figure, axes = single(table.axis, 2.6, top, below, right=right if direct else RIGHT)
     x = np.arange(len(table.labels))
     handles = draw_series(axes, table, series, x)
     axes.set_xticks(x, table.labels, **({"rotation": 30, "ha": "right", "fontsize": 8,
@@ -329,25 +332,22 @@ def table(table):
 def timeline(table):
     """Draws a line for each rank, a colour for each pass; of a long step only the beginning."""
     passes = {"forward": SKY, "input gradient": BLUE, "weight gradient": ORANGE}
-    what, begin, end = (next(c for c in table.columns if c.name == name)
-                        for name in ("task", "start", "end"))
+    tasks = table.column("task").texts
+    begin, end = table.column("start").values, table.column("end").values
     ranks = list(dict.fromkeys(table.labels))
-    until = end.values.max() * min(1, 2000 / len(table.labels))
-    figure = start("who computes what, simulated", 0.6 + 0.3 * len(ranks) + BOTTOM)
-    axes, handles = panel(figure, 0.6, 0.3 * len(ranks)), []
+    until = end.max() * min(1, 2000 / len(table.labels))
+    figure, axes = single("who computes what, simulated", 0.3 * len(ranks), 0.6)
     for name, colour in passes.items():
-        if name in what.texts:
-            handles.append(swatch(colour, name))
         for row, rank in enumerate(ranks):
             bars = [(b, min(e, until) - b - min(until / 300, (e - b) / 4))
-                    for label, task, b, e in zip(table.labels, what.texts, begin.values, end.values)
+                    for label, task, b, e in zip(table.labels, tasks, begin, end)
                     if label == rank and task == name and b < until]
             if bars:
                 axes.broken_barh(bars, (row - 0.4, 0.8), facecolors=colour, linewidth=0)
-    horizontal(axes, ranks)
+    horizontal(axes, ranks, "ms (beginning)" if until < end.max() else "ms")
+    axes.grid(False)
     axes.set_xlim(0, until)
-    axes.set_xlabel("ms (beginning)" if until < end.values.max() else "ms")
-    legend(figure, handles, 3)
+    legend(figure, [swatch(colour, name) for name, colour in passes.items() if name in tasks], 3)
     return figure
 
 
@@ -359,8 +359,9 @@ def cycle(tables):
     halves = [("parameters", "gradients", "state"), ("activations",)]
     if not panels or not all(panels[0].column(role) for half in halves for role in half):
         return None
-    held = [[sum(np.nan_to_num(t.column(r).values) for r in half) for half in halves] for t in panels]
-    longest = [max(h[half].max() for h in held) for half in (0, 1)]
+    held = [[{role: np.nan_to_num(t.column(role).values) for role in half} for half in halves]
+            for t in panels]
+    longest = [max(sum(h[half].values()).max() for h in held) for half in (0, 1)]
     if not min(longest) > 0:
         return None
     blocks, gap, top = len(panels[0].labels), 0.34, 0.52
@@ -368,28 +369,22 @@ def cycle(tables):
     every = max(1, int(0.14 * blocks / high))
     figure = start("what each block holds while a submodel trains",
                    top + len(panels) * (gap + high) + BOTTOM)
-    legend(figure, [swatch(ROLES[r], ROLE_NAMES.get(r, r)) for half in halves for r in half], 4)
+    legend(figure, swatches(role for half in halves for role in half), 4)
     for number, t in enumerate(panels):
-        parts = t.column("part").texts
-        for half, roles in enumerate(halves):
-            axes = panel(figure, top + number * (gap + high) + gap, high, *((0.85, 2.65), (3.85, 0.15))[half])
-            (unit, unit_name), begin = unit_of(longest[half]), np.zeros(blocks)
+        parts, last = t.column("part").texts, number + 1 == len(panels)
+        for half, (edges, what) in enumerate([((0.85, 2.65), "weights"), ((3.85, 0.15), "activations")]):
+            axes = panel(figure, top + number * (gap + high) + gap, high, *edges)
+            unit, unit_name = unit_of(longest[half])
             for row in [r for r in range(blocks) if parts[r] == "active"]:
                 axes.axhspan(row - 0.5, row + 0.5, color=GREY, alpha=0.2, linewidth=0)
-            for role in roles:
-                sizes = np.nan_to_num(t.column(role).values) / unit
-                for row in np.flatnonzero(sizes):
-                    axes.barh(row, sizes[row], left=begin[row], height=0.66, color=ROLES[role],
-                              alpha=1 if parts[row] == "active" else 0.45)
-                begin = begin + sizes
+            stack(axes, {role: sizes / unit for role, sizes in held[number][half].items()},
+                  [1 if part == "active" else 0.45 for part in parts])
             horizontal(axes, [name if row % every == 0 else "" for row, name in
-                              enumerate(t.labels if half == 0 else parts)])
-            axes.grid(axis="x")
+                              enumerate(parts if half else t.labels)],
+                       f"{what}, {unit_name}" if last else None)
             axes.set_xlim(0, 1.05 * longest[half] / unit)
             axes.xaxis.set_major_locator(MaxNLocator(5))
-            axes.tick_params(labelbottom=number + 1 == len(panels))
+            axes.tick_params(labelbottom=last)
             if half == 0:
                 axes.set_title(f"submodel {t.name[9:]} is active", loc="left", fontsize=9, pad=3, x=-0.34)
-            if number + 1 == len(panels):
-                axes.set_xlabel(("weights, " if half == 0 else "activations, ") + unit_name)
     return figure

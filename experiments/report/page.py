@@ -58,8 +58,7 @@ class Table:
         self.columns = [Column(group, name)
                         for name in sorted(names, key=lambda name: group[name].attrs["number"])]
         used = {source for column in self.columns for source in column.sources}
-        self.legend = ", ".join(f"{MARKS[source]} {source}" for source in
-                                sorted(MARKS, key=list(MARKS).index) if source in used)
+        self.legend = ", ".join(f"{mark} {source}" for source, mark in MARKS.items() if source in used)
 
     def column(self, name):
         return next((column for column in self.columns if column.name == name), None)
