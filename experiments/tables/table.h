@@ -123,18 +123,8 @@ int table_print(FILE *out, const Table *table);
 /* Prints the same as Markdown. */
 int table_print_markdown(FILE *out, const Table *table);
 
-/* ---- table_file.c ----------------------------------------------------------------------------
- *
- *   /                  attributes  format "bcd tables", version 1
- *   /provenance        attributes  as in run.h5
- *   /settings          attributes  the flags that were given, as text
- *   /tables/T          attributes  title, head, notes (a line each), number (their order), figure,
- *                                  axis
- *   /tables/T/row      labels [rows]: the dimension scale of the columns
- *   /tables/T/C        [rows] column C; attributes unit (if it has one), head, kind, decimals,
- *                             number, below (what is printed below the head, if not the unit)
- *   /tables/T/C_source [rows] source of each cell; "" for none
- *   /tables/T/C_spread [rows] if C has means: their spreads, in C's unit; NAN for none */
+/* ---- table_file.c: tables as HDF5, as experiments/results/README.md describes them ------------
+ */
 
 /* Writes PARENT/tables into a file that is being written; parent: "" for the root. */
 void tables_store(H5File *file, const char *parent, const Tables *tables);

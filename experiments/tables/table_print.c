@@ -79,19 +79,22 @@ static int width_of(const char *text) {
 
 static int larger(int a, int b) { return a > b ? a : b; }
 
-static int label_width(const Table *table) {
-    int width = width_of(table->row_head);
-    for (int r = 0; r < table->rows; r++) width = larger(width, width_of(table->label[r]));
-    return width;
+/* The two lines above the rows, and the column of labels. */
+enum { HEAD = -2, UNIT = -1, LABEL = -1 };
+
+static Text text_at(const Table *table, int row, int column) {
+    if (row >= 0 && column >= 0) return table_format(table, row, column);
+    if (row >= 0) return text_of("%s", table->label[row]);
+    if (column < 0) return text_of("%s", row == HEAD ? table->row_head : "");
+    const TableColumn *c = &table->column[column];
+    return text_of("%s", row == HEAD ? c->head : c->unit);
 }
 
-/* The width without the mark. */
-static int column_width(const Table *table, int column) {
-    const TableColumn *c = &table->column[column];
-    int width = larger(width_of(c->head), width_of(c->unit));
-    width -= is_marked(table, column) ? 2 : 0; /* the head may extend over the marks */
-    for (int r = 0; r < table->rows; r++)
-        width = larger(width, width_of(table_format(table, r, column).text));
+/* The width without the mark, over which a head may extend. */
+static int column_width(const Table *table, int column, int mark) {
+    int width = 0;
+    for (int r = HEAD; r < table->rows; r++)
+        width = larger(width, width_of(text_at(table, r, column).text) - (r < 0 ? mark : 0));
     return width;
 }
 
@@ -124,36 +127,25 @@ static int block_end(const Table *table, const Widths *width) {
     return end;
 }
 
-static void print_heads(FILE *out, const Table *table, const Widths *width) {
-    Text head = {""}, unit = {""}, rule = {""};
-    bool units = false;
-    add(&head, table->row_head, -width->label);
-    add(&unit, "", -width->label);
-    for (int i = 0; i < width->label; i++) add(&rule, "-", 1);
-    for (int c = width->begin; c < width->end; c++) {
-        int wide = width->column[c] + width->mark[c];
-        units |= *table->column[c].unit != 0;
-        add(&head, "", 2);
-        add(&head, table->column[c].head, wide);
-        add(&unit, "", 2);
-        add(&unit, table->column[c].unit, wide);
-        add(&rule, "", 2);
-        for (int i = 0; i < wide; i++) add(&rule, "-", 1);
-    }
-    print_line(out, &head);
-    if (units) print_line(out, &unit);
-    print_line(out, &rule);
-}
-
 static void print_row(FILE *out, const Table *table, int row, const Widths *width) {
     Text line = {""};
-    add(&line, table->label[row], -width->label);
+    add(&line, text_at(table, row, LABEL).text, -width->label);
     for (int c = width->begin; c < width->end; c++) {
+        int mark = row < 0 ? 0 : width->mark[c];
         add(&line, "", 2);
-        add(&line, table_format(table, row, c).text, width->column[c]);
-        add(&line, source_marks[table->cell[row * table->columns + c].source], width->mark[c]);
+        add(&line, text_at(table, row, c).text, width->column[c] + width->mark[c] - mark);
+        if (mark) add(&line, source_marks[table->cell[row * table->columns + c].source], mark);
     }
     print_line(out, &line);
+}
+
+static void print_rule(FILE *out, const Widths *width) {
+    for (int i = 0; i < width->label; i++) putc('-', out);
+    for (int c = width->begin; c < width->end; c++) {
+        fputs("  ", out);
+        for (int i = 0; i < width->column[c] + width->mark[c]; i++) putc('-', out);
+    }
+    putc('\n', out);
 }
 
 static int print_notes(FILE *out, const Table *table) {
@@ -163,19 +155,23 @@ static int print_notes(FILE *out, const Table *table) {
 }
 
 int table_print(FILE *out, const Table *table) {
-    Widths width = {.label = label_width(table)};
+    Widths width = {.label = column_width(table, LABEL, 0)};
     if (table->failed) return -1;
     print_wrapped(out, table->title, 0, WIDTH);
     if (table->figure == FIGURE_TIMELINE) return print_notes(out, table);
     for (int c = 0; c < table->columns; c++) {
         width.mark[c] = is_marked(table, c) ? 2 : 0;
-        width.column[c] = column_width(table, c);
+        width.column[c] = column_width(table, c, width.mark[c]);
     }
     putc('\n', out);
     do { /* blocks of columns, one below the other */
         if (width.begin) putc('\n', out);
         width.end = block_end(table, &width);
-        print_heads(out, table, &width);
+        bool units = false;
+        for (int c = width.begin; c < width.end; c++) units |= *table->column[c].unit != 0;
+        print_row(out, table, HEAD, &width);
+        if (units) print_row(out, table, UNIT, &width);
+        print_rule(out, &width);
         for (int r = 0; r < table->rows; r++) print_row(out, table, r, &width);
         width.begin = width.end;
     } while (width.end < table->columns);
