@@ -75,22 +75,24 @@ static int write_scratch(const Report *report, const char *path) {
 
 /* ---- running Python -------------------------------------------------------------------------- */
 
-/* Creates an empty file, which draw() removes. */
-static int open_scratch(Text *path) {
+/* Draws from a scratch file that has the report or the tables. */
+static PythonResult draw(const char *path, const char *what, const Report *report,
+                         const Tables *tables) {
+    const CommandLine none = {.options.command = COMMAND_TRACE};
     const char *parent = getenv("TMPDIR");
-    *path = text_of("%s/bcd-report-XXXXXX", parent && *parent ? parent : "/tmp");
-    int file = mkstemp(path->text);
-    if (file < 0) return error_set("report: no file can be made in %s", parent ? parent : "/tmp");
+    if (!parent || !*parent) parent = "/tmp";
+    Text scratch = text_of("%s/bcd-report-XXXXXX", parent);
+    const char *const arguments[] = {path, what, scratch.text};
+    PythonResult end = PYTHON_FAILED;
+    int file = mkstemp(scratch.text);
+    if (file < 0) {
+        error_set("report: no file can be made in %s", parent);
+        return PYTHON_FAILED;
+    }
     close(file);
-    return 0;
-}
-
-/* Draws from a scratch file unless that could not be written, and removes it. */
-static PythonResult draw(const char *path, const char *what, const char *scratch, int failed) {
-    const char *const arguments[] = {path, what, scratch};
-    PythonResult end =
-        failed ? PYTHON_FAILED : python_run("experiments/report/page.py", arguments, 3, NULL);
-    remove(scratch);
+    if (!(report ? write_scratch(report, scratch.text) : tables_write(tables, &none, scratch.text)))
+        end = python_run("experiments/report/page.py", arguments, 3, NULL);
+    remove(scratch.text);
     if (end == PYTHON_MISSING)
         error_set(
             "figures need Python with h5py, matplotlib and jinja2; type: apt-get install "
@@ -99,14 +101,9 @@ static PythonResult draw(const char *path, const char *what, const char *scratch
 }
 
 PythonResult page_write(const Report *report, const char *path, const char *figures) {
-    Text scratch;
-    if (open_scratch(&scratch)) return PYTHON_FAILED;
-    return draw(path, figures, scratch.text, write_scratch(report, scratch.text));
+    return draw(path, figures, report, NULL);
 }
 
 PythonResult page_draw_cycle(const Tables *tables, const char *path) {
-    Text scratch;
-    const CommandLine none = {.options.command = COMMAND_TRACE};
-    if (open_scratch(&scratch)) return PYTHON_FAILED;
-    return draw(path, "cycle", scratch.text, tables_write(tables, &none, scratch.text));
+    return draw(path, "cycle", NULL, tables);
 }
