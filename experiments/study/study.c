@@ -105,10 +105,7 @@ StudyRow *study_add(Study *study) {
 
 void study_move(Study *study, StudyRow *row) {
     *study_add(study) = *row;
-    row->curve = NULL;
-    row->evaluation = NULL;
-    row->switches = NULL;
-    row->operations = NULL;
+    memset(row, 0, sizeof *row);
 }
 
 void study_free(Study *study) {

@@ -41,7 +41,7 @@ extern const int study_column_count;
 /* Appends an empty row, with NAN for all reals; invalidates pointers to other rows. */
 StudyRow *study_add(Study *study);
 
-/* Moves a row of another study, with its curves. */
+/* Moves a row of another study, with its curves; an empty row remains there. */
 void study_move(Study *study, StudyRow *row);
 
 /* Appends the contents of a run's file as a row; takes ownership of its curves.  Returns -1 with an
@@ -81,20 +81,10 @@ bool study_times_comparable(const StudyRow *a, const StudyRow *b);
  * have: its learning rate does not depend on its length, as with a cosine. */
 bool study_may_be_cut(const StudyRow *row);
 
-/* ---- study_file.c: the HDF5 file of a study ---------------------------------------------------
- *
- *   /            attributes  format "bcd study", version 2, convergence (study_convergence_rule)
- *   /table       one data set per column of study_columns, [rows]; `row` (names) is their dimension
- *                scale; attributes unit and what
- *   /training    /curve of run.h5, the rows of all trainings concatenated
- *   /evaluation  /evaluation of run.h5, likewise
- *   /switches    /switches of run.h5, likewise
- *   /curves      training_first, training_rows [rows]: the range of a training in /training;
- *                evaluation_first ... switches_rows; spec: of the model
- *   /settings    one data set per flag of `bcd train` [rows]
- *   /provenance  as in run.h5, one data set per field [rows] */
+/* ---- study_file.c: the HDF5 file of a study, which experiments/results/README.md describes ----
+ */
 
-/* Writes the groups of that into a file that is being written. */
+/* Writes its groups into a file that is being written. */
 void study_store(H5File *file, const Study *study);
 /* Writes the whole file, or leaves the old one as it was and returns -1 with an error set. */
 int study_write(const Study *study, const char *path);

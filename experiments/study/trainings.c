@@ -117,7 +117,7 @@ static int write_table(const TrainingPlan *plan) {
         int added = collect(&study, row, plan->kind->takes_hours);
         failed = added < 0;
         if (!added && had) study_move(&study, had);
-        if (had) *had->name = 0;
+        if (added && had) *had->name = 0;
     }
     for (int r = 0; r < table.rows && !failed; r++)
         if (*table.row[r].name) study_move(&study, &table.row[r]);

@@ -37,50 +37,48 @@ static bool has_stand_in(const TrainingEntry *known, const TrainingEntry *entry)
     return false;
 }
 
-/* Lists the entries of a preset whose data are there, or their stand-ins; with --data, all entries
- * but the stand-ins. */
-static void usable_entries(TrainingEntry usable[TRAINING_ENTRIES + 1], TrainingPlan *plan,
-                           const CommandLine *asked) {
-    const TrainingEntry *known = plan->kind->preset[asked->experiment.preset];
+/* Returns true for an entry whose data are there, or a stand-in for data that are missing; with
+ * --data, for all but the stand-ins. */
+static bool is_usable(const TrainingEntry *known, const TrainingEntry *e,
+                      const CommandLine *asked) {
     const char *dir = *asked->options.data_dir ? asked->options.data_dir : NULL;
     bool data_given = options_given(&asked->options, "data");
-    int count = 0;
-    for (const TrainingEntry *e = known; e->model; e++) {
-        if (!is_available(e->data, dir)) continue;
-        if (e->instead_of ? data_given || data_present(e->instead_of, dir)
-                          : !data_given && has_stand_in(known, e) && !data_present(e->data, dir))
-            continue;
-        if (e->instead_of)
-            text_add(&plan->missing, "%s%s is missing, %s replaces it",
-                     *plan->missing.text ? "; " : "", e->instead_of, e->data);
-        usable[count++] = *e;
-    }
-    usable[count] = (TrainingEntry){0};
+    if (!is_available(e->data, dir)) return false;
+    if (e->instead_of) return !data_given && !data_present(e->instead_of, dir);
+    return data_given || !has_stand_in(known, e) || data_present(e->data, dir);
 }
 
-/* Finds the preset's entries for a model, or else the first for the same kind of data, and applies
- * --data to them.  Returns how many were found, or -1 with an error set. */
-static int find_entries(TrainingEntry *found, const TrainingEntry *known, const char *name,
-                        const CommandLine *asked) {
+enum { MODELS = 16 };
+typedef struct {
+    int count;
+    TrainingEntry entry[MODELS * TRAINING_ENTRIES];
+} EntryList;
+
+/* Appends the preset's entries for a model, or else the first for the same kind of data, and
+ * applies --data to them. */
+static int list_model(EntryList *list, const TrainingEntry *known, const char *name,
+                      const CommandLine *asked) {
+    const int first = list->count;
+    if (first > (MODELS - 1) * TRAINING_ENTRIES) return error_set("--models: too many");
     Model *model = setup_model(name, 0, 0);
     if (!model) return -1;
-    bool tokens = model->tokens;
+    bool tokens = model->tokens, data = options_given(&asked->options, "data") &&
+                                        (data_is_tokens(asked->options.data) == 1) == tokens;
     model_free(model);
     const TrainingEntry *similar = NULL;
-    int count = 0;
     for (const TrainingEntry *e = known; e->model; e++) {
+        if (!is_usable(known, e, asked)) continue;
         if (!similar && (data_is_tokens(e->data) == 1) == tokens) similar = e;
-        if (strcmp(e->model, name) == 0) found[count++] = *e;
+        if (strcmp(e->model, name) == 0) list->entry[list->count++] = *e;
     }
-    if (!count && similar) found[count++] = *similar;
-    if (!count) return error_set("--models %s: the preset has no setting for such a model", name);
-    bool data = options_given(&asked->options, "data") &&
-                (data_is_tokens(asked->options.data) == 1) == tokens;
-    for (int e = 0; e < count; e++) {
-        found[e].model = name;
-        if (data) found[e].data = asked->options.data;
+    if (list->count == first && similar) list->entry[list->count++] = *similar;
+    if (list->count == first)
+        return error_set("--models %s: the preset has no setting for such a model", name);
+    for (TrainingEntry *e = list->entry + first; e < list->entry + list->count; e++) {
+        e->model = name;
+        if (data) e->data = asked->options.data;
     }
-    return count;
+    return 0;
 }
 
 /* Adds an entry with each of its optimizers. */
@@ -103,34 +101,35 @@ static int seeds_of(const CommandLine *asked, const TrainingEntry *entry) {
  * whole table of fewer seeds; or, when it takes hours, all seeds of an entry, so that some rows are
  * whole. */
 static int add_preset(TrainingPlan *plan, const CommandLine *asked) {
-    enum { MODELS = 16 };
-    TrainingEntry known[TRAINING_ENTRIES + 1], entry[MODELS * TRAINING_ENTRIES];
+    const TrainingEntry *known = plan->kind->preset[asked->experiment.preset];
+    EntryList list = {0};
     char *rest = NULL;
     Text models = text_of("%s", asked->experiment.models);
-    usable_entries(known, plan, asked);
-    int count = 0, max_seeds = 0, failed = 0;
-    if (!*asked->experiment.models)
-        for (; known[count].model; count++) entry[count] = known[count];
-    for (char *name = strtok_r(models.text, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
-        if (count > (MODELS - 1) * TRAINING_ENTRIES) return error_set("--models: too many");
-        int found = find_entries(entry + count, known, name, asked);
-        if (found < 0) return -1;
-        count += found;
+    int max_seeds = 0, failed = 0;
+    for (const TrainingEntry *e = known; e->model; e++) {
+        if (!is_usable(known, e, asked)) continue;
+        if (e->instead_of)
+            text_add(&plan->missing, "%s%s is missing, %s replaces it",
+                     *plan->missing.text ? "; " : "", e->instead_of, e->data);
+        if (!*models.text) list.entry[list.count++] = *e;
     }
-    for (int e = 0; e < count; e++) {
-        if (seeds_of(asked, &entry[e]) > max_seeds) max_seeds = seeds_of(asked, &entry[e]);
-        if (*asked->experiment.optimizers) entry[e].optimizers = asked->experiment.optimizers;
+    for (char *name = strtok_r(models.text, " ", &rest); name; name = strtok_r(NULL, " ", &rest))
+        if (list_model(&list, known, name, asked)) return -1;
+    for (TrainingEntry *e = list.entry; e < list.entry + list.count; e++) {
+        if (seeds_of(asked, e) > max_seeds) max_seeds = seeds_of(asked, e);
+        if (*asked->experiment.optimizers) e->optimizers = asked->experiment.optimizers;
     }
-    int turns = count * max_seeds; /* of an entry and a seed */
+    int turns = list.count * max_seeds; /* of an entry and a seed */
     for (int i = 0; i < turns && !failed; i++) {
-        int e = plan->kind->takes_hours ? i / max_seeds : i % count;
-        int seed = plan->kind->takes_hours ? i % max_seeds : i / count;
-        if (seed < seeds_of(asked, &entry[e])) failed = add_entry(plan, asked, &entry[e], seed);
+        int seed = plan->kind->takes_hours ? i % max_seeds : i / list.count;
+        const TrainingEntry *e =
+            &list.entry[plan->kind->takes_hours ? i / max_seeds : i % list.count];
+        if (seed < seeds_of(asked, e)) failed = add_entry(plan, asked, e, seed);
     }
-    if (failed) return -1;
-    return plan->rows ? 0
-                      : error_set("%s: it has no trainings for --preset %s", plan->kind->name,
-                                  preset_names[asked->experiment.preset]);
+    if (!failed && !plan->rows)
+        failed = error_set("%s: it has no trainings for --preset %s", plan->kind->name,
+                           preset_names[asked->experiment.preset]);
+    return failed;
 }
 
 /* ---- the paper's own trainings --------------------------------------------------------------- */
