@@ -25,7 +25,7 @@ enum { PAPER_MODELS = 8 };
 extern const PaperModel paper_models[PAPER_MODELS + 1];
 const PaperModel *paper_model(const char *model); /* NULL: not in Table 8 */
 
-/* ---- published.c: times of a step ------------------------------------------------------------ */
+/* ---- steps.c: times of a step ---------------------------------------------------------------- */
 
 typedef enum { TIMED_FULL, TIMED_BCD, TIMED_CACHED, TIMED_OFFLOAD } TimedMethod;
 

@@ -1,3 +1,4 @@
+/* The published times of a step, and their simulation. */
 #include "paper.h"
 
 #include <math.h>
@@ -5,6 +6,97 @@
 #include <string.h>
 
 #include "../../ref/error.h"
+
+/* ---- published ------------------------------------------------------------------------------- */
+
+/* Tables 3, 4, 15 and 16, and section 4.4.2.  A line here is a row as printed. */
+#define STEP(table, gpu, model, nodes, per_node, method, submodels, ms) \
+    { table, gpu, model, {nodes, per_node}, method, submodels, ms }
+#define BCD(table, model, nodes, per_node, submodels, ms) \
+    STEP(table, "rtx4090", model, nodes, per_node, TIMED_BCD, submodels, ms)
+#define FULL(gpu, model, nodes, per_node, ms) \
+    STEP(4, gpu, model, nodes, per_node, TIMED_FULL, 1, ms)
+
+/* Tables 15 and 16: BCD-1/3, 1/4 and 1/5. */
+#define UFP(table, model, gpus, third, fourth, fifth)                            \
+    BCD(table, model, 1, gpus, 3, third), BCD(table, model, 1, gpus, 4, fourth), \
+        BCD(table, model, 1, gpus, 5, fifth)
+/* Table 4: a full update, and BCD-1/3 on half of the GPUs. */
+#define BOTH(model, nodes, per_node, full, bcd_nodes, bcd_per_node, bcd) \
+    FULL("rtx4090", model, nodes, per_node, full), BCD(4, model, bcd_nodes, bcd_per_node, 3, bcd)
+/* Table 3: the optimizer offloaded.  Its BCD steps are those of Table 4. */
+#define OFFLOAD(model, gpus, ms) STEP(3, "rtx4090", model, 1, gpus, TIMED_OFFLOAD, 1, ms)
+
+const PaperStep paper_steps[] = {
+    UFP(15, "G-1.6B", 1, 378.49, 331.7375, 305.52),
+    UFP(15, "G-5.4B", 4, 1210.61, 1070.81, 996.47),
+    UFP(15, "G-10B", 8, 2414.32, 2207.405, 2036.528),
+    UFP(16, "L-1.5B", 1, 414.81, 331.81, 276.266),
+    UFP(16, "L-6.0B", 4, 941.44, 895.7075, 835.798),
+    UFP(16, "L-11B", 8, 1807.11, 1738.2525, 1574.92),
+    BOTH("G-1.6B", 1, 2, 576, 1, 1, 378),
+    BOTH("G-5.4B", 2, 4, 1934, 1, 4, 1211),
+    BOTH("G-10B", 4, 4, 3178, 1, 8, 2414),
+    FULL("rtx4090", "G-10B", 2, 8, 3252), /* has the same BCD step */
+    BOTH("G-20B", 4, 8, 6378, 2, 8, 3606),
+    BOTH("L-1.5B", 1, 2, 423, 1, 1, 415),
+    BOTH("L-6.0B", 2, 4, 1287, 1, 4, 941),
+    BOTH("L-8.0B", 2, 6, 1651, 1, 6, 1197),
+    BOTH("L-11B", 4, 4, 2511, 1, 8, 1807),
+    BOTH("L-23B", 4, 8, 4908, 2, 8, 3479),
+    FULL("a100", "G-1.6B", 1, 1, 1064),
+    FULL("a100", "G-5.4B", 1, 2, 2952),
+    FULL("a100", "G-10B", 1, 4, 5772),
+    FULL("a100", "G-20B", 1, 8, 11222),
+    FULL("a800", "G-1.6B", 1, 1, 1122),
+    FULL("a800", "G-5.4B", 1, 2, 3126),
+    FULL("a800", "G-10B", 1, 4, 6042),
+    FULL("a800", "G-20B", 1, 8, 11722),
+    OFFLOAD("G-1.6B", 1, 2403),
+    OFFLOAD("G-5.4B", 4, 4373),
+    OFFLOAD("G-10B", 8, 7076),
+    OFFLOAD("L-1.5B", 1, 4824),
+    OFFLOAD("L-6.0B", 4, 6367),
+    OFFLOAD("L-11B", 8, 7292),
+    {0},
+};
+
+int paper_gpus(PaperGpus gpus) { return gpus.nodes * gpus.per_node; }
+
+void put_gpus(Table *table, int column, PaperGpus gpus, Source source) {
+    table_text(table, column, source, "%d/%d", gpus.nodes, gpus.per_node);
+}
+
+const PaperStep *paper_step(int table, const char *model, int submodels) {
+    const PaperStep *step = paper_steps;
+    while (step->model &&
+           (step->table != table || step->submodels != submodels || strcmp(step->model, model)))
+        step++;
+    return step->model ? step : NULL;
+}
+
+double paper_bcd_ms(const char *model) {
+    const PaperStep *step = paper_step(15, model, 3);
+    if (!step) step = paper_step(16, model, 3);
+    if (!step) step = paper_step(4, model, 3);
+    return step ? step->ms : NAN;
+}
+
+/* The step with these nodes is preferred to one with as many GPUs: 2 x 4 of them are 1/8 in Table
+ * 5. */
+double paper_full_ms(const char *gpu, const char *model, PaperGpus gpus) {
+    double ms = NAN;
+    for (const PaperStep *s = paper_steps; s->model; s++) {
+        if (s->method != TIMED_FULL || strcmp(s->gpu, gpu) || strcmp(s->model, model) ||
+            paper_gpus(s->gpus) != paper_gpus(gpus))
+            continue;
+        if (s->gpus.nodes == gpus.nodes) return s->ms;
+        ms = s->ms;
+    }
+    return ms;
+}
+
+/* ---- simulated ------------------------------------------------------------------------------- */
 
 /* One rank per GPU, BCD on virtual stages. */
 static Configuration configuration(const PaperStep *step, const Model *model,

@@ -118,7 +118,7 @@ void plan_row(Table *table, const PlanQuestion *question, const char *label, con
 /* Appends a row that says why there is no plan. */
 void plan_row_without(Table *table, const char *label, const char *why);
 
-/* ---- timeline.c ------------------------------------------------------------------------------ */
+/* ---- cluster.c ------------------------------------------------------------------------------- */
 
 /* Adds the simulated timeline of a step with one submodel active: a row for each task, ordered by
  * rank and start.  The page draws it; as text there are only its title and notes. */

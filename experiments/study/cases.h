@@ -66,7 +66,7 @@ void mean_add(Mean *mean, double value);
 double mean_value(const Mean *mean);  /* NAN for no values */
 double mean_spread(const Mean *mean); /* standard deviation of a value (n - 1); NAN for count < 2 */
 
-/* ---- multiplier.c ---------------------------------------------------------------------------- */
+/* ---- measures.c: B-F multipliers ------------------------------------------------------------- */
 
 /* B-F multipliers by training and by validation loss. */
 typedef struct {

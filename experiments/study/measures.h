@@ -51,8 +51,6 @@ typedef struct {
 /* Adds the table and returns it, or NULL when it has no rows. */
 Table *measure_add(Tables *tables, const Cases *cases, const MeasureTable *measures);
 
-extern const MeasureTable measures_converged; /* converged.c */
-
 Measure measure_one;
 Measure measure_multiplier, measure_valid_multiplier; /* NAN for full updates */
 Measure measure_train_loss, measure_valid_loss, measure_perplexity;
