@@ -45,8 +45,6 @@ extern const PaperStep paper_steps[];
 /* Returns the first step of a table with this model and number of submodels, or NULL. */
 const PaperStep *paper_step(int table, const char *model, int submodels);
 
-enum { PAPER_MIN_UFP = 3, PAPER_MAX_UFP = 5 }; /* submodels in Tables 15 and 16 */
-
 /* Milliseconds of a full update on these GPUs, from Table 4 or section 4.4.2, and of BCD-1/3 on
  * RTX 4090 (from Tables 15 and 16, which print more digits, or else Table 4).  NAN where the paper
  * has no such time. */

@@ -4,7 +4,7 @@
 
 #include "paper.h"
 
-enum { MIN = PAPER_MIN_UFP };
+enum { MIN = 3, MAX = 5 }; /* submodels in these tables */
 
 double timing_flop_ratio(int k, int submodels, bool cached) {
     double sum = 0, up = (submodels - k + 1.0) / submodels;
@@ -13,11 +13,16 @@ double timing_flop_ratio(int k, int submodels, bool cached) {
     return sum / submodels;
 }
 
+/* Returns the published milliseconds at 1/3, scaled by operations alone. */
+static double scaled_ms(const char *model, int submodels) {
+    double share = timing_flop_ratio(0, submodels, false) / timing_flop_ratio(0, MIN, false);
+    return paper_bcd_ms(model) * share;
+}
+
 static void add_step(Table *table, const PaperStep *step) {
     PaperStep cached = *step;
     cached.method = TIMED_CACHED;
-    double share = timing_flop_ratio(0, step->submodels, false) / timing_flop_ratio(0, MIN, false);
-    double flops = step->submodels > MIN ? paper_bcd_ms(step->model) * share : NAN;
+    double flops = step->submodels > MIN ? scaled_ms(step->model, step->submodels) : NAN;
     table_row(table, "%s 1/%d", step->model, step->submodels);
     paper_put_step(table, 0, step);
     table_put(table, 5, paper_step_ms(table, &cached, SETTING_CALIBRATED), flops,
@@ -53,10 +58,8 @@ enum { MODELS = 3, COLUMNS = 1 + 2 * MODELS };
 
 /* The FLOP model is drawn for the last of the models. */
 static void add_row(Table *table, int number, const char *const model[MODELS], int submodels) {
-    double of_third =
-        timing_flop_ratio(0, submodels, false) / timing_flop_ratio(0, PAPER_MIN_UFP, false);
     table_row(table, "1/%d", submodels);
-    table_put(table, 0, paper_bcd_ms(model[MODELS - 1]) * of_third);
+    table_put(table, 0, scaled_ms(model[MODELS - 1], submodels));
     for (int i = 0; i < MODELS; i++)
         paper_put_pair(table, 1 + 2 * i, paper_step(number, model[i], submodels), 1);
 }
@@ -78,7 +81,7 @@ static void add_figure(Tables *tables, int number, const char *const model[MODEL
     Table *table = tables_add(tables, name, title, "UFP", columns, COLUMNS);
     table->figure = FIGURE_LINES;
     strcpy(table->axis, "ms per iteration");
-    for (int submodels = PAPER_MIN_UFP; submodels <= PAPER_MAX_UFP; submodels++)
+    for (int submodels = MIN; submodels <= MAX; submodels++)
         add_row(table, number, model, submodels);
     table_note(table,
                "\"FLOP model\": the published time of %s at 1/3, scaled by operations alone.",

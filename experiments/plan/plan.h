@@ -59,7 +59,7 @@ int plan_candidates(Plan **plans, const PlanSpace *space);
 
 /* Finds, on all threads, the plan that fits and costs least per sample (GPU hours when there is no
  * price), or takes least time per step; of equals the first one of plan_candidates.  Returns 1; 0
- * when none fits, and *best is then one of those that lack least memory; -1 with an error set when
+ * when none fits, and *best is then the one that lacks least memory; -1 with an error set when
  * the space is empty. */
 int plan_choose(Plan *best, const PlanSpace *space, PlanGoal goal);
 
