@@ -108,14 +108,14 @@ def horizontal(axes, names, label=None):
     axes.set_xlabel(label)
 
 
-def stack(axes, sizes, opaque=1):
+def stack(axes, sizes, opaque=None):
     """Draws the sizes of each role, {role: sizes[row]}, behind one another; returns where the bars
-    end.  opaque: of each row."""
-    begin = 0
+    end.  opaque: of each row, 0 to 1."""
+    begin = np.zeros(len(next(iter(sizes.values()))))
     for role, size in sizes.items():
-        if size.any():
-            colours = matplotlib.colors.to_rgba_array([ROLES[role]] * len(size), opaque)
-            axes.barh(range(len(size)), size, left=begin, height=0.66, color=colours)
+        for row in np.flatnonzero(size):
+            axes.barh(row, size[row], left=begin[row], height=0.66, color=ROLES[role],
+                      alpha=opaque and opaque[row])
         begin = begin + size
     return begin
 
