@@ -9,8 +9,7 @@
  * run. */
 #pragma once
 
-#include "../ref/ops/settings.h"
-#include "../ref/real.h"
+#include "../ref/model.h"
 #include "device.h"
 
 #ifdef __cplusplus
@@ -30,24 +29,87 @@ static inline size_t value_size(Precision precision) {
     return precision == PRECISION_BF16 ? 2 : sizeof(float);
 }
 
-/* ---- linear.c (products: matmul.h) ---- */
+/* The arrays and options of one call, as NodeIO of ref/node.h: for n samples; what an op does not
+ * have, or what is not wanted, is NULL. */
+typedef struct {
+    int n;
+    const void *x, *skip; /* norm: skip is added to x first, their sum goes to `sum` */
+    const int *tokens;
+    void *y, *sum; /* sum is rounded to the value type, and may alias x or skip */
+    /* Of a linear layer: numbers from one row of y and dy to the next, so that rows of logits are
+     * aligned for any number of classes.  0: its outputs.  The gaps between rows are neither read
+     * nor written. */
+    int y_stride;
+    /* Linear: a gelu runs with it.  Forward, the one after it: y = gelu(x w + b), and
+     * saved = x w + b unless NULL.  Input gradient, the one before it: dx = (dy w) gelu'(saved). */
+    bool gelu;
+    void *saved;
+    float *aux; /* node_aux_count numbers */
+    const void *weight, *bias;
+    float *running_mean, *running_var;
+    bool use_running, hold_running, sums_ready;
+    const void *dy, *residual; /* norm: added to dx, unless NULL */
+    void *dx, *dskip;
+    bool add_dx, add_dskip;
+    float *dweight, *dbias;
+    bool add_dweight, add_dbias;
+} DeviceIO;
 
-/* Rows of y and dy start `stride` >= o numbers apart, so that rows of logits are aligned for any
- * number of classes.  The gaps between rows are neither read nor written. */
-void cuda_linear_forward(const Run *run, void *y, const void *x, const void *w, const void *b,
-                         int n, int c, int o, int stride);
-/* y = gelu(x w + b), and saved = x w + b unless NULL. */
-void cuda_linear_gelu_forward(const Run *run, void *y, void *saved, const void *x, const void *w,
-                              const void *b, int n, int c, int o);
-void cuda_linear_input_gradient(const Run *run, void *dx, const void *dy, const void *w, int n,
-                                int c, int o, int stride, bool add);
-/* The same through a gelu before this layer: dx = (dy w) gelu'(saved). */
-void cuda_linear_gelu_input_gradient(const Run *run, void *dx, const void *dy, const void *w,
-                                     const void *saved, int n, int c, int o);
-/* dw and db (either may be NULL). */
-void cuda_linear_weight_gradient(const Run *run, float *dw, float *db, const void *dy,
-                                 const void *x, int n, int c, int o, int stride, bool add_dw,
-                                 bool add_db);
+/* A node of a model with its arrays, and the sizes that follow from it. */
+typedef struct {
+    const Run *run;
+    const Node *node;
+    const DeviceIO *io;
+    int n, positions, rows; /* samples; positions in each; rows = n * positions */
+    int c, o;               /* numbers in a row of x, and of y */
+    int y_stride;
+    size_t count; /* numbers in x: rows * c */
+    Conv conv;    /* conv2d */
+} Call;
+
+/* Of `gradient` launchers, the first computes dx (and dskip), the second dweight and dbias.  A
+ * workspace function returns the most bytes that any launcher of the op uses; call->io is NULL. */
+typedef void Launcher(const Call *call);
+typedef size_t Workspace(const Call *call);
+
+/* linear.c (products: matmul.h) */
+Launcher cuda_linear_forward, cuda_linear_input_gradient, cuda_linear_weight_gradient;
+Workspace cuda_linear_workspace;
+
+/* conv2d.cu, conv2d_weight.cu */
+Launcher cuda_conv2d_forward, cuda_conv2d_input_gradient, cuda_conv2d_weight_gradient;
+Workspace cuda_conv2d_workspace;
+
+/* batchnorm.cu, batchnorm_gradient.cu.  aux[4][c] is mean, the reciprocal of the deviation, and the
+ * sums over rows of dy (with relu, where y > 0) and of dy times x normalised.  The sums are the
+ * gradients of shift and scale too: the input gradient also stores these where dx is wanted. */
+Launcher cuda_batchnorm_forward, cuda_batchnorm_input_gradient, cuda_batchnorm_weight_gradient;
+Workspace cuda_batchnorm_workspace;
+
+/* norm.cu, norm_gradient.cu: layer norm, whose aux[2][rows] is each row's mean and r, the
+ * reciprocal of its standard deviation; and root mean square norm, whose aux[rows] is r, the
+ * reciprocal of the root mean square, and which has no shift.  The input gradient computes those of
+ * dx, dweight and dbias that are not NULL in one pass over dy and x; the bits of each do not depend
+ * on which others are wanted. */
+Launcher cuda_norm_forward, cuda_norm_input_gradient, cuda_norm_weight_gradient;
+Workspace cuda_norm_workspace;
+
+/* attention*.cu, rope.cu.  aux is the log-sum-exp of each row of scores. */
+Launcher cuda_attention_forward, cuda_attention_input_gradient;
+Workspace cuda_attention_workspace;
+/* Returns the number of versions that differ for heads of d numbers on this device. */
+int cuda_attention_versions(Precision precision, int d);
+
+/* activations.cu.  gelu: y may alias x, and dx dy. */
+Launcher cuda_relu_forward, cuda_relu_input_gradient, cuda_gelu_forward, cuda_gelu_input_gradient;
+Launcher cuda_swiglu_forward, cuda_swiglu_input_gradient, cuda_add_forward, cuda_add_input_gradient;
+
+/* avgpool.cu */
+Launcher cuda_avgpool_forward, cuda_avgpool_input_gradient;
+
+/* embedding.cu: weight has a row for each token, bias one for each position, or is NULL. */
+Launcher cuda_embedding_forward, cuda_embedding_weight_gradient;
+Workspace cuda_embedding_workspace;
 
 /* ---- bias.cu ---- */
 
@@ -55,98 +117,6 @@ void cuda_linear_weight_gradient(const Run *run, float *dw, float *db, const voi
 void cuda_bias_gradient(const Run *run, float *db, const void *dy, int n, int c, int stride,
                         bool add);
 size_t cuda_bias_gradient_workspace(int n, int c);
-
-/* ---- conv2d.cu, conv2d_weight.cu ---- */
-
-void cuda_conv2d_forward(const Run *run, void *y, const void *x, const void *w, Conv conv);
-void cuda_conv2d_input_gradient(const Run *run, void *dx, const void *dy, const void *w, Conv conv,
-                                bool add);
-void cuda_conv2d_weight_gradient(const Run *run, float *dw, const void *dy, const void *x,
-                                 Conv conv, bool add);
-size_t cuda_conv2d_workspace(Conv conv); /* enough for all three */
-
-/* ---- batchnorm.cu ---- */
-
-void cuda_batchnorm_forward(const Run *run, void *y, float *mean, float *rstd, float *running_mean,
-                            float *running_var, const void *x, const void *skip, const void *g,
-                            const void *b, int n, int c, bool relu, bool use_running,
-                            double momentum);
-/* sums[2][c] = the sums over rows of dy (with relu, where y > 0) and of dy times x normalised. They
- * are the gradients of shift and scale too, and are also stored in, or added to, db and dg unless
- * these are NULL. */
-void cuda_batchnorm_sums(const Run *run, float *sums, float *dg, float *db, const void *dy,
-                         const void *x, const void *y, const float *mean, const float *rstd, int n,
-                         int c, bool relu, bool add_dg, bool add_db);
-void cuda_batchnorm_input_gradient(const Run *run, void *dx, void *dskip, const void *dy,
-                                   const void *x, const void *y, const void *g, const float *mean,
-                                   const float *rstd, const float *sums, int n, int c, bool relu,
-                                   bool use_running, bool add_dx, bool add_dskip);
-size_t cuda_batchnorm_workspace(int n, int c);
-
-/* ---- norm.cu, norm_gradient.cu: layer norm and root mean square norm ---- */
-
-/* n rows of c numbers, and what the forward pass saves of each row: its mean, and r, the reciprocal
- * of its standard deviation.  mean is NULL for the root mean square norm, which has no shift b
- * either; r is then the reciprocal of the root mean square. */
-typedef struct {
-    int n, c;
-    float *mean, *r;
-} Norm;
-
-/* With skip (NULL: none) the residual is added first: sum = x + skip, rounded to the value type,
- * and y = norm(sum).  sum may alias x or skip; NULL without skip. */
-void cuda_norm_forward(const Run *run, void *y, void *sum, Norm norm, const void *x,
-                       const void *skip, const void *g, const void *b, double eps);
-/* Computes those of dx, dg and db that are not NULL in one pass over dy and x; the bits of each do
- * not depend on which others are wanted.  dx = addend + gradient, where addend is NULL for zero, dx
- * itself to accumulate, or another array, the gradient of the residual path. */
-void cuda_norm_gradient(const Run *run, void *dx, const void *addend, float *dg, float *db,
-                        const void *dy, const void *x, const void *g, Norm norm, bool add_dg,
-                        bool add_db);
-size_t cuda_norm_workspace(int n, int c);
-
-/* ---- attention*.cu, rope.cu ---- */
-
-void cuda_attention_forward(const Run *run, void *y, float *lse, const void *qkv, int n, int t,
-                            Attention attention);
-void cuda_attention_input_gradient(const Run *run, void *dqkv, const void *dy, const void *qkv,
-                                   const void *y, const float *lse, int n, int t,
-                                   Attention attention, bool add);
-size_t cuda_attention_workspace(Precision precision, int n, int t, Attention attention);
-/* Returns the number of versions that differ for heads of d numbers on this device. */
-int cuda_attention_versions(Precision precision, int d);
-
-/* ---- activations.cu ---- */
-
-void cuda_relu_forward(const Run *run, void *y, const void *x, size_t count);
-void cuda_relu_input_gradient(const Run *run, void *dx, const void *dy, const void *y, size_t count,
-                              bool add);
-void cuda_gelu_forward(const Run *run, void *y, const void *x, size_t count); /* y may alias x */
-void cuda_gelu_input_gradient(const Run *run, void *dx, const void *dy, const void *x, size_t count,
-                              bool add); /* dx may alias dy */
-void cuda_swiglu_forward(const Run *run, void *y, const void *x, int n, int f);
-void cuda_swiglu_input_gradient(const Run *run, void *dx, const void *dy, const void *x, int n,
-                                int f, bool add);
-void cuda_add_forward(const Run *run, void *y, const void *a, const void *b, size_t count);
-/* dx = dy, or dx += dy. */
-void cuda_add_input_gradient(const Run *run, void *dx, const void *dy, size_t count, bool add);
-
-/* ---- avgpool.cu ---- */
-
-void cuda_avgpool_forward(const Run *run, void *y, const void *x, int n, int s, int c);
-void cuda_avgpool_input_gradient(const Run *run, void *dx, const void *dy, int n, int s, int c,
-                                 bool add);
-
-/* ---- embedding.cu ---- */
-
-void cuda_embedding_forward(const Run *run, void *y, const int *tokens, const void *token,
-                            const void *position, int n, int t, int c);
-void cuda_embedding_weight_gradient(const Run *run, float *dtoken, const void *dy,
-                                    const int *tokens, int n, int t, int c, int vocabulary,
-                                    bool add);
-void cuda_embedding_position_gradient(const Run *run, float *dposition, const void *dy, int n,
-                                      int t, int c, bool add);
-size_t cuda_embedding_workspace(int n, int t, int vocabulary);
 
 /* ---- cross_entropy.cu ---- */
 

@@ -26,7 +26,6 @@ static void with_bias(const Run *run, Product product) {
 void cuda_matmul(const Run *run, const Product *product) {
     if (in_one_piece(run, product)) return;
     Product rest = *product;
-    size_t count = (size_t)rest.m * (size_t)rest.n;
     rest.epilogue = EPILOGUE_NONE;
     rest.column_sums = NULL;
     if (product->column_sums)
@@ -34,7 +33,10 @@ void cuda_matmul(const Run *run, const Product *product) {
     if (product->epilogue == EPILOGUE_GELU && rest.saved) rest.c = rest.saved;
     rest.saved = NULL; /* no longer needed, and the library wants its rows aligned */
     with_bias(run, rest);
-    if (product->epilogue == EPILOGUE_GELU) cuda_gelu_forward(run, product->c, rest.c, count);
+    DeviceIO io = {.x = rest.c, .y = product->c};
     if (product->epilogue == EPILOGUE_GELU_GRADIENT)
-        cuda_gelu_input_gradient(run, product->c, product->c, product->saved, count, false);
+        io = (DeviceIO){.x = product->saved, .dx = product->c, .dy = product->c};
+    Call gelu = {.run = run, .io = &io, .count = (size_t)rest.m * (size_t)rest.n};
+    if (product->epilogue == EPILOGUE_GELU) cuda_gelu_forward(&gelu);
+    if (product->epilogue == EPILOGUE_GELU_GRADIENT) cuda_gelu_input_gradient(&gelu);
 }

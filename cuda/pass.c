@@ -5,8 +5,6 @@
 #include "node.h"
 #include "stage_inside.h"
 
-static int rows_of(const CudaStage *s, const Node *node) { return s->n * node_positions(node); }
-
 /* Returns the arrays that any pass over a node may need; the gradients are left to the caller. */
 static DeviceIO node_io(const CudaStage *s, int index) {
     const Model *m = s->base.model;
@@ -37,10 +35,10 @@ static DeviceIO node_io(const CudaStage *s, int index) {
 static void linear_gelu(const CudaStage *s, int index) {
     const Node *node = &s->base.model->node[index];
     DeviceIO io = node_io(s, index);
-    bool read_again = s->mode == MODE_TRAIN && s->layout.value[node->out].needs_grad;
-    cuda_linear_gelu_forward(&s->run, value_at(s, node[1].out), read_again ? io.y : NULL, io.x,
-                             io.weight, io.bias, rows_of(s, node), node->in_shape.c,
-                             node->out_shape.c);
+    io.gelu = true;
+    if (s->mode == MODE_TRAIN && s->layout.value[node->out].needs_grad) io.saved = io.y;
+    io.y = value_at(s, node[1].out);
+    cuda_node_forward(&s->run, node, &io);
 }
 
 static bool apart(const void *a, size_t a_bytes, const void *b, size_t b_bytes) {
@@ -151,9 +149,11 @@ static void gelu_linear_gradient(CudaStage *s, int index) {
     const Node *node = &s->base.model->node[index], *gelu = node - 1;
     DeviceIO io = node_io(s, index);
     if (!s->layout.value[gelu->in].needs_grad) return;
-    cuda_linear_gelu_input_gradient(
-        &s->run, value_gradient_at(s, gelu->in), value_gradient_at(s, node->out), io.weight,
-        value_at(s, gelu->in), rows_of(s, node), node->in_shape.c, node->out_shape.c);
+    io.gelu = true;
+    io.saved = value_at(s, gelu->in);
+    io.dy = value_gradient_at(s, node->out);
+    io.dx = value_gradient_at(s, gelu->in);
+    cuda_node_input_gradient(&s->run, node, &io);
 }
 
 static void node_gradient(CudaStage *s, int index) {

@@ -46,7 +46,7 @@ static __global__ void map_packed(T *y, const T *a, const T *b, size_t count, bo
     put(y + i, Op::at(to_float(a[i]), Op::binary ? to_float(b[i]) : 0), add);
 }
 
-/* b is NULL for an op of one input. */
+/* y = op(a, b) for count values; b is NULL for an op of one input. */
 template <typename Op>
 static void map(const Run *run, void *y, const void *a, const void *b, size_t count, bool add) {
     if (run->version == 1 || !packable(0, 1, y, a, b))
@@ -71,13 +71,11 @@ struct ReluGradient {
     static __device__ __forceinline__ float at(float dy, float y) { return y <= 0 ? 0 : dy; }
 };
 
-void cuda_relu_forward(const Run *run, void *y, const void *x, size_t count) {
-    map<Relu>(run, y, x, NULL, count, false);
+void cuda_relu_forward(const Call *k) {
+    map<Relu>(k->run, k->io->y, k->io->x, NULL, k->count, false);
 }
-
-void cuda_relu_input_gradient(const Run *run, void *dx, const void *dy, const void *y, size_t count,
-                              bool add) {
-    map<ReluGradient>(run, dx, dy, y, count, add);
+void cuda_relu_input_gradient(const Call *k) {
+    map<ReluGradient>(k->run, k->io->dx, k->io->dy, k->io->y, k->count, k->io->add_dx);
 }
 
 /* ---- gelu ---- */
@@ -119,13 +117,11 @@ struct GeluGradient {
     }
 };
 
-void cuda_gelu_forward(const Run *run, void *y, const void *x, size_t count) {
-    map<Gelu>(run, y, x, NULL, count, false);
+void cuda_gelu_forward(const Call *k) {
+    map<Gelu>(k->run, k->io->y, k->io->x, NULL, k->count, false);
 }
-
-void cuda_gelu_input_gradient(const Run *run, void *dx, const void *dy, const void *x, size_t count,
-                              bool add) {
-    map<GeluGradient>(run, dx, dy, x, count, add);
+void cuda_gelu_input_gradient(const Call *k) {
+    map<GeluGradient>(k->run, k->io->dx, k->io->dy, k->io->x, k->count, k->io->add_dx);
 }
 
 /* ---- addition ---- */
@@ -139,12 +135,13 @@ struct Copy {
     static __device__ __forceinline__ float at(float a, float) { return a; }
 };
 
-void cuda_add_forward(const Run *run, void *y, const void *a, const void *b, size_t count) {
-    map<Add>(run, y, a, b, count, false);
+void cuda_add_forward(const Call *k) {
+    map<Add>(k->run, k->io->y, k->io->x, k->io->skip, k->count, false);
 }
-
-void cuda_add_input_gradient(const Run *run, void *dx, const void *dy, size_t count, bool add) {
-    map<Copy>(run, dx, dy, NULL, count, add);
+void cuda_add_input_gradient(const Call *k) {
+    const DeviceIO &io = *k->io;
+    if (io.dskip) map<Copy>(k->run, io.dskip, io.dy, NULL, k->count, io.add_dskip);
+    if (io.dx) map<Copy>(k->run, io.dx, io.dy, NULL, k->count, io.add_dx);
 }
 
 /* ---- SwiGLU: silu(gate) * up, silu(g) = g sigmoid(g) ---- */
@@ -200,20 +197,19 @@ static __global__ void swiglu_gradient(T *dx, const T *dy, const T *x, size_t pa
     store_floats(dx + at_up, up);
 }
 
-void cuda_swiglu_forward(const Run *run, void *y, const void *x, int n, int f) {
-    const size_t count = (size_t)n * (size_t)f;
-    const unsigned width = (unsigned)f;
-    WITH_VALUE_PACKS(run, T, V, run->version != 1 && packable(width, V, y, x),
-                     LAUNCH((swiglu<T, V>), grid_blocks(count / V, THREADS), THREADS, 0,
-                            run->stream, (T *)y, (const T *)x, count / V, width / V));
-}
-
-void cuda_swiglu_input_gradient(const Run *run, void *dx, const void *dy, const void *x, int n,
-                                int f, bool add) {
-    const size_t count = (size_t)n * (size_t)f;
-    const unsigned width = (unsigned)f;
+void cuda_swiglu_forward(const Call *k) {
+    const size_t width = (size_t)k->o, count = (size_t)k->rows * width;
+    const DeviceIO &io = *k->io;
     WITH_VALUE_PACKS(
-        run, T, V, run->version != 1 && packable(width, V, dx, dy, x),
-        LAUNCH((swiglu_gradient<T, V>), grid_blocks(count / V, THREADS), THREADS, 0, run->stream,
-               (T *)dx, (const T *)dy, (const T *)x, count / V, width / V, add));
+        k->run, T, V, k->run->version != 1 && packable(width, V, io.y, io.x),
+        LAUNCH((swiglu<T, V>), grid_blocks(count / V, THREADS), THREADS, 0, k->run->stream,
+               (T *)io.y, (const T *)io.x, count / V, (unsigned)width / V));
+}
+void cuda_swiglu_input_gradient(const Call *k) {
+    const size_t width = (size_t)k->o, count = (size_t)k->rows * width;
+    const DeviceIO &io = *k->io;
+    WITH_VALUE_PACKS(k->run, T, V, k->run->version != 1 && packable(width, V, io.dx, io.dy, io.x),
+                     LAUNCH((swiglu_gradient<T, V>), grid_blocks(count / V, THREADS), THREADS, 0,
+                            k->run->stream, (T *)io.dx, (const T *)io.dy, (const T *)io.x,
+                            count / V, (unsigned)width / V, io.add_dx));
 }

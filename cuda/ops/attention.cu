@@ -20,17 +20,17 @@
  * into the scale. */
 
 template <Precision P, int D>
-struct ForwardShape : Shape<2, 2, 16, false> {}; /* wide rows of floats */
+struct ForwardShape : TileShape<2, 2, 16, false> {}; /* wide rows of floats */
 template <int D>
-struct ForwardShape<PRECISION_BF16, D> : Shape<4, 2, D <= 64 ? 64 : 32, D <= 64> {};
+struct ForwardShape<PRECISION_BF16, D> : TileShape<4, 2, D <= 64 ? 64 : 32, D <= 64> {};
 template <Precision P>
-struct ForwardShape<P, 32> : Shape<4, 2, 32, false> {};
+struct ForwardShape<P, 32> : TileShape<4, 2, 32, false> {};
 template <Precision P>
-struct ForwardShape<P, 64> : Shape<4, 2, 32, false> {};
+struct ForwardShape<P, 64> : TileShape<4, 2, 32, false> {};
 template <>
-struct ForwardShape<PRECISION_BF16, 32> : Shape<4, 2, 64, true> {};
+struct ForwardShape<PRECISION_BF16, 32> : TileShape<4, 2, 64, true> {};
 template <>
-struct ForwardShape<PRECISION_BF16, 64> : Shape<4, 2, 64, true> {};
+struct ForwardShape<PRECISION_BF16, 64> : TileShape<4, 2, 64, true> {};
 
 /* Computes y and lse of ROWS queries in each of n heads ceil(t / ROWS) blocks. */
 template <Precision P, int D, typename T, typename S>
@@ -86,62 +86,55 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
 }
 
 template <Precision P, int D, typename T>
-static void launch_tiles(const Run *run, T *y, float *lse, Heads<T> h, int n) {
+static void launch_tiles(const Call *k, Heads<T> h) {
     typedef ForwardShape<P, D> S;
     constexpr size_t bytes = (size_t)(S::ROWS + 4 * S::COLUMNS) * (size_t)ROW<T, D> * sizeof(T);
     static_assert(bytes <= MAX_SHARED, "shared memory");
     static_assert(bytes >= (size_t)S::ROWS * (size_t)ROW<float, D> * sizeof(float), "results");
     const auto kernel = attention_tiles<P, D, T, S>;
     SHARED_LIMIT(kernel, bytes);
-    LAUNCH(kernel, n * h.heads * divide_up(h.t, S::ROWS), S::THREADS, bytes, run->stream, y, lse,
-           h);
+    LAUNCH(kernel, k->n * h.heads * divide_up(h.t, S::ROWS), S::THREADS, bytes, k->run->stream,
+           (T *)k->io->y, k->io->aux, h);
 }
 
 template <Precision P>
-static void forward(const Run *run, void *y, float *lse, const void *qkv, int n, int t,
-                    Attention a) {
+static void forward(const Call *k) {
     typedef typename ValueOf<P>::type T;
-    const AttentionSpace space = attention_space(run->workspace, P, n, t, a);
-    const Heads<T> h = find_heads(run, space, (const T *)qkv, n, t, a);
-    T *const out = (T *)y;
-    const int version = attention_version(P, run->version, h.d);
+    const Heads<T> h = find_heads<T>(k, attention_space(k));
+    const int version = attention_version(P, k->run->version, h.d);
     if (version == 1)
-        attention_rows_forward(run, out, lse, h, n);
+        attention_rows_forward(k, h);
     else if (version == 2)
-        WITH_PADDED_HEAD(h.d, D, launch_tiles<P, D>(run, out, lse, h, n));
+        WITH_PADDED_HEAD(h.d, D, launch_tiles<P, D>(k, h));
     else if constexpr (P == PRECISION_BF16)
-        attention_hopper_forward(run, out, lse, h, n);
+        attention_hopper_forward(k, h);
 }
 
 /* ---- Launcher ---- */
 
-AttentionSpace attention_space(void *workspace, Precision precision, int n, int t, Attention a) {
-    const size_t rows = (size_t)n * (size_t)t, half = (size_t)(a.d / 2);
+AttentionSpace attention_space(const Call *k) {
+    const Attention &a = k->node->attention;
+    const size_t rows = (size_t)k->rows, half = (size_t)(a.d / 2);
     const size_t rotated = a.rope.base > 0 ? (size_t)(a.heads + a.groups) * (size_t)a.d : 0;
     const size_t align = 256;
     size_t bytes = 0;
     const auto take = [&](size_t size) {
-        void *piece = workspace ? (char *)workspace + bytes : NULL;
+        void *piece = k->run->workspace ? (char *)k->run->workspace + bytes : NULL;
         bytes += (size + align - 1) / align * align;
         return piece;
     };
     AttentionSpace space;
     space.dots = (float *)take(rows * (size_t)a.heads * sizeof(float));
-    space.angles = (float2 *)take(rotated ? (size_t)t * half * sizeof(float2) : 0);
-    space.rotated = take(rows * rotated * value_size(precision));
+    space.angles = (float2 *)take(rotated ? (size_t)k->positions * half * sizeof(float2) : 0);
+    space.rotated = take(rows * rotated * value_size(k->run->precision));
     space.bytes = bytes;
     return space;
 }
 
-size_t cuda_attention_workspace(Precision precision, int n, int t, Attention attention) {
-    return attention_space(NULL, precision, n, t, attention).bytes;
-}
+size_t cuda_attention_workspace(const Call *k) { return attention_space(k).bytes; }
 
 int cuda_attention_versions(Precision precision, int d) {
     return attention_version(precision, 3, d);
 }
 
-void cuda_attention_forward(const Run *run, void *y, float *lse, const void *qkv, int n, int t,
-                            Attention attention) {
-    WITH_PRECISION(run, P, forward<P>(run, y, lse, qkv, n, t, attention));
-}
+void cuda_attention_forward(const Call *k) { WITH_PRECISION(k->run, P, forward<P>(k)); }

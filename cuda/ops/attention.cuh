@@ -58,13 +58,11 @@ static inline int attention_version(Precision precision, int wanted, int d) {
 }
 
 template <typename T>
-void attention_rows_forward(const Run *run, T *y, float *lse, Heads<T> h, int n);
+void attention_rows_forward(const Call *k, Heads<T> h);
 template <typename T>
-void attention_rows_gradient(const Run *run, Gradients<T> g, Heads<T> h, int n);
-void attention_hopper_forward(const Run *run, __nv_bfloat16 *y, float *lse, Heads<__nv_bfloat16> h,
-                              int n);
-void attention_hopper_gradient(const Run *run, Gradients<__nv_bfloat16> g, Heads<__nv_bfloat16> h,
-                               int n);
+void attention_rows_gradient(const Call *k, Gradients<T> g, Heads<T> h);
+void attention_hopper_forward(const Call *k, Heads<__nv_bfloat16> h);
+void attention_hopper_gradient(const Call *k, Gradients<__nv_bfloat16> g, Heads<__nv_bfloat16> h);
 
 /* Return where query head `head`, counted over all samples, starts in an array whose positions lie
  * `stride` apart, and where the keys or values it attends to start. */
@@ -122,28 +120,28 @@ typedef struct {
     size_t bytes;
 } AttentionSpace;
 
-AttentionSpace attention_space(void *workspace, Precision precision, int n, int t, Attention a);
+AttentionSpace attention_space(const Call *k);
 
-/* rope.cu: overwrites space.angles, and space.rotated with the q and k of qkv, rotated. */
-void rope_rotate(const Run *run, AttentionSpace space, const void *qkv, int n, int t, Attention a);
+/* rope.cu: overwrites space.angles, and space.rotated with the q and k of the call's x, rotated. */
+void rope_rotate(const Call *k, AttentionSpace space);
 
-/* Returns the heads of qkv.  With rotary positions it also writes q and k, rotated, to the
+/* Returns the heads of the call's x.  With rotary positions it also writes q and k, rotated, to the
  * workspace, and the heads refer to these. */
 template <typename T>
-static Heads<T> find_heads(const Run *run, AttentionSpace space, const T *qkv, int n, int t,
-                           Attention a) {
+static Heads<T> find_heads(const Call *k, AttentionSpace space) {
+    const Attention &a = k->node->attention;
     const bool rotated = a.rope.base > 0;
-    if (rotated) rope_rotate(run, space, qkv, n, t, a);
-    const T *q = rotated ? (const T *)space.rotated : qkv;
+    if (rotated) rope_rotate(k, space);
+    const T *qkv = (const T *)k->io->x, *q = rotated ? (const T *)space.rotated : qkv;
     return {q,
             q + a.heads * a.d,
             qkv + (a.heads + a.groups) * a.d,
-            t,
+            k->positions,
             a.heads,
             a.groups,
             a.heads / a.groups,
             a.d,
-            a.causal ? 0 : t,
+            a.causal ? 0 : k->positions,
             (a.heads + (rotated ? 1 : 2) * a.groups) * a.d,
             (a.heads + 2 * a.groups) * a.d,
             row_alignment<T>(a.d),

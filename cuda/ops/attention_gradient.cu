@@ -22,21 +22,21 @@
  * registers as the left sides of their products. */
 
 template <Precision P, int D>
-struct GradientShape : Shape<2, 1, 16, false> {}; /* wide rows of floats */
+struct GradientShape : TileShape<2, 1, 16, false> {}; /* wide rows of floats */
 template <Precision P>
-struct GradientShape<P, 32> : Shape<4, 1, 32, false> {};
+struct GradientShape<P, 32> : TileShape<4, 1, 32, false> {};
 template <Precision P>
-struct GradientShape<P, 64> : Shape<4, 1, 32, false> {};
+struct GradientShape<P, 64> : TileShape<4, 1, 32, false> {};
 template <>
-struct GradientShape<PRECISION_FP32, 64> : Shape<2, 2, 16, false> {};
+struct GradientShape<PRECISION_FP32, 64> : TileShape<2, 2, 16, false> {};
 template <>
-struct GradientShape<PRECISION_BF16, 32> : Shape<4, 1, 64, true> {};
+struct GradientShape<PRECISION_BF16, 32> : TileShape<4, 1, 64, true> {};
 template <>
-struct GradientShape<PRECISION_BF16, 64> : Shape<4, 1, 64, true> {};
+struct GradientShape<PRECISION_BF16, 64> : TileShape<4, 1, 64, true> {};
 template <>
-struct GradientShape<PRECISION_BF16, 96> : Shape<4, 1, 32, false> {};
+struct GradientShape<PRECISION_BF16, 96> : TileShape<4, 1, 32, false> {};
 template <>
-struct GradientShape<PRECISION_BF16, 128> : Shape<4, 1, 32, false> {};
+struct GradientShape<PRECISION_BF16, 128> : TileShape<4, 1, 32, false> {};
 
 /* Computes dots, the sum of dy y over a row, for the lane's rows.  Each of four lanes adds up a
  * quarter of a row. */
@@ -199,43 +199,43 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
 }
 
 template <Precision P, int D, typename T>
-static void launch_tiles(const Run *run, Gradients<T> g, Heads<T> h, int n) {
+static void launch_tiles(const Call *k, Gradients<T> g, Heads<T> h) {
     typedef GradientShape<P, D> S;
     constexpr size_t tile_bytes =
         (size_t)(2 * S::ROWS + 4 * S::COLUMNS) * (size_t)ROW<T, D> * sizeof(T);
     constexpr size_t bytes = tile_bytes + 4 * (size_t)S::COLUMNS * sizeof(float);
     static_assert(bytes <= MAX_SHARED, "shared memory");
     static_assert(tile_bytes >= (size_t)S::ROWS * (size_t)ROW<float, D> * sizeof(float), "results");
-    const int tiles = n * divide_up(h.t, S::ROWS);
+    const int tiles = k->n * divide_up(h.t, S::ROWS);
     const auto queries = attention_query_gradient_tiles<P, D, T, S>;
     const auto keys = attention_key_gradient_tiles<P, D, T, S>;
     SHARED_LIMIT(queries, tile_bytes);
-    LAUNCH(queries, h.heads * tiles, S::THREADS, tile_bytes, run->stream, g, h);
+    LAUNCH(queries, h.heads * tiles, S::THREADS, tile_bytes, k->run->stream, g, h);
     SHARED_LIMIT(keys, bytes);
-    LAUNCH(keys, h.groups * tiles, S::THREADS, bytes, run->stream, g, h);
+    LAUNCH(keys, h.groups * tiles, S::THREADS, bytes, k->run->stream, g, h);
 }
 
 /* ---- Launcher ---- */
 
 template <Precision P>
-static void input_gradient(const Run *run, void *dqkv, const void *dy, const void *qkv,
-                           const void *y, const float *lse, int n, int t, Attention a, bool add) {
+static void input_gradient(const Call *k) {
     typedef typename ValueOf<P>::type T;
-    const AttentionSpace space = attention_space(run->workspace, P, n, t, a);
-    const Heads<T> h = find_heads(run, space, (const T *)qkv, n, t, a);
-    T *const dq = (T *)dqkv, *const dk = dq + a.heads * a.d, *const dv = dk + a.groups * a.d;
-    const Gradients<T> g = {(const T *)dy, (const T *)y, lse, space.dots, dq, dk, dv, add};
-    const int version = attention_version(P, run->version, h.d);
+    const Attention &a = k->node->attention;
+    const DeviceIO &io = *k->io;
+    const AttentionSpace space = attention_space(k);
+    const Heads<T> h = find_heads<T>(k, space);
+    T *const dq = (T *)io.dx, *const dk = dq + a.heads * a.d, *const dv = dk + a.groups * a.d;
+    const Gradients<T> g = {(const T *)io.dy, (const T *)io.y, io.aux, space.dots, dq, dk, dv,
+                            io.add_dx};
+    const int version = attention_version(P, k->run->version, h.d);
     if (version == 1)
-        attention_rows_gradient(run, g, h, n);
+        attention_rows_gradient(k, g, h);
     else if (version == 2)
-        WITH_PADDED_HEAD(h.d, D, launch_tiles<P, D>(run, g, h, n));
+        WITH_PADDED_HEAD(h.d, D, launch_tiles<P, D>(k, g, h));
     else if constexpr (P == PRECISION_BF16)
-        attention_hopper_gradient(run, g, h, n);
+        attention_hopper_gradient(k, g, h);
 }
 
-void cuda_attention_input_gradient(const Run *run, void *dqkv, const void *dy, const void *qkv,
-                                   const void *y, const float *lse, int n, int t,
-                                   Attention attention, bool add) {
-    WITH_PRECISION(run, P, input_gradient<P>(run, dqkv, dy, qkv, y, lse, n, t, attention, add));
+void cuda_attention_input_gradient(const Call *k) {
+    WITH_PRECISION(k->run, P, input_gradient<P>(k));
 }

@@ -236,38 +236,40 @@ static constexpr size_t bytes_of(int sides) {
 }
 
 template <int D>
-static void launch_forward(const Run *run, Bf16 *y, float *lse, Heads<Bf16> h, int n) {
+static void launch_forward(const Call *k, Heads<Bf16> h) {
     typedef HopperForward<D> S;
     const auto kernel = attention_hopper<D, S>;
     const size_t bytes = bytes_of<D, S>(1);
     SHARED_LIMIT(kernel, bytes);
-    LAUNCH(kernel, n * h.heads * divide_up(h.t, S::ROWS), S::THREADS, bytes, run->stream, y, lse,
-           h);
+    LAUNCH(kernel, k->n * h.heads * divide_up(h.t, S::ROWS), S::THREADS, bytes, k->run->stream,
+           (Bf16 *)k->io->y, k->io->aux, h);
 }
 
 template <int D>
-static void launch_gradient(const Run *run, Gradients<Bf16> g, Heads<Bf16> h, int n) {
+static void launch_gradient(const Call *k, Gradients<Bf16> g, Heads<Bf16> h) {
     typedef HopperQueries<D> Q;
     typedef HopperKeys<D> K;
     const auto queries = attention_query_gradient_hopper<D, Q>;
     const auto keys = attention_key_gradient_hopper<D, K>;
     const size_t q_bytes = bytes_of<D, Q>(2), k_bytes = bytes_of<D, K>(2);
+    const int q_blocks = k->n * h.heads * divide_up(h.t, Q::ROWS);
+    const int k_blocks = k->n * h.groups * divide_up(h.t, K::ROWS);
     SHARED_LIMIT(queries, q_bytes);
-    LAUNCH(queries, n * h.heads * divide_up(h.t, Q::ROWS), Q::THREADS, q_bytes, run->stream, g, h);
+    LAUNCH(queries, q_blocks, Q::THREADS, q_bytes, k->run->stream, g, h);
     SHARED_LIMIT(keys, k_bytes);
-    LAUNCH(keys, n * h.groups * divide_up(h.t, K::ROWS), K::THREADS, k_bytes, run->stream, g, h);
+    LAUNCH(keys, k_blocks, K::THREADS, k_bytes, k->run->stream, g, h);
 }
 
-void attention_hopper_forward(const Run *run, Bf16 *y, float *lse, Heads<Bf16> h, int n) {
+void attention_hopper_forward(const Call *k, Heads<Bf16> h) {
     if (h.d == 64)
-        launch_forward<64>(run, y, lse, h, n);
+        launch_forward<64>(k, h);
     else
-        launch_forward<128>(run, y, lse, h, n);
+        launch_forward<128>(k, h);
 }
 
-void attention_hopper_gradient(const Run *run, Gradients<Bf16> g, Heads<Bf16> h, int n) {
+void attention_hopper_gradient(const Call *k, Gradients<Bf16> g, Heads<Bf16> h) {
     if (h.d == 64)
-        launch_gradient<64>(run, g, h, n);
+        launch_gradient<64>(k, g, h);
     else
-        launch_gradient<128>(run, g, h, n);
+        launch_gradient<128>(k, g, h);
 }

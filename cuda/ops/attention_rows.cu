@@ -94,21 +94,19 @@ __global__ void attention_key_gradient(Gradients<T> g, Heads<T> h) {
 /* ---- launchers ---- */
 
 template <typename T>
-void attention_rows_forward(const Run *run, T *y, float *lse, Heads<T> h, int n) {
-    LAUNCH(attention_rows<T>, n * h.heads * h.t, 32, (size_t)h.d * sizeof(float), run->stream, y,
-           lse, h);
+void attention_rows_forward(const Call *k, Heads<T> h) {
+    LAUNCH(attention_rows<T>, k->rows * h.heads, 32, (size_t)h.d * sizeof(float), k->run->stream,
+           (T *)k->io->y, k->io->aux, h);
 }
 
 template <typename T>
-void attention_rows_gradient(const Run *run, Gradients<T> g, Heads<T> h, int n) {
+void attention_rows_gradient(const Call *k, Gradients<T> g, Heads<T> h) {
     const size_t bytes = (size_t)h.d * sizeof(float);
-    LAUNCH(attention_query_gradient<T>, n * h.heads * h.t, 32, bytes, run->stream, g, h);
-    LAUNCH(attention_key_gradient<T>, n * h.groups * h.t, 32, 2 * bytes, run->stream, g, h);
+    LAUNCH(attention_query_gradient<T>, k->rows * h.heads, 32, bytes, k->run->stream, g, h);
+    LAUNCH(attention_key_gradient<T>, k->rows * h.groups, 32, 2 * bytes, k->run->stream, g, h);
 }
 
-template void attention_rows_forward(const Run *, float *, float *, Heads<float>, int);
-template void attention_rows_forward(const Run *, __nv_bfloat16 *, float *, Heads<__nv_bfloat16>,
-                                     int);
-template void attention_rows_gradient(const Run *, Gradients<float>, Heads<float>, int);
-template void attention_rows_gradient(const Run *, Gradients<__nv_bfloat16>, Heads<__nv_bfloat16>,
-                                      int);
+template void attention_rows_forward(const Call *, Heads<float>);
+template void attention_rows_forward(const Call *, Heads<__nv_bfloat16>);
+template void attention_rows_gradient(const Call *, Gradients<float>, Heads<float>);
+template void attention_rows_gradient(const Call *, Gradients<__nv_bfloat16>, Heads<__nv_bfloat16>);

@@ -11,7 +11,7 @@
  * other side COLUMNS at a time, two tiles of them in flight.  The shapes are chosen so that
  * accumulators and fragments fit in 255 registers without spills, and the tiles in MAX_SHARED. */
 template <int WARPS_, int M_, int COLUMNS_, bool HELD_>
-struct Shape {
+struct TileShape {
     static constexpr int WARPS = WARPS_, M = M_, COLUMNS = COLUMNS_;
     static constexpr bool HELD = HELD_; /* left sides in registers */
     static constexpr int THREADS = 32 * WARPS, ROWS = 16 * M * WARPS;

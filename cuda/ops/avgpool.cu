@@ -64,29 +64,31 @@ static Columns images_cut(int n, int s, int c, int V) {
     return cut;
 }
 
-void cuda_avgpool_forward(const Run *run, void *y, const void *x, int n, int s, int c) {
-    const size_t count = (size_t)n * (size_t)c;
-    if (run->version == 1)
-        WITH_VALUES(run, T,
-                    LAUNCH((average_plain<T>), grid_blocks(count, COLUMN_THREADS), COLUMN_THREADS,
-                           0, run->stream, (T *)y, (const T *)x, count, s, c));
+void cuda_avgpool_forward(const Call *k) {
+    const DeviceIO &io = *k->io;
+    const size_t count = (size_t)k->n * (size_t)k->c;
+    if (k->run->version == 1)
+        WITH_VALUES(
+            k->run, T,
+            LAUNCH((average_plain<T>), grid_blocks(count, COLUMN_THREADS), COLUMN_THREADS, 0,
+                   k->run->stream, (T *)io.y, (const T *)io.x, count, k->positions, k->c));
     else
-        WITH_VALUE_PACKS(
-            run, T, V, packable((size_t)c, V, y, x), const Columns cut = images_cut(n, s, c, V);
-            LAUNCH((average_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream,
-                   (T *)y, (const T *)x, cut));
+        WITH_VALUE_PACKS(k->run, T, V, packable((size_t)k->c, V, io.y, io.x),
+                         const Columns cut = images_cut(k->n, k->positions, k->c, V);
+                         LAUNCH((average_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0,
+                                k->run->stream, (T *)io.y, (const T *)io.x, cut));
 }
 
-void cuda_avgpool_input_gradient(const Run *run, void *dx, const void *dy, int n, int s, int c,
-                                 bool add) {
-    const size_t count = (size_t)n * (size_t)s * (size_t)c;
-    if (run->version == 1)
-        WITH_VALUES(run, T,
-                    LAUNCH((spread_plain<T>), grid_blocks(count, COLUMN_THREADS), COLUMN_THREADS, 0,
-                           run->stream, (T *)dx, (const T *)dy, count, s, c, add));
+void cuda_avgpool_input_gradient(const Call *k) {
+    const DeviceIO &io = *k->io;
+    if (k->run->version == 1)
+        WITH_VALUES(k->run, T,
+                    LAUNCH((spread_plain<T>), grid_blocks(k->count, COLUMN_THREADS), COLUMN_THREADS,
+                           0, k->run->stream, (T *)io.dx, (const T *)io.dy, k->count, k->positions,
+                           k->c, io.add_dx));
     else
-        WITH_VALUE_PACKS(
-            run, T, V, packable((size_t)c, V, dx, dy), const Columns cut = images_cut(n, s, c, V);
-            LAUNCH((spread_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream,
-                   (T *)dx, (const T *)dy, cut, add));
+        WITH_VALUE_PACKS(k->run, T, V, packable((size_t)k->c, V, io.dx, io.dy),
+                         const Columns cut = images_cut(k->n, k->positions, k->c, V);
+                         LAUNCH((spread_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0,
+                                k->run->stream, (T *)io.dx, (const T *)io.dy, cut, io.add_dx));
 }

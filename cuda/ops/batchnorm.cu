@@ -203,49 +203,50 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
 
 /* ---- launches ---- */
 
-static void statistics(const Run *run, Statistics s, const void *x, int c, bool use_running) {
+static void statistics(const Call *k, Statistics s) {
+    const Run *run = k->run;
+    const void *x = k->io->x;
     float *partial = (float *)run->workspace;
-    if (use_running)
-        LAUNCH(running_statistics, grid_blocks((size_t)c, COLUMN_THREADS), COLUMN_THREADS, 0,
-               run->stream, s, c);
+    if (k->io->use_running)
+        LAUNCH(running_statistics, grid_blocks((size_t)k->c, COLUMN_THREADS), COLUMN_THREADS, 0,
+               run->stream, s, k->c);
     else if (run->version == 1)
         WITH_VALUES(run, T,
-                    LAUNCH((statistics_plain<T>), dim3((unsigned)c), COLUMN_THREADS, 0, run->stream,
-                           s, (const T *)x, c));
+                    LAUNCH((statistics_plain<T>), dim3((unsigned)k->c), COLUMN_THREADS, 0,
+                           run->stream, s, (const T *)x, k->c));
     else
-        WITH_VALUE_PACKS(run, T, V, packable((size_t)c, V, x),
-                         const Columns cut = columns_cut(s.n, c, V, COLUMN_BLOCKS);
-                         LAUNCH((statistics_partials<T, V>), columns_grid(cut), COLUMN_THREADS, 0,
-                                run->stream, partial, (const T *)x, cut);
-                         launch_column_totals(run, StatisticsTotal{partial, c, cut.chunk_rows, s},
-                                              cut.chunks, c));
+        WITH_VALUE_PACKS(
+            run, T, V, packable((size_t)k->c, V, x),
+            const Columns cut = columns_cut(s.n, k->c, V, COLUMN_BLOCKS);
+            LAUNCH((statistics_partials<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream,
+                   partial, (const T *)x, cut);
+            launch_column_totals(run, StatisticsTotal{partial, k->c, cut.chunk_rows, s}, cut.chunks,
+                                 k->c));
 }
 
 template <typename T>
-static void normalise(const Run *run, T *y, const T *x, const T *skip, const T *g, const T *b,
-                      Normalise norm, int n, int c) {
-    const size_t count = (size_t)n * (size_t)c;
-    if (run->version == 1)
-        LAUNCH((normalise_plain<T>), grid_blocks(count, COLUMN_THREADS), COLUMN_THREADS, 0,
-               run->stream, y, x, skip, g, b, norm, count, c);
+static void normalise(const Call *k, Normalise norm) {
+    const DeviceIO &io = *k->io;
+    T *const y = (T *)io.y;
+    const T *const x = (const T *)io.x, *const skip = (const T *)io.skip;
+    const T *const g = (const T *)io.weight, *const b = (const T *)io.bias;
+    if (k->run->version == 1)
+        LAUNCH((normalise_plain<T>), grid_blocks(k->count, COLUMN_THREADS), COLUMN_THREADS, 0,
+               k->run->stream, y, x, skip, g, b, norm, k->count, k->c);
     else
         WITH_PACKS(V, pack_width<T>(),
-                   packable((size_t)c, V, y, x, skip, g, b, norm.mean, norm.rstd),
-                   const Columns cut = columns_cut(n, c, V, ELEMENT_BLOCKS);
+                   packable((size_t)k->c, V, y, x, skip, g, b, norm.mean, norm.rstd),
+                   const Columns cut = columns_cut(k->rows, k->c, V, ELEMENT_BLOCKS);
                    LAUNCH((normalise_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0,
-                          run->stream, y, x, skip, g, b, norm, cut));
+                          k->run->stream, y, x, skip, g, b, norm, cut));
 }
 
-void cuda_batchnorm_forward(const Run *run, void *y, float *mean, float *rstd, float *running_mean,
-                            float *running_var, const void *x, const void *skip, const void *g,
-                            const void *b, int n, int c, bool relu, bool use_running,
-                            double momentum) {
-    const Statistics s = {mean, rstd, running_mean, running_var, n, momentum};
-    const Normalise norm = {mean, rstd, relu};
-    statistics(run, s, x, c, use_running);
-    WITH_VALUES(run, T,
-                normalise<T>(run, (T *)y, (const T *)x, (const T *)skip, (const T *)g, (const T *)b,
-                             norm, n, c));
+void cuda_batchnorm_forward(const Call *k) {
+    const DeviceIO &io = *k->io;
+    float *mean = io.aux, *rstd = io.aux + k->c;
+    const double momentum = io.hold_running ? 0 : BATCHNORM_MOMENTUM;
+    statistics(k, {mean, rstd, io.running_mean, io.running_var, k->rows, momentum});
+    WITH_VALUES(k->run, T, normalise<T>(k, {mean, rstd, k->node->relu}));
 }
 
-size_t cuda_batchnorm_workspace(int n, int c) { return columns_workspace(n, c, 3); }
+size_t cuda_batchnorm_workspace(const Call *k) { return columns_workspace(k->rows, k->c, 3); }

@@ -56,14 +56,24 @@ struct StoreSums {
     }
 };
 
-void cuda_batchnorm_sums(const Run *run, float *sums, float *dg, float *db, const void *dy,
-                         const void *x, const void *y, const float *mean, const float *rstd, int n,
-                         int c, bool relu, bool add_dg, bool add_db) {
-    const StoreSums result = {sums, dg, db, rstd, c, add_dg, add_db};
-    if (!relu) y = NULL;
-    WITH_VALUE_PACKS(run, T, V, packable((size_t)c, V, dy, x, y, mean),
-                     const GradientTerm<T> term = {(const T *)dy, (const T *)x, (const T *)y, mean};
-                     column_sums<V>(run, term, result, n, c, c));
+/* Leaves the sums in aux, and in or on top of dg and db where these are not NULL. */
+static void gradient_sums(const Call *k, float *dg, float *db) {
+    const DeviceIO &io = *k->io;
+    const float *mean = io.aux, *rstd = io.aux + k->c;
+    const StoreSums result = {io.aux + 2 * k->c, dg, db, rstd, k->c, io.add_dweight, io.add_dbias};
+    const void *y = k->node->relu ? io.y : NULL;
+    WITH_VALUE_PACKS(
+        k->run, T, V, packable((size_t)k->c, V, io.dy, io.x, y, mean),
+        const GradientTerm<T> term = {(const T *)io.dy, (const T *)io.x, (const T *)y, mean};
+        column_sums<V>(k->run, term, result, k->rows, k->c, k->c));
+}
+
+static __global__ void take_sums(float *dg, float *db, const float *sums, int c, bool add_dg,
+                                 bool add_db) {
+    const int j = (int)grid_thread();
+    if (j >= c) return;
+    if (db) put(db + j, sums[j], add_db);
+    if (dg) put(dg + j, sums[c + j], add_dg);
 }
 
 /* ---- input gradient ----
@@ -189,28 +199,38 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
 }
 
 template <typename T>
-static void gradient(const Run *run, GradientArrays<T> a, Gradient values) {
-    const size_t count = (size_t)values.n * (size_t)values.c;
-    if (run->version == 1) {
-        LAUNCH((gradient_plain<T>), grid_blocks(count, COLUMN_THREADS), COLUMN_THREADS, 0,
-               run->stream, a, values, count);
+static void gradient(const Call *k) {
+    const DeviceIO &io = *k->io;
+    const float *mean = io.aux, *rstd = mean + k->c, *sums = rstd + k->c;
+    const Gradient values = {mean, rstd, sums, k->rows, k->c, io.add_dx, io.add_dskip};
+    const void *x = io.use_running || !io.dx ? NULL : io.x, *y = k->node->relu ? io.y : NULL;
+    const GradientArrays<T> a = {(T *)io.dx,   (T *)io.dskip, (const T *)io.dy,
+                                 (const T *)x, (const T *)y,  (const T *)io.weight};
+    if (k->run->version == 1) {
+        LAUNCH((gradient_plain<T>), grid_blocks(k->count, COLUMN_THREADS), COLUMN_THREADS, 0,
+               k->run->stream, a, values, k->count);
         return;
     }
-    WITH_PACKS(V, pack_width<T>(), packable((size_t)values.c, V, a.dx, a.dskip, a.dy, a.x, a.y),
-               const Columns cut = columns_cut(values.n, values.c, V, ELEMENT_BLOCKS);
-               LAUNCH((gradient_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream, a,
-                      values, cut));
+    WITH_PACKS(V, pack_width<T>(), packable((size_t)k->c, V, a.dx, a.dskip, a.dy, a.x, a.y),
+               const Columns cut = columns_cut(k->rows, k->c, V, ELEMENT_BLOCKS);
+               LAUNCH((gradient_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0, k->run->stream,
+                      a, values, cut));
 }
 
-void cuda_batchnorm_input_gradient(const Run *run, void *dx, void *dskip, const void *dy,
-                                   const void *x, const void *y, const void *g, const float *mean,
-                                   const float *rstd, const float *sums, int n, int c, bool relu,
-                                   bool use_running, bool add_dx, bool add_dskip) {
-    const Gradient values = {mean, rstd, sums, n, c, add_dx, add_dskip};
-    WITH_VALUES(run, T,
-                gradient<T>(run,
-                            GradientArrays<T>{(T *)dx, (T *)dskip, (const T *)dy,
-                                              use_running || !dx ? NULL : (const T *)x,
-                                              relu ? (const T *)y : NULL, (const T *)g},
-                            values));
+void cuda_batchnorm_input_gradient(const Call *k) {
+    const DeviceIO &io = *k->io;
+    float *dg = io.dx ? io.dweight : NULL, *db = io.dx ? io.dbias : NULL;
+    if (!io.use_running || dg || db) gradient_sums(k, dg, db);
+    WITH_VALUES(k->run, T, gradient<T>(k));
+}
+
+/* Where the input gradient has run, its sums are the gradients; they are float in any precision. */
+void cuda_batchnorm_weight_gradient(const Call *k) {
+    const DeviceIO &io = *k->io;
+    if (!io.sums_ready) {
+        gradient_sums(k, io.dweight, io.dbias);
+        return;
+    }
+    LAUNCH(take_sums, grid_blocks((size_t)k->c, COLUMN_THREADS), COLUMN_THREADS, 0, k->run->stream,
+           io.dweight, io.dbias, io.aux + 2 * k->c, k->c, io.add_dweight, io.add_dbias);
 }

@@ -143,7 +143,7 @@ static ConvWork plan_work(const Correlation *phase, int phases) {
 template <typename Tile>
 static void launch(const Run *run, void *out, const void *in, const void *w,
                    const Correlation *phase, int phases) {
-    typedef typename Tile::Mode::Value Value;
+    typedef typename Tile::Mode::Value T;
     const ConvWork work = plan_work<Tile>(phase, phases);
     const size_t bytes =
         (size_t)(work.halos * work.halo_size + work.weight_buffers * work.weight_size) *
@@ -155,8 +155,7 @@ static void launch(const Run *run, void *out, const void *in, const void *w,
     LAUNCH(implicit_gemm<Tile>,
            dim3((unsigned)divide_up(pixels, Tile::BM),
                 (unsigned)divide_up(phase[0].out_c, Tile::BN), (unsigned)phases),
-           Tile::THREADS, bytes, run->stream, (Value *)out, (const Value *)in, (const Value *)w,
-           work);
+           Tile::THREADS, bytes, run->stream, (T *)out, (const T *)in, (const T *)w, work);
 }
 
 /* Blocks that fill a large device (132 multiprocessors, two each). */
@@ -187,46 +186,55 @@ static void run_tiles(const Run *run, void *out, const void *in, const void *w,
 
 /* ---- Launchers ---- */
 
-static bool product_at_once(const Run *run, const Conv *conv) {
-    return run->version == 0 && conv2d_is_product(conv);
+static bool product_at_once(const Call *k) {
+    return k->run->version == 0 && conv2d_is_product(&k->conv);
 }
 
-void cuda_conv2d_forward(const Run *run, void *y, const void *x, const void *w, Conv conv) {
-    const int oh = conv2d_size(conv.h, &conv), ow = conv2d_size(conv.w, &conv);
+void cuda_conv2d_forward(const Call *k) {
+    const DeviceIO &io = *k->io;
+    const Conv &conv = k->conv;
+    const int oh = k->node->out_shape.h, ow = k->node->out_shape.w;
     const size_t numbers = (size_t)conv.n * (size_t)oh * (size_t)ow * (size_t)conv.o;
-    if (product_at_once(run, &conv)) {
-        cuda_linear_forward(run, y, x, w, NULL, conv.n * conv.h * conv.w, conv.c, conv.o, conv.o);
-    } else if (run->version == 1) {
-        WITH_VALUES(run, T,
-                    LAUNCH(forward_plain<T>, grid_blocks(numbers, PLAIN_THREADS), PLAIN_THREADS, 0,
-                           run->stream, (T *)y, (const T *)x, (const T *)w, conv, oh, ow));
+    if (product_at_once(k)) {
+        cuda_linear_forward(k);
+    } else if (k->run->version == 1) {
+        WITH_VALUES(
+            k->run, T,
+            LAUNCH(forward_plain<T>, grid_blocks(numbers, PLAIN_THREADS), PLAIN_THREADS, 0,
+                   k->run->stream, (T *)io.y, (const T *)io.x, (const T *)io.weight, conv, oh, ow));
     } else {
         const Correlation c = forward_correlation(&conv);
-        WITH_MODE(run, Mode, run_tiles<Mode, false>(run, y, x, w, &c, 1));
+        WITH_MODE(k->run, Mode, run_tiles<Mode, false>(k->run, io.y, io.x, io.weight, &c, 1));
     }
 }
 
-void cuda_conv2d_input_gradient(const Run *run, void *dx, const void *dy, const void *w, Conv conv,
-                                bool add) {
-    const int oh = conv2d_size(conv.h, &conv), ow = conv2d_size(conv.w, &conv);
-    const size_t numbers = (size_t)conv.n * (size_t)conv.h * (size_t)conv.w * (size_t)conv.c;
-    if (product_at_once(run, &conv)) {
-        cuda_linear_input_gradient(run, dx, dy, w, conv.n * conv.h * conv.w, conv.c, conv.o, conv.o,
-                                   add);
-    } else if (run->version == 1) {
-        WITH_VALUES(run, T,
-                    LAUNCH(gradient_plain<T>, grid_blocks(numbers, PLAIN_THREADS), PLAIN_THREADS, 0,
-                           run->stream, (T *)dx, (const T *)dy, (const T *)w, conv, oh, ow, add));
-    } else {
-        Correlation phase[MAX_PHASES];
-        int phases = 0;
-        for (int at = 0; at < conv.stride * conv.stride; at++) {
-            const int a = at / conv.stride, b = at % conv.stride;
-            if (a < conv.h && b < conv.w) phase[phases++] = gradient_phase(&conv, a, b, add);
-            if (phases == MAX_PHASES || (phases && at + 1 == conv.stride * conv.stride)) {
-                WITH_MODE(run, Mode, run_tiles<Mode, true>(run, dx, dy, w, phase, phases));
-                phases = 0;
-            }
+/* Launches up to MAX_PHASES phases at a time. */
+static void gradient_in_phases(const Call *k) {
+    const DeviceIO &io = *k->io;
+    const Conv &conv = k->conv;
+    const int all = conv.stride * conv.stride;
+    Correlation phase[MAX_PHASES];
+    int phases = 0;
+    for (int at = 0; at < all; at++) {
+        const int a = at / conv.stride, b = at % conv.stride;
+        if (a < conv.h && b < conv.w) phase[phases++] = gradient_phase(&conv, a, b, io.add_dx);
+        if (phases == MAX_PHASES || (phases && at + 1 == all)) {
+            WITH_MODE(k->run, Mode,
+                      run_tiles<Mode, true>(k->run, io.dx, io.dy, io.weight, phase, phases));
+            phases = 0;
         }
     }
+}
+
+void cuda_conv2d_input_gradient(const Call *k) {
+    const DeviceIO &io = *k->io;
+    if (product_at_once(k))
+        cuda_linear_input_gradient(k);
+    else if (k->run->version == 1)
+        WITH_VALUES(k->run, T,
+                    LAUNCH(gradient_plain<T>, grid_blocks(k->count, PLAIN_THREADS), PLAIN_THREADS,
+                           0, k->run->stream, (T *)io.dx, (const T *)io.dy, (const T *)io.weight,
+                           k->conv, k->node->out_shape.h, k->node->out_shape.w, io.add_dx));
+    else
+        gradient_in_phases(k);
 }

@@ -71,6 +71,7 @@ enum { PARTIAL_BYTES = 5 << 20, ENOUGH_BLOCKS = 264 };
 
 enum { SHARED_BYTES = 92 << 10 }; /* of a block, at most; see conv2d.cu */
 
+static int weights_of(const Conv *conv) { return conv->o * conv->kernel * conv->kernel * conv->c; }
 static int outputs_of_tile(const Conv *conv) { return conv->o <= 16 ? 16 : 32; }
 
 /* Returns the number of slices.  It depends on the shape alone, and is the same for all versions
@@ -110,57 +111,55 @@ static WeightWork plan_work(const Conv *conv) {
 }
 
 template <typename Product>
-static void launch(const Run *run, float *dw, const void *dy, const void *x, const Conv *conv,
-                   bool add) {
-    typedef typename Product::Mode::Value Value;
+static void launch(const Call *k) {
+    typedef typename Product::Mode::Value T;
+    const Run *run = k->run;
+    const DeviceIO &io = *k->io;
+    const Conv *conv = &k->conv;
     WeightWork work = plan_work<Product>(conv);
-    work.add = add && work.slices == 1;
+    work.add = io.add_dweight && work.slices == 1;
     const size_t tile = (size_t)(TAPS * Product::BO * work.channels) * sizeof(float);
     size_t bytes =
         (size_t)(work.buffers * work.buffer_size) * sizeof(typename Product::Mode::Element);
     if (bytes < tile) bytes = tile;
     SHARED_LIMIT(implicit_gemm_split_k<Product>, SHARED_BYTES);
     const int tiles = divide_up(conv->o, Product::BO) * work.channel_tiles * work.tap_groups;
-    float *to = work.slices > 1 ? (float *)run->workspace : dw;
+    float *to = work.slices > 1 ? (float *)run->workspace : io.dweight;
     LAUNCH(implicit_gemm_split_k<Product>, dim3((unsigned)work.slices, (unsigned)tiles),
-           Product::THREADS, bytes, run->stream, to, (const Value *)dy, (const Value *)x, work);
+           Product::THREADS, bytes, run->stream, to, (const T *)io.dy, (const T *)io.x, work);
     if (work.slices == 1) return;
-    const int count = conv->o * conv->kernel * conv->kernel * conv->c;
+    const int count = weights_of(conv);
     LAUNCH(sum_slices, (unsigned)divide_up(count, SUM_COLUMNS), SUM_COLUMNS * SUM_ROWS, 0,
-           run->stream, dw, (const float *)run->workspace, count, work.slices, add);
+           run->stream, io.dweight, to, count, work.slices, io.add_dweight);
 }
 
 template <typename Mode>
-static void run_tiles(const Run *run, float *dw, const void *dy, const void *x, const Conv *conv,
-                      bool add) {
-    if (outputs_of_tile(conv) == 16)
-        launch<WeightSums<Mode, 16>>(run, dw, dy, x, conv, add);
+static void run_tiles(const Call *k) {
+    if (outputs_of_tile(&k->conv) == 16)
+        launch<WeightSums<Mode, 16>>(k);
     else
-        launch<WeightSums<Mode, 32>>(run, dw, dy, x, conv, add);
+        launch<WeightSums<Mode, 32>>(k);
 }
 
 /* ---- Launchers ---- */
 
-void cuda_conv2d_weight_gradient(const Run *run, float *dw, const void *dy, const void *x,
-                                 Conv conv, bool add) {
-    const int weights = conv.o * conv.kernel * conv.kernel * conv.c;
-    const int oh = conv2d_size(conv.h, &conv), ow = conv2d_size(conv.w, &conv);
-    if (run->version == 0 && conv2d_is_product(&conv))
-        cuda_linear_weight_gradient(run, dw, NULL, dy, x, conv.n * conv.h * conv.w, conv.c, conv.o,
-                                    conv.o, add, false);
-    else if (run->version == 1)
-        WITH_VALUES(run, T,
-                    LAUNCH(weight_gradient_plain<T>, (unsigned)divide_up(weights, PLAIN_THREADS),
-                           PLAIN_THREADS, 0, run->stream, dw, (const T *)dy, (const T *)x, conv, oh,
-                           ow, add));
+void cuda_conv2d_weight_gradient(const Call *k) {
+    const DeviceIO &io = *k->io;
+    if (k->run->version == 0 && conv2d_is_product(&k->conv))
+        cuda_linear_weight_gradient(k);
+    else if (k->run->version == 1)
+        WITH_VALUES(k->run, T,
+                    LAUNCH(weight_gradient_plain<T>,
+                           (unsigned)divide_up(weights_of(&k->conv), PLAIN_THREADS), PLAIN_THREADS,
+                           0, k->run->stream, io.dweight, (const T *)io.dy, (const T *)io.x,
+                           k->conv, k->node->out_shape.h, k->node->out_shape.w, io.add_dweight));
     else
-        WITH_MODE(run, Mode, run_tiles<Mode>(run, dw, dy, x, &conv, add));
+        WITH_MODE(k->run, Mode, run_tiles<Mode>(k));
 }
 
-size_t cuda_conv2d_workspace(Conv conv) {
-    const size_t weights =
-        (size_t)conv.o * (size_t)conv.kernel * (size_t)conv.kernel * (size_t)conv.c;
-    const size_t partial = (size_t)slices_of(&conv) * weights * sizeof(float);
-    const size_t product = conv2d_is_product(&conv) ? cuda_matmul_workspace() : 0;
+size_t cuda_conv2d_workspace(const Call *k) {
+    const size_t weights = (size_t)weights_of(&k->conv);
+    const size_t partial = (size_t)slices_of(&k->conv) * weights * sizeof(float);
+    const size_t product = conv2d_is_product(&k->conv) ? cuda_matmul_workspace() : 0;
     return partial > product ? partial : product;
 }

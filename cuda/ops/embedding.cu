@@ -25,14 +25,15 @@ __global__ void embedding_rows(T *y, const int *tokens, const T *token, const T 
     }
 }
 
-void cuda_embedding_forward(const Run *run, void *y, const int *tokens, const void *token,
-                            const void *position, int n, int t, int c) {
-    const size_t width = (size_t)c, count = (size_t)n * (size_t)t * width;
+void cuda_embedding_forward(const Call *k) {
+    const DeviceIO &io = *k->io;
+    const size_t width = (size_t)k->o, count = (size_t)k->rows * width;
     const unsigned block = 256;
-    WITH_VALUE_PACKS(
-        run, T, V, run->version != 1 && packable(width, V, y, token, position),
-        LAUNCH((embedding_rows<T, V>), grid_blocks(count / V, block), block, 0, run->stream, (T *)y,
-               tokens, (const T *)token, (const T *)position, t, width / V, count / V));
+    WITH_VALUE_PACKS(k->run, T, V,
+                     k->run->version != 1 && packable(width, V, io.y, io.weight, io.bias),
+                     LAUNCH((embedding_rows<T, V>), grid_blocks(count / V, block), block, 0,
+                            k->run->stream, (T *)io.y, io.tokens, (const T *)io.weight,
+                            (const T *)io.bias, k->positions, width / V, count / V));
 }
 
 /* ---- weight gradient, version 1: each row of the table looks at every place ---- */
@@ -86,10 +87,10 @@ static Sorted sorted_at(void *workspace, size_t places, size_t vocabulary) {
     return s;
 }
 
-size_t cuda_embedding_workspace(int n, int t, int vocabulary) {
-    const size_t places = (size_t)n * (size_t)t;
-    return sizeof(int) * (2 * padded((size_t)vocabulary) + padded(1) + padded(places / LONG) +
-                          3 * padded(places));
+size_t cuda_embedding_workspace(const Call *k) {
+    const size_t places = (size_t)k->rows, vocabulary = (size_t)k->node->vocabulary;
+    return sizeof(int) *
+           (2 * padded(vocabulary) + padded(1) + padded(places / LONG) + 3 * padded(places));
 }
 
 __global__ void count_tokens(Sorted s, const int *tokens, int places) {
@@ -207,27 +208,28 @@ static void sum_all(const Run *run, float *dtoken, const T *dy, Sorted s, size_t
            dim3(32, PARTS), 0, run->stream, dtoken, dy, s, packs, add);
 }
 
-void cuda_embedding_weight_gradient(const Run *run, float *dtoken, const void *dy,
-                                    const int *tokens, int n, int t, int c, int vocabulary,
-                                    bool add) {
-    const int places = n * t;
+static void token_gradient(const Call *k) {
+    const Run *run = k->run;
+    const DeviceIO &io = *k->io;
+    float *dtoken = io.dweight;
+    const int places = k->rows, vocabulary = k->node->vocabulary;
     const unsigned block = 256, blocks = grid_blocks((size_t)places, block);
     if (run->version == 1) {
         WITH_VALUES(run, T,
                     LAUNCH(table_gradient_plain<T>, (unsigned)vocabulary, 128, 0, run->stream,
-                           dtoken, (const T *)dy, tokens, places, c, add));
+                           dtoken, (const T *)io.dy, io.tokens, places, k->o, io.add_dweight));
         return;
     }
     const Sorted s = sorted_at(run->workspace, (size_t)places, (size_t)vocabulary);
     fill_zero(run->stream, s.used, sizeof(int) * (padded((size_t)vocabulary) + 1));
-    LAUNCH(count_tokens, blocks, block, 0, run->stream, s, tokens, places);
+    LAUNCH(count_tokens, blocks, block, 0, run->stream, s, io.tokens, places);
     LAUNCH(start_rows, grid_blocks((size_t)vocabulary, STARTED), STARTED, 0, run->stream, s,
            vocabulary);
-    LAUNCH(list_places, blocks, block, 0, run->stream, s, tokens, places);
-    LAUNCH(order_places, blocks, block, 0, run->stream, s, tokens, places);
-    WITH_VALUE_PACKS(
-        run, T, V, packable((size_t)c, V, dtoken, dy),
-        sum_all<T, V>(run, dtoken, (const T *)dy, s, (size_t)places, (size_t)c, vocabulary, add));
+    LAUNCH(list_places, blocks, block, 0, run->stream, s, io.tokens, places);
+    LAUNCH(order_places, blocks, block, 0, run->stream, s, io.tokens, places);
+    WITH_VALUE_PACKS(run, T, V, packable((size_t)k->o, V, dtoken, io.dy),
+                     sum_all<T, V>(run, dtoken, (const T *)io.dy, s, (size_t)places, (size_t)k->o,
+                                   vocabulary, io.add_dweight));
 }
 
 /* ---- position gradient ----
@@ -249,11 +251,17 @@ __global__ void position_sums(float *dposition, const T *dy, int n, size_t packs
     store_floats(dposition + pack * V, sum);
 }
 
-void cuda_embedding_position_gradient(const Run *run, float *dposition, const void *dy, int n,
-                                      int t, int c, bool add) {
-    const size_t count = (size_t)t * (size_t)c;
+static void position_gradient(const Call *k) {
+    const DeviceIO &io = *k->io;
+    const size_t count = (size_t)k->positions * (size_t)k->o;
     const unsigned block = 128;
-    WITH_VALUE_PACKS(run, T, V, run->version != 1 && packable(count, V, dposition, dy),
-                     LAUNCH((position_sums<T, V>), grid_blocks(count / V, block), block, 0,
-                            run->stream, dposition, (const T *)dy, n, count / V, add));
+    WITH_VALUE_PACKS(
+        k->run, T, V, k->run->version != 1 && packable(count, V, io.dbias, io.dy),
+        LAUNCH((position_sums<T, V>), grid_blocks(count / V, block), block, 0, k->run->stream,
+               io.dbias, (const T *)io.dy, k->n, count / V, io.add_dbias));
+}
+
+void cuda_embedding_weight_gradient(const Call *k) {
+    if (k->io->dweight) token_gradient(k);
+    if (k->io->dbias) position_gradient(k);
 }

@@ -109,8 +109,13 @@ static __global__ void norm_forward_packed(T *y, T *sum, const T *x, const T *sk
 /* ---- launches ---- */
 
 template <bool centred, typename T>
-static void norm_forward(const Run *run, T *y, T *sum, const T *x, const T *skip, const T *g,
-                         const T *b, Norm norm, float eps) {
+static void norm_forward(const Call *k) {
+    const Run *run = k->run;
+    const Norm norm = norm_of(k);
+    T *const y = (T *)k->io->y, *const sum = (T *)k->io->sum;
+    const T *const x = (const T *)k->io->x, *const skip = (const T *)k->io->skip;
+    const T *const g = (const T *)k->io->weight, *const b = (const T *)k->io->bias;
+    const float eps = (float)k->node->eps;
     if (run->version == 1 || norm.c > NORM_COLUMNS ||
         !packable((size_t)norm.c, pack_width<T>(), y, sum, x, skip, g, b)) {
         LAUNCH((norm_forward_plain<centred, T>), dim3((unsigned)norm.n), NORM_THREADS, 0,
@@ -126,14 +131,9 @@ static void norm_forward(const Run *run, T *y, T *sum, const T *x, const T *skip
 #undef NORM_CALL
 }
 
-void cuda_norm_forward(const Run *run, void *y, void *sum, Norm norm, const void *x,
-                       const void *skip, const void *g, const void *b, double eps) {
-    if (norm.mean)
-        WITH_VALUES(run, T,
-                    norm_forward<true, T>(run, (T *)y, (T *)sum, (const T *)x, (const T *)skip,
-                                          (const T *)g, (const T *)b, norm, (float)eps));
+void cuda_norm_forward(const Call *k) {
+    if (k->node->kind == OP_LAYERNORM)
+        WITH_VALUES(k->run, T, norm_forward<true, T>(k));
     else
-        WITH_VALUES(run, T,
-                    norm_forward<false, T>(run, (T *)y, (T *)sum, (const T *)x, (const T *)skip,
-                                           (const T *)g, NULL, norm, (float)eps));
+        WITH_VALUES(k->run, T, norm_forward<false, T>(k));
 }

@@ -15,6 +15,18 @@
 
 #include "../common.cuh"
 
+/* n rows of c numbers, and what the forward pass saves of each row: m (NULL unless centred) and r.
+ */
+typedef struct {
+    int n, c;
+    float *mean, *r;
+} Norm;
+
+static inline Norm norm_of(const Call *k) {
+    const bool centred = k->node->kind == OP_LAYERNORM;
+    return {k->rows, k->c, centred ? k->io->aux : NULL, k->io->aux + (centred ? k->rows : 0)};
+}
+
 enum { NORM_THREADS = 128 }; /* of a block, or as many as a row has */
 
 /* Runs the statement CALL(threads, C) with the smallest shape of version 2 that holds c columns, C

@@ -5,8 +5,8 @@
 
 template <int Q>
 struct StoreNormSums {
-    float *to[Q]; /* dg, db; NULL: not wanted */
-    bool add[Q];
+    float *to[2]; /* dg, db; NULL: not wanted */
+    bool add[2];
     __device__ __forceinline__ void finish(int column, const double (&sum)[Q]) const {
         for (int q = 0; q < Q; q++)
             if (to[q]) to[q][column] = (float)sum[q] + (add[q] ? to[q][column] : 0.0f);
@@ -208,10 +208,22 @@ static void launch_packed(const Run *run, T *dx, const T *addend, StoreNormSums<
                              (int)chunks, norm.c);
 }
 
-template <bool centred, int Q, typename T>
-static void norm_gradient(const Run *run, T *dx, const T *addend, StoreNormSums<Q> result,
-                          const T *dy, const T *x, const T *g, Norm norm) {
+/* dx is NULL where it is not wanted. */
+template <bool centred, typename T>
+static void norm_gradient(const Call *k, void *to) {
+    constexpr int Q = centred ? 2 : 1;
+    const Run *run = k->run;
+    const DeviceIO &io = *k->io;
+    const Norm norm = norm_of(k);
+    const StoreNormSums<Q> result = {{io.dweight, io.dbias}, {io.add_dweight, io.add_dbias}};
     const bool sums = result.to[0] || result.to[Q - 1];
+    T *const dx = (T *)to;
+    const T *const addend = (const T *)(!dx           ? NULL
+                                        : io.residual ? io.residual
+                                        : io.add_dx   ? dx
+                                                      : NULL);
+    const T *const dy = (const T *)io.dy, *const x = (const T *)io.x;
+    const T *const g = (const T *)io.weight;
     if (run->version == 1 || norm.c > NORM_COLUMNS ||
         !packable((size_t)norm.c, pack_width<T>(), dx, addend, dy, x, g)) {
         if (dx)
@@ -231,21 +243,17 @@ static void norm_gradient(const Run *run, T *dx, const T *addend, StoreNormSums<
 #undef NORM_CALL
 }
 
-void cuda_norm_gradient(const Run *run, void *dx, const void *addend, float *dg, float *db,
-                        const void *dy, const void *x, const void *g, Norm norm, bool add_dg,
-                        bool add_db) {
-    const StoreNormSums<2> both = {{dg, db}, {add_dg, add_db}};
-    const StoreNormSums<1> scale = {{dg}, {add_dg}};
-    if (norm.mean)
-        WITH_VALUES(run, T,
-                    norm_gradient<true>(run, (T *)dx, (const T *)addend, both, (const T *)dy,
-                                        (const T *)x, (const T *)g, norm));
+static void norm_gradients(const Call *k, void *dx) {
+    if (k->node->kind == OP_LAYERNORM)
+        WITH_VALUES(k->run, T, norm_gradient<true, T>(k, dx));
     else
-        WITH_VALUES(run, T,
-                    norm_gradient<false>(run, (T *)dx, (const T *)addend, scale, (const T *)dy,
-                                         (const T *)x, (const T *)g, norm));
+        WITH_VALUES(k->run, T, norm_gradient<false, T>(k, dx));
 }
 
-size_t cuda_norm_workspace(int n, int c) {
-    return (size_t)(n < NORM_CHUNKS ? n : NORM_CHUNKS) * 2 * (size_t)c * sizeof(float);
+void cuda_norm_input_gradient(const Call *k) { norm_gradients(k, k->io->dx); }
+void cuda_norm_weight_gradient(const Call *k) { norm_gradients(k, NULL); }
+
+size_t cuda_norm_workspace(const Call *k) {
+    return (size_t)(k->rows < NORM_CHUNKS ? k->rows : NORM_CHUNKS) * 2 * (size_t)k->c *
+           sizeof(float);
 }

@@ -47,25 +47,26 @@ __global__ void rope_rotate_rows(T *rotated, const T *qkv, const float2 *angles,
 }
 
 template <typename T>
-static void turn(const Run *run, AttentionSpace space, const T *qkv, int n, int t, Attention a) {
+static void turn(const Call *k, AttentionSpace space) {
+    const Attention &a = k->node->attention;
     const int block = 128, vectors = a.heads + a.groups, stride = (vectors + a.groups) * a.d;
+    const int t = k->positions;
+    const T *qkv = (const T *)k->io->x;
     T *const rotated = (T *)space.rotated;
-    if (a.d / 2 % CHUNK<T> == 0)
-        LAUNCH((rope_rotate_rows<T, CHUNK<T>>), n * t, block, 0, run->stream, rotated, qkv,
-               space.angles, t, stride, vectors, a.d);
-    else
-        LAUNCH((rope_rotate_rows<T, 1>), n * t, block, 0, run->stream, rotated, qkv, space.angles,
-               t, stride, vectors, a.d);
+    WITH_PACKS(W, CHUNK<T>, a.d / 2 % W == 0,
+               LAUNCH((rope_rotate_rows<T, W>), k->rows, block, 0, k->run->stream, rotated, qkv,
+                      space.angles, t, stride, vectors, a.d));
 }
 
-void rope_rotate(const Run *run, AttentionSpace space, const void *qkv, int n, int t, Attention a) {
-    const int block = 128, half = a.d / 2;
+void rope_rotate(const Call *k, AttentionSpace space) {
+    const Attention &a = k->node->attention;
+    const int block = 128, half = a.d / 2, t = k->positions;
     for (int first = 0; first < half; first += PAIRS) {
         const int pairs = half - first < PAIRS ? half - first : PAIRS;
         Frequencies frequency = {};
         for (int i = 0; i < pairs; i++) frequency.of[i] = rope_frequency(&a.rope, first + i, a.d);
-        LAUNCH(rope_angles, (t * pairs + block - 1) / block, block, 0, run->stream, space.angles, t,
-               half, first, pairs, frequency);
+        LAUNCH(rope_angles, (t * pairs + block - 1) / block, block, 0, k->run->stream, space.angles,
+               t, half, first, pairs, frequency);
     }
-    WITH_VALUES(run, T, turn(run, space, (const T *)qkv, n, t, a));
+    WITH_VALUES(k->run, T, turn<T>(k, space));
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../../cuda/matmul.h"
+#include "../../cuda/node.h"
 #include "../../ref/error.h"
 #include "../test.h"
 #include "device_array.h"
@@ -146,7 +147,9 @@ static void work_submit(const Work *work) {
                        .add = true};
     copy_on_device(work->stream, work->copy, work->x, sizeof(float));
     cuda_matmul(&run, &product);
-    cuda_relu_forward(&run, work->x, work->w, 1); /* a kernel: x = relu(w), for the next time */
+    /* A kernel: x = relu(w), for the next time. */
+    const Node relu = {.kind = OP_RELU, .in_shape = {1, 1, 1}};
+    cuda_node_forward(&run, &relu, &(DeviceIO){.n = 1, .x = work->w, .y = work->x});
 }
 
 static void graphs_repeat(void) {

@@ -62,15 +62,21 @@ static const Rows widths[] = {
 /* What both norms take; on the device, and the host's copies. */
 typedef struct {
     Run run;
-    Norm norm; /* device */
-    double eps;
+    Node node;
+    int n, c;
+    bool centred;
     size_t count;
+    float *aux, *r; /* device; with centred, means come before r */
     float *x, *skip, *g, *b, *dy, *addend;
     void *to_x, *to_skip, *to_g, *to_b, *to_dy, *to_addend;
 } Trial;
 
 static Trial trial_create(const Rows *rows, Run run, bool centred) {
-    Trial t = {.run = run, .norm = {.n = rows->n, .c = rows->c}, .eps = rows->eps};
+    Trial t = {.run = run, .n = rows->n, .c = rows->c, .centred = centred};
+    t.node = (Node){.kind = centred ? OP_LAYERNORM : OP_RMSNORM,
+                    .in_shape = {1, 1, rows->c},
+                    .out_shape = {1, 1, rows->c},
+                    .eps = rows->eps};
     const size_t n = (size_t)rows->n, c = (size_t)rows->c;
     t.count = n * c;
     t.x = numbers(1, t.count, 0.25, 1, run);
@@ -85,22 +91,30 @@ static Trial trial_create(const Rows *rows, Run run, bool centred) {
     t.to_b = device_put_values(t.b, c, run.precision);
     t.to_dy = device_put_values(t.dy, t.count, run.precision);
     t.to_addend = device_put_values(t.addend, t.count, run.precision);
-    if (centred) t.norm.mean = device_alloc(n * sizeof(float));
-    t.norm.r = device_alloc(n * sizeof(float));
-    t.run.workspace = device_alloc(cuda_norm_workspace(rows->n, rows->c));
+    t.aux = device_alloc(node_aux_count(&t.node, rows->n) * sizeof(float));
+    t.r = t.aux + (centred ? n : 0);
+    t.run.workspace = device_alloc(cuda_node_workspace(&t.node, rows->n, run.precision));
     return t;
 }
 
 static void trial_free(Trial *t) {
     float *host[] = {t->x, t->skip, t->g, t->b, t->dy, t->addend};
-    void *device[] = {t->to_x,      t->to_skip,   t->to_g,   t->to_b,         t->to_dy,
-                      t->to_addend, t->norm.mean, t->norm.r, t->run.workspace};
+    void *device[] = {t->to_x,  t->to_skip,   t->to_g, t->to_b,
+                      t->to_dy, t->to_addend, t->aux,  t->run.workspace};
     for (size_t i = 0; i < sizeof host / sizeof *host; i++) free(host[i]);
     for (size_t i = 0; i < sizeof device / sizeof *device; i++) device_free(device[i]);
 }
 
 static void forward(const Trial *t, void *y, void *sum, const void *x, const void *skip) {
-    cuda_norm_forward(&t->run, y, sum, t->norm, x, skip, t->to_g, t->to_b, t->eps);
+    cuda_node_forward(&t->run, &t->node,
+                      &(DeviceIO){.n = t->n,
+                                  .x = x,
+                                  .skip = skip,
+                                  .y = y,
+                                  .sum = sum,
+                                  .aux = t->aux,
+                                  .weight = t->to_g,
+                                  .bias = t->to_b});
 }
 
 /* The sum is rounded as the addition alone rounds it, and what is made of it has the same bits:
@@ -108,7 +122,9 @@ static void forward(const Trial *t, void *y, void *sum, const void *x, const voi
 static void check_forward(const Trial *t, void *sum) {
     const size_t bytes = t->count * value_size(t->run.precision);
     void *y = device_alloc(bytes), *apart = device_alloc(bytes);
-    cuda_add_forward(&t->run, sum, t->to_x, t->to_skip, t->count);
+    const Node add = {.kind = OP_ADD, .in_shape = t->node.in_shape};
+    cuda_node_forward(&t->run, &add,
+                      &(DeviceIO){.n = t->n, .x = t->to_x, .skip = t->to_skip, .y = sum});
     forward(t, apart, NULL, sum, NULL);
     forward(t, y, t->to_x, t->to_x, t->to_skip);
     float *both = fetch(y, t->count, t->run), *alone = fetch(apart, t->count, t->run);
@@ -116,14 +132,14 @@ static void check_forward(const Trial *t, void *sum) {
     CHECK(!memcmp(both, alone, t->count * sizeof *both), "fused: other bits");
     CHECK(!memcmp(kept, added, t->count * sizeof *kept), "the sum has other bits");
 
-    const int n = t->norm.n, c = t->norm.c;
+    const int n = t->n, c = t->c;
     float *truth = malloc(t->count * sizeof *truth), *m = malloc((size_t)n * sizeof *m),
           *r = malloc((size_t)n * sizeof *r);
     if (!truth || !m || !r) abort();
-    if (t->norm.mean)
-        layernorm_forward(truth, m, r, kept, t->g, t->b, n, c, t->eps);
+    if (t->centred)
+        layernorm_forward(truth, m, r, kept, t->g, t->b, n, c, t->node.eps);
     else
-        rmsnorm_forward(truth, r, kept, t->g, n, c, t->eps);
+        rmsnorm_forward(truth, r, kept, t->g, n, c, t->node.eps);
     check_near(both, truth, t->count, c, t->run, "y");
     float *host[] = {both, alone, kept, added, truth, m, r};
     for (size_t i = 0; i < sizeof host / sizeof *host; i++) free(host[i]);
@@ -134,40 +150,50 @@ static void check_forward(const Trial *t, void *sum) {
 /* With the gradients of scale and shift, and their truth. */
 static void check_sums(const Trial *t, const float *dg, const float *x, const float *m,
                        const float *r) {
-    const int n = t->norm.n, c = t->norm.c;
+    const int n = t->n, c = t->c;
     float *got = malloc(2 * (size_t)c * sizeof *got), *truth = calloc((size_t)c, sizeof *truth);
     if (!got || !truth) abort();
     device_get(got, dg, 2 * (size_t)c * sizeof *got);
-    if (t->norm.mean)
+    if (t->centred)
         layernorm_weight_gradient(truth, t->dy, x, m, r, n, c, false);
     else
         rmsnorm_weight_gradient(truth, t->dy, x, r, n, c, false);
     check_near(got, truth, (size_t)c, n, (Run){0}, "dg");
-    if (t->norm.mean) bias_gradient(truth, t->dy, n, c, false);
-    if (t->norm.mean) check_near(got + c, truth, (size_t)c, n, (Run){0}, "db");
+    if (t->centred) bias_gradient(truth, t->dy, n, c, false);
+    if (t->centred) check_near(got + c, truth, (size_t)c, n, (Run){0}, "db");
     free(got);
     free(truth);
 }
 
 /* dx alone, then in place with all gradients in one pass. */
 static void check_gradient(const Trial *t, const void *sum) {
-    const int n = t->norm.n, c = t->norm.c;
+    const int n = t->n, c = t->c;
     void *dx = device_alloc(t->count * value_size(t->run.precision));
     float *dg = device_alloc(2 * (size_t)c * sizeof *dg);
-    cuda_norm_gradient(&t->run, dx, t->to_addend, NULL, NULL, t->to_dy, sum, t->to_g, t->norm,
-                       false, false);
+    DeviceIO io = {.n = n,
+                   .x = sum,
+                   .aux = t->aux,
+                   .weight = t->to_g,
+                   .dy = t->to_dy,
+                   .dx = dx,
+                   .residual = t->to_addend};
+    cuda_node_input_gradient(&t->run, &t->node, &io);
     float *got = fetch(dx, t->count, t->run), *x = fetch(sum, t->count, t->run);
-    cuda_norm_gradient(&t->run, t->to_addend, t->to_addend, dg, t->norm.mean ? dg + c : NULL,
-                       t->to_dy, sum, t->to_g, t->norm, false, false);
+    io.dx = t->to_addend;
+    io.residual = NULL;
+    io.add_dx = true;
+    io.dweight = dg;
+    if (t->centred) io.dbias = dg + c;
+    cuda_node_input_gradient(&t->run, &t->node, &io);
     float *own = fetch(t->to_addend, t->count, t->run);
     CHECK(!memcmp(got, own, t->count * sizeof *got), "accumulating in place: other bits");
 
     float *m = calloc((size_t)n, sizeof *m), *r = calloc((size_t)n, sizeof *r);
     if (!m || !r) abort();
-    if (t->norm.mean) device_get(m, t->norm.mean, (size_t)n * sizeof *m);
-    device_get(r, t->norm.r, (size_t)n * sizeof *r);
+    if (t->centred) device_get(m, t->aux, (size_t)n * sizeof *m);
+    device_get(r, t->r, (size_t)n * sizeof *r);
     check_sums(t, dg, x, m, r);
-    if (t->norm.mean)
+    if (t->centred)
         layernorm_input_gradient(t->addend, t->dy, x, t->g, m, r, n, c, true);
     else
         rmsnorm_input_gradient(t->addend, t->dy, x, t->g, r, n, c, true);
@@ -227,13 +253,20 @@ static void check_far(Run run, Far far) {
     for (size_t i = 0; i < count; i++) x[i] *= i % c % 2 ? -1 : 1;
     void *to_x = device_put_values(x, count, run.precision);
     void *g = device_put_values(ones, c, run.precision);
-    float *m = device_alloc(bytes), *r = device_alloc(bytes);
+    const Node node = {.kind = OP_BATCHNORM, .in_shape = {1, 1, far.c}, .out_shape = {1, 1, far.c}};
+    float *aux = device_alloc(4 * bytes);
     void *y = device_alloc(count * value_size(run.precision));
-    run.workspace = device_alloc(cuda_batchnorm_workspace(far.n, far.c));
-    cuda_batchnorm_forward(&run, y, m, r, NULL, NULL, to_x, NULL, g, g, far.n, far.c, false, false,
-                           0);
-    device_get(mean, m, bytes);
-    device_get(rstd, r, bytes);
+    run.workspace = device_alloc(cuda_node_workspace(&node, far.n, run.precision));
+    cuda_node_forward(&run, &node,
+                      &(DeviceIO){.n = far.n,
+                                  .x = to_x,
+                                  .y = y,
+                                  .aux = aux,
+                                  .weight = g,
+                                  .bias = g,
+                                  .hold_running = true});
+    device_get(mean, aux, bytes);
+    device_get(rstd, aux + c, bytes);
     for (int j = 0; j < far.c; j++) {
         double wanted, variance;
         far_truth(&wanted, &variance, x, far, j);
@@ -243,7 +276,7 @@ static void check_far(Run run, Far far) {
         CHECK(fabs((double)rstd[j] - one) <= tolerance(far.n, one), "rstd[%d] is %.9g, not %.9g", j,
               (double)rstd[j], one);
     }
-    void *device[] = {to_x, g, m, r, y, run.workspace};
+    void *device[] = {to_x, g, aux, y, run.workspace};
     for (size_t i = 0; i < sizeof device / sizeof *device; i++) device_free(device[i]);
     free(x);
     free(ones);

@@ -144,14 +144,18 @@ static void places_free(Places *p) {
 }
 
 static void table_gradient(const Table *t, Places *p, How how, bool add) {
-    size_t bytes = cuda_embedding_workspace(1, t->places, t->vocabulary);
+    const Node node = {.kind = OP_EMBEDDING,
+                       .in_shape = {1, t->places, 1},
+                       .out_shape = {1, t->places, t->width},
+                       .vocabulary = t->vocabulary};
+    size_t bytes = cuda_node_workspace(&node, 1, how.precision);
     Run run = {device_test_stream(), how.precision, how.version, device_alloc(bytes)};
     void *dy = device_put_values(p->dy, p->numbers, how.precision);
     int *tokens = device_put(p->tokens, (size_t)t->places * sizeof *tokens);
     float *sums = device_put(p->sums, p->table * sizeof *sums);
     device_choose_order(how.order);
-    cuda_embedding_weight_gradient(&run, sums, dy, tokens, 1, t->places, t->width, t->vocabulary,
-                                   add);
+    const DeviceIO io = {.n = 1, .tokens = tokens, .dy = dy, .dweight = sums, .add_dweight = add};
+    cuda_node_weight_gradient(&run, &node, &io);
     device_get(p->sums, sums, p->table * sizeof *sums);
     device_choose_order(0);
     device_free(run.workspace);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../cuda/device.h"
+#include "../../cuda/node.h"
 #include "../../ref/error.h"
 #include "../cuda/device_array.h"
 #include "../test.h"
@@ -173,7 +174,8 @@ static void kernels_are_of_the_stream_s_device(void) {
     Run run = {stream, PRECISION_FP32, 0, NULL};
     float *x = device_alloc(sizeof *x);
     (void)cudaSetDevice(0);
-    cuda_relu_forward(&run, x, x, 1);
+    const Node relu = {.kind = OP_RELU, .in_shape = {1, 1, 1}};
+    cuda_node_forward(&run, &relu, &(DeviceIO){.n = 1, .x = x, .y = x});
     (void)cudaSetDevice(1);
     check_told(stream, "a kernel of device 0 on a stream of device 1");
     device_free(x);
