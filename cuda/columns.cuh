@@ -42,9 +42,7 @@ static inline Columns columns_cut(int n, int c, int V, int blocks) {
     return cut;
 }
 
-static inline dim3 columns_grid(Columns cut) {
-    return dim3((unsigned)cut.chunks, (unsigned)cut.tiles);
-}
+static inline dim3 columns_grid(Columns cut) { return dim3(cut.chunks, cut.tiles); }
 
 /* Returns the bytes of `sums` numbers for each chunk and column, enough for any value type and
  * version. */
@@ -55,7 +53,7 @@ static inline size_t columns_workspace(int n, int c, int sums) {
         const size_t chunks = (size_t)columns_cut(n, c, V, COLUMN_BLOCKS).chunks;
         if (chunks > most) most = chunks;
     }
-    return most * (size_t)c * (size_t)sums * sizeof(float);
+    return most * c * sums * sizeof(float);
 }
 
 /* ---- a block ---- */
@@ -68,7 +66,7 @@ typedef struct {
 } ColumnPlace;
 
 template <int V>
-static __device__ __forceinline__ ColumnPlace column_place(const Columns &cut) {
+static DEVICE ColumnPlace column_place(const Columns &cut) {
     ColumnPlace p;
     p.pack = (int)threadIdx.x % cut.packs;
     p.slot = (int)threadIdx.x / cut.packs;
@@ -85,8 +83,8 @@ static __device__ __forceinline__ ColumnPlace column_place(const Columns &cut) {
  * barrier. */
 #define COLUMN_SCRATCH(numbers) ((numbers)*COLUMN_THREADS / 2)
 template <int Q, int V>
-static __device__ __forceinline__ void columns_block_sum(float (&sum)[Q][V], float *scratch,
-                                                         const Columns &cut, const ColumnPlace &p) {
+static DEVICE void columns_block_sum(float (&sum)[Q][V], float *scratch, const Columns &cut,
+                                     const ColumnPlace &p) {
     for (int rows = cut.rows; rows > 1;) {
         const int half = (rows + 1) / 2;
         if (p.slot >= half && p.slot < rows) {
@@ -118,11 +116,11 @@ struct ColumnSum {
     template <int V>
     using Row = Pack<T, V>;
     template <int V>
-    __device__ __forceinline__ Row<V> load(size_t at) const {
+    DEVICE Row<V> load(size_t at) const {
         return load_pack<V>(x + at);
     }
     template <int V>
-    __device__ __forceinline__ void add(float (&sum)[1][V], const Pack<T, V> &row, int) const {
+    DEVICE void add(float (&sum)[1][V], const Pack<T, V> &row, int) const {
         float value[V];
         unpack(value, row);
 #pragma unroll
@@ -131,8 +129,8 @@ struct ColumnSum {
 };
 
 template <typename Term, int V>
-static __device__ __forceinline__ void add_rows(float (&sum)[Term::sums][V], const Term &term,
-                                                const Columns &cut, const ColumnPlace &p) {
+static DEVICE void add_rows(float (&sum)[Term::sums][V], const Term &term, const Columns &cut,
+                            const ColumnPlace &p) {
     const size_t stride = (size_t)cut.stride, column = (size_t)p.column;
     int row = p.row;
     /* All loads of a round come before the first use.  A loop that tests before each row whether it
@@ -158,9 +156,9 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
     add_rows(sum, term, cut, p);
     columns_block_sum(sum, scratch, cut, p);
     if (p.slot > 0 || p.row == p.end) return;
-    float *to = partial + (size_t)blockIdx.x * Term::sums * (size_t)cut.c + (size_t)p.column;
+    float *to = partial + (size_t)blockIdx.x * Term::sums * cut.c + p.column;
 #pragma unroll
-    for (int q = 0; q < Term::sums; q++) store_floats(to + (size_t)q * (size_t)cut.c, sum[q]);
+    for (int q = 0; q < Term::sums; q++) store_floats(to + (size_t)q * cut.c, sum[q]);
 }
 
 /* ---- second kernel ----
@@ -182,8 +180,8 @@ static __global__ void __launch_bounds__(1024) column_totals(Total total, int ch
 
 template <typename Total>
 static void launch_column_totals(const Run *run, Total total, int chunks, int c) {
-    LAUNCH((column_totals<Total>), grid_blocks((size_t)c, COLUMN_LANES),
-           dim3(COLUMN_LANES, COLUMN_LANES), 0, run->stream, total, chunks, c);
+    LAUNCH((column_totals<Total>), grid_blocks(c, COLUMN_LANES), dim3(COLUMN_LANES, COLUMN_LANES),
+           0, run->stream, total, chunks, c);
 }
 
 /* Adds partials [chunk][Q][c]; Finish has finish(column, sums). */
@@ -193,13 +191,11 @@ struct PartialSums {
     const float *partial;
     int c;
     Finish result;
-    __device__ __forceinline__ void add(double (&sum)[Q], int chunk, int column) const {
-        const float *from = partial + (size_t)chunk * Q * (size_t)c + (size_t)column;
-        for (int q = 0; q < Q; q++) sum[q] += (double)from[(size_t)q * (size_t)c];
+    DEVICE void add(double (&sum)[Q], int chunk, int column) const {
+        const float *from = partial + (size_t)chunk * Q * c + column;
+        for (int q = 0; q < Q; q++) sum[q] += (double)from[(size_t)q * c];
     }
-    __device__ __forceinline__ void finish(int column, const double (&sum)[Q]) const {
-        result.finish(column, sum);
-    }
+    DEVICE void finish(int column, const double (&sum)[Q]) const { result.finish(column, sum); }
 };
 
 /* ---- both, and what they are measured against ---- */
@@ -213,7 +209,7 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
     const int column = (int)blockIdx.x;
     float sum[Q][1] = {};
     for (int row = (int)threadIdx.x; row < n; row += COLUMN_THREADS)
-        term.add(sum, term.template load<1>((size_t)row * (size_t)stride + (size_t)column), column);
+        term.add(sum, term.template load<1>((size_t)row * stride + column), column);
     double total[Q];
     for (int q = 0; q < Q; q++) total[q] = block_sum((double)sum[q][0], scratch);
     if (threadIdx.x == 0) result.finish(column, total);
@@ -224,8 +220,8 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
 template <int V, typename Term, typename Finish>
 static void column_sums(const Run *run, Term term, Finish result, int n, int c, int stride) {
     if (run->version == 1) {
-        LAUNCH((column_sums_plain<Term, Finish>), dim3((unsigned)c), COLUMN_THREADS, 0, run->stream,
-               term, result, n, stride);
+        LAUNCH((column_sums_plain<Term, Finish>), c, COLUMN_THREADS, 0, run->stream, term, result,
+               n, stride);
         return;
     }
     Columns cut = columns_cut(n, c, V, COLUMN_BLOCKS);

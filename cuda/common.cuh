@@ -10,18 +10,18 @@
 
 /* ---- values ---- */
 
-static __device__ __forceinline__ float to_float(float x) { return x; }
-static __device__ __forceinline__ float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
+static DEVICE float to_float(float x) { return x; }
+static DEVICE float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
 
 /* from_float<T>(x) rounds to nearest even. */
 template <typename T>
-static __device__ __forceinline__ T from_float(float x);
+static DEVICE T from_float(float x);
 template <>
-__device__ __forceinline__ float from_float<float>(float x) {
+DEVICE float from_float<float>(float x) {
     return x;
 }
 template <>
-__device__ __forceinline__ __nv_bfloat16 from_float<__nv_bfloat16>(float x) {
+DEVICE __nv_bfloat16 from_float<__nv_bfloat16>(float x) {
     return __float2bfloat16_rn(x);
 }
 
@@ -47,20 +47,20 @@ struct alignas(16) [[gnu::may_alias]] Pack<__nv_bfloat16, 8> {
 };
 
 template <int V, typename T>
-static __device__ __forceinline__ Pack<T, V> load_pack(const T *from) {
+static DEVICE Pack<T, V> load_pack(const T *from) {
     return *reinterpret_cast<const Pack<T, V> *>(from);
 }
 template <typename T, int V>
-static __device__ __forceinline__ void store_pack(T *to, Pack<T, V> pack) {
+static DEVICE void store_pack(T *to, Pack<T, V> pack) {
     *reinterpret_cast<Pack<T, V> *>(to) = pack;
 }
 
 template <typename T, int V>
-static __device__ __forceinline__ void unpack(float (&x)[V], const Pack<T, V> &pack) {
+static DEVICE void unpack(float (&x)[V], const Pack<T, V> &pack) {
 #pragma unroll
     for (int i = 0; i < V; i++) x[i] = to_float(pack.at[i]);
 }
-static __device__ __forceinline__ void unpack(float (&x)[8], const Pack<__nv_bfloat16, 8> &pack) {
+static DEVICE void unpack(float (&x)[8], const Pack<__nv_bfloat16, 8> &pack) {
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         x[2 * i] = __uint_as_float(pack.word[i] << 16);
@@ -69,12 +69,11 @@ static __device__ __forceinline__ void unpack(float (&x)[8], const Pack<__nv_bfl
 }
 
 template <typename T, int V>
-static __device__ __forceinline__ void pack_floats(Pack<T, V> *pack, const float (&x)[V]) {
+static DEVICE void pack_floats(Pack<T, V> *pack, const float (&x)[V]) {
 #pragma unroll
     for (int i = 0; i < V; i++) pack->at[i] = from_float<T>(x[i]);
 }
-static __device__ __forceinline__ void pack_floats(Pack<__nv_bfloat16, 8> *pack,
-                                                   const float (&x)[8]) {
+static DEVICE void pack_floats(Pack<__nv_bfloat16, 8> *pack, const float (&x)[8]) {
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         __nv_bfloat162 pair = __floats2bfloat162_rn(x[2 * i], x[2 * i + 1]);
@@ -85,11 +84,11 @@ static __device__ __forceinline__ void pack_floats(Pack<__nv_bfloat16, 8> *pack,
 
 /* V values at `from` as floats, and back. */
 template <typename T, int V>
-static __device__ __forceinline__ void load_floats(float (&x)[V], const T *from) {
+static DEVICE void load_floats(float (&x)[V], const T *from) {
     unpack(x, load_pack<V>(from));
 }
 template <typename T, int V>
-static __device__ __forceinline__ void store_floats(T *to, const float (&x)[V]) {
+static DEVICE void store_floats(T *to, const float (&x)[V]) {
     Pack<T, V> pack;
     pack_floats(&pack, x);
     store_pack(to, pack);
@@ -97,11 +96,11 @@ static __device__ __forceinline__ void store_floats(T *to, const float (&x)[V]) 
 
 /* Store a value or V of them: to[] = x, or with `add` to[] += x. */
 template <typename T>
-static __device__ __forceinline__ void put(T *to, float x, bool add) {
+static DEVICE void put(T *to, float x, bool add) {
     *to = from_float<T>(add ? __fadd_rn(to_float(*to), x) : x);
 }
 template <typename T, int V>
-static __device__ __forceinline__ void put(T *to, const float (&x)[V], bool add) {
+static DEVICE void put(T *to, const float (&x)[V], bool add) {
     float sum[V] = {};
     if (add) load_floats(sum, to);
 #pragma unroll
@@ -142,15 +141,15 @@ static inline bool packable(size_t width, int V, const void *array, P... more) {
  * Their order depends on the shape alone, and every thread gets the result. */
 
 /* Returns the larger, or NaN if either is NaN, which fmaxf would hide. */
-static __device__ __forceinline__ float larger(float a, float b) { return a > b || a != a ? a : b; }
+static DEVICE float larger(float a, float b) { return a > b || a != a ? a : b; }
 
 template <typename T> /* float or double */
-static __device__ __forceinline__ T warp_sum(T x) {
+static DEVICE T warp_sum(T x) {
 #pragma unroll
     for (int flip = 16; flip > 0; flip /= 2) x += __shfl_xor_sync(0xffffffffu, x, flip);
     return x;
 }
-static __device__ __forceinline__ float warp_largest(float x) {
+static DEVICE float warp_largest(float x) {
 #pragma unroll
     for (int flip = 16; flip > 0; flip /= 2) x = larger(x, __shfl_xor_sync(0xffffffffu, x, flip));
     return x;
@@ -159,7 +158,7 @@ static __device__ __forceinline__ float warp_largest(float x) {
 /* These reduce over threadIdx.x of a block that is whole warps wide in x, and all its threads must
  * call them.  `scratch` holds 32 numbers in shared memory, and may be used again at once. */
 template <typename T>
-static __device__ __forceinline__ T block_sum(T x, T *scratch) {
+static DEVICE T block_sum(T x, T *scratch) {
     x = warp_sum(x);
     if (blockDim.x <= 32) return x;
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -170,7 +169,7 @@ static __device__ __forceinline__ T block_sum(T x, T *scratch) {
     __syncthreads();
     return x;
 }
-static __device__ __forceinline__ float block_largest(float x, float *scratch) {
+static DEVICE float block_largest(float x, float *scratch) {
     x = warp_largest(x);
     if (blockDim.x <= 32) return x;
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -188,18 +187,13 @@ static constexpr __host__ __device__ int divide_up(int x, int by) { return (x + 
 static constexpr __host__ __device__ int round_up(int x, int to) { return divide_up(x, to) * to; }
 
 /* for (size_t i = grid_thread(); i < count; i += grid_threads()) ... of a one-dimensional grid */
-static __device__ __forceinline__ size_t grid_thread(void) {
-    return (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-}
-static __device__ __forceinline__ size_t grid_threads(void) {
-    return (size_t)gridDim.x * blockDim.x;
-}
+static DEVICE size_t grid_thread(void) { return (size_t)blockIdx.x * blockDim.x + threadIdx.x; }
+static DEVICE size_t grid_threads(void) { return (size_t)gridDim.x * blockDim.x; }
 
 /* Calls body(k, i) for i = first, first + step, ... before `end`, but at most K of them, and
  * unrolls the calls, so that k may be the index of an array in registers. */
 template <int K, typename Index, typename Body>
-static __device__ __forceinline__ void each_of(Index first, Index step, Index end,
-                                               const Body &body) {
+static DEVICE void each_of(Index first, Index step, Index end, const Body &body) {
 #pragma unroll
     for (int k = 0; k < K; k++) {
         const Index i = first + (Index)k * step;

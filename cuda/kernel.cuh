@@ -1,6 +1,7 @@
 /* The language the kernels are written in: CUDA C, and a few macros and functions by which the same
  * source also runs on a CPU (simt/).  Only this file asks which compiler reads it.
  *
+ *   DEVICE                                     before a function: it becomes part of each kernel
  *   LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...)   instead of <<< >>>; a kernel
  *           template with a comma in its arguments goes in parentheses
  *   SHARED(float, tile, [32][33]);             static shared memory, at the head of a function
@@ -38,6 +39,8 @@
  * on int, float4, __nv_bfloat16, __ldg, fmaf ...  simt/ has of it what the kernels use; a kernel
  * that needs more of CUDA adds it there, in numbers.h or warp.h. */
 #pragma once
+
+#define DEVICE __device__ __forceinline__
 
 #ifdef __CUDACC__
 #include "gpu/gpu.cuh"

@@ -33,8 +33,7 @@ extern "C" void device_note_launch(cudaError_t error, const char *kernel, const 
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes)), \
         #kernel, __FILE__, __LINE__)
 
-static __device__ __forceinline__ void mma_bf16(float (&d)[4], const unsigned (&a)[4],
-                                                const unsigned (&b)[2]) {
+static DEVICE void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
     asm volatile(
         "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
         "{%8,%9}, {%0,%1,%2,%3};"
@@ -42,8 +41,7 @@ static __device__ __forceinline__ void mma_bf16(float (&d)[4], const unsigned (&
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-static __device__ __forceinline__ void mma_tf32(float (&d)[4], const unsigned (&a)[4],
-                                                const unsigned (&b)[2]) {
+static DEVICE void mma_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
     asm volatile(
         "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
         "{%8,%9}, {%0,%1,%2,%3};"
@@ -51,62 +49,60 @@ static __device__ __forceinline__ void mma_tf32(float (&d)[4], const unsigned (&
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-static __device__ __forceinline__ unsigned tf32_round(float x) {
+static DEVICE unsigned tf32_round(float x) {
     unsigned bits;
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
     return bits;
 }
 
-static __device__ __forceinline__ float exp2_fast(float x) {
+static DEVICE float exp2_fast(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
 
-static __device__ __forceinline__ void ldmatrix_x4(unsigned (&r)[4], const void *p) {
+static DEVICE void ldmatrix_x4(unsigned (&r)[4], const void *p) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(shared_address(p))
                  : "memory");
 }
 
-static __device__ __forceinline__ void ldmatrix_x4_trans(unsigned (&r)[4], const void *p) {
+static DEVICE void ldmatrix_x4_trans(unsigned (&r)[4], const void *p) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(shared_address(p))
                  : "memory");
 }
 
-static __device__ __forceinline__ void ldmatrix_x2_trans(unsigned (&r)[2], const void *p) {
+static DEVICE void ldmatrix_x2_trans(unsigned (&r)[2], const void *p) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
                  : "=r"(r[0]), "=r"(r[1])
                  : "r"(shared_address(p))
                  : "memory");
 }
 
-static __device__ __forceinline__ void copy_async16(void *shared, const void *global, bool ok) {
+static DEVICE void copy_async16(void *shared, const void *global, bool ok) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)),
                  "l"(global), "r"(ok ? 16 : 0)
                  : "memory");
 }
 
-static __device__ __forceinline__ void copy_async8(void *shared, const void *global, bool ok) {
+static DEVICE void copy_async8(void *shared, const void *global, bool ok) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(shared_address(shared)),
                  "l"(global), "r"(ok ? 8 : 0)
                  : "memory");
 }
 
-static __device__ __forceinline__ void copy_async4(void *shared, const void *global, bool ok) {
+static DEVICE void copy_async4(void *shared, const void *global, bool ok) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(shared)),
                  "l"(global), "r"(ok ? 4 : 0)
                  : "memory");
 }
 
-static __device__ __forceinline__ void copy_async_commit(void) {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
+static DEVICE void copy_async_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 template <int pending>
-static __device__ __forceinline__ void copy_async_wait(void) {
+static DEVICE void copy_async_wait(void) {
     asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }

@@ -14,16 +14,16 @@
 #define WGMMA_ASM(...) __trap()
 #endif
 
-static __device__ __forceinline__ unsigned shared_address(const void *p) {
+static DEVICE unsigned shared_address(const void *p) {
     return (unsigned)__cvta_generic_to_shared(p);
 }
 
-static __device__ __forceinline__ void async_proxy_fence(void) {
+static DEVICE void async_proxy_fence(void) {
     WGMMA_ASM("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 template <int N>
-static __device__ __forceinline__ void wgmma_pin(float (&d)[N][4]) {
+static DEVICE void wgmma_pin(float (&d)[N][4]) {
 #pragma unroll
     for (int j = 0; j < N; j++)
 #pragma unroll
@@ -31,7 +31,7 @@ static __device__ __forceinline__ void wgmma_pin(float (&d)[N][4]) {
 }
 
 template <int N>
-static __device__ __forceinline__ void wgmma_pin(unsigned (&r)[N][4]) {
+static DEVICE void wgmma_pin(unsigned (&r)[N][4]) {
 #pragma unroll
     for (int j = 0; j < N; j++)
 #pragma unroll
@@ -39,13 +39,13 @@ static __device__ __forceinline__ void wgmma_pin(unsigned (&r)[N][4]) {
 }
 
 template <int N>
-static __device__ __forceinline__ void wgmma_begin(float (&d)[N][4]) {
+static DEVICE void wgmma_begin(float (&d)[N][4]) {
     wgmma_pin(d);
     WGMMA_ASM("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
 template <int N>
-static __device__ __forceinline__ void wgmma_end(float (&d)[N][4]) {
+static DEVICE void wgmma_end(float (&d)[N][4]) {
     WGMMA_ASM("wgmma.commit_group.sync.aligned;" ::: "memory");
     WGMMA_ASM("wgmma.wait_group.sync.aligned 0;" ::: "memory");
     wgmma_pin(d);
@@ -67,7 +67,7 @@ static __device__ __forceinline__ void wgmma_end(float (&d)[N][4]) {
 
 /* The numbers at the end of an instruction: add to d; the signs of a and b; are they transposed? */
 template <int N>
-static __device__ __forceinline__ void wgmma_rows(float (&d)[N][4], uint64_t a, uint64_t b) {
+static DEVICE void wgmma_rows(float (&d)[N][4], uint64_t a, uint64_t b) {
     static_assert(N == 8 || N == 16, "64 or 128 columns");
     if constexpr (N == 8)
         WGMMA_ASM("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" WGMMA_32
@@ -82,8 +82,7 @@ static __device__ __forceinline__ void wgmma_rows(float (&d)[N][4], uint64_t a, 
 }
 
 template <int N>
-static __device__ __forceinline__ void wgmma_sums(float (&d)[N][4], const unsigned (&a)[4],
-                                                  uint64_t b) {
+static DEVICE void wgmma_sums(float (&d)[N][4], const unsigned (&a)[4], uint64_t b) {
     static_assert(N == 8 || N == 16, "64 or 128 columns");
     if constexpr (N == 8)
         WGMMA_ASM("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" WGMMA_32

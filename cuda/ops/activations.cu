@@ -64,11 +64,11 @@ static void map(const Run *run, void *y, const void *a, const void *b, size_t co
 struct Relu {
     static constexpr bool binary = false;
     /* NaN passes through. */
-    static __device__ __forceinline__ float at(float x, float) { return x <= 0 ? 0 : x; }
+    static DEVICE float at(float x, float) { return x <= 0 ? 0 : x; }
 };
 struct ReluGradient {
     static constexpr bool binary = true;
-    static __device__ __forceinline__ float at(float dy, float y) { return y <= 0 ? 0 : dy; }
+    static DEVICE float at(float dy, float y) { return y <= 0 ? 0 : dy; }
 };
 
 void cuda_relu_forward(const Call *k) {
@@ -83,7 +83,7 @@ void cuda_relu_input_gradient(const Call *k) {
 /* Returns s = 1 / (1 + e^-x) and sets `complement` to 1 - s, which a subtraction would lose where s
  * is near 1.  x is raised to at least -80, where s is about 2e-35, so that e^-x does not overflow.
  * NaN stays NaN, because the comparison is false. */
-static __device__ __forceinline__ float sigmoid(float x, float *complement) {
+static DEVICE float sigmoid(float x, float *complement) {
     const float e = expf(-(x < -80.0f ? -80.0f : x));
     const float s = __frcp_rn(1.0f + e);
     *complement = e * s;
@@ -95,13 +95,13 @@ static __device__ __forceinline__ float sigmoid(float x, float *complement) {
 static constexpr float ROOT = 1.5957691216057308f; /* 2 sqrt(2/pi) */
 static constexpr float CUBE = 0.044715f;
 
-static __device__ __forceinline__ float gelu_sigmoid(float x, float *complement) {
+static DEVICE float gelu_sigmoid(float x, float *complement) {
     return sigmoid(x * fmaf(x * x, ROOT * CUBE, ROOT), complement);
 }
 
 struct Gelu {
     static constexpr bool binary = false;
-    static __device__ __forceinline__ float at(float x, float) {
+    static DEVICE float at(float x, float) {
         float complement;
         return x * gelu_sigmoid(x, &complement);
     }
@@ -109,7 +109,7 @@ struct Gelu {
 /* dx = dy (s + x s (1 - s) 2u'), s = sigmoid(2u) */
 struct GeluGradient {
     static constexpr bool binary = true;
-    static __device__ __forceinline__ float at(float dy, float x) {
+    static DEVICE float at(float dy, float x) {
         float complement;
         const float s = gelu_sigmoid(x, &complement);
         const float slope = fmaf(x * x, 3 * ROOT * CUBE, ROOT);
@@ -128,11 +128,11 @@ void cuda_gelu_input_gradient(const Call *k) {
 
 struct Add {
     static constexpr bool binary = true;
-    static __device__ __forceinline__ float at(float a, float b) { return __fadd_rn(a, b); }
+    static DEVICE float at(float a, float b) { return __fadd_rn(a, b); }
 };
 struct Copy {
     static constexpr bool binary = false;
-    static __device__ __forceinline__ float at(float a, float) { return a; }
+    static DEVICE float at(float a, float) { return a; }
 };
 
 void cuda_add_forward(const Call *k) {
@@ -148,7 +148,7 @@ void cuda_add_input_gradient(const Call *k) {
 
 /* Returns the row that pack i is in.  It divides 32-bit numbers where they suffice, because a
  * 64-bit division takes four times the instructions. */
-static __device__ __forceinline__ size_t pack_row(size_t i, size_t packs, unsigned row_packs) {
+static DEVICE size_t pack_row(size_t i, size_t packs, unsigned row_packs) {
     return packs >> 32 ? i / row_packs : (unsigned)i / row_packs;
 }
 

@@ -88,9 +88,9 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
 template <Precision P, int D, typename T>
 static void launch_tiles(const Call *k, Heads<T> h) {
     typedef ForwardShape<P, D> S;
-    constexpr size_t bytes = (size_t)(S::ROWS + 4 * S::COLUMNS) * (size_t)ROW<T, D> * sizeof(T);
+    constexpr size_t bytes = (size_t)(S::ROWS + 4 * S::COLUMNS) * ROW<T, D> * sizeof(T);
     static_assert(bytes <= MAX_SHARED, "shared memory");
-    static_assert(bytes >= (size_t)S::ROWS * (size_t)ROW<float, D> * sizeof(float), "results");
+    static_assert(bytes >= (size_t)S::ROWS * ROW<float, D> * sizeof(float), "results");
     const auto kernel = attention_tiles<P, D, T, S>;
     SHARED_LIMIT(kernel, bytes);
     LAUNCH(kernel, k->n * h.heads * divide_up(h.t, S::ROWS), S::THREADS, bytes, k->run->stream,
@@ -115,7 +115,7 @@ static void forward(const Call *k) {
 AttentionSpace attention_space(const Call *k) {
     const Attention &a = k->node->attention;
     const size_t rows = (size_t)k->rows, half = (size_t)(a.d / 2);
-    const size_t rotated = a.rope.base > 0 ? (size_t)(a.heads + a.groups) * (size_t)a.d : 0;
+    const size_t rotated = a.rope.base > 0 ? (size_t)(a.heads + a.groups) * a.d : 0;
     const size_t align = 256;
     size_t bytes = 0;
     const auto take = [&](size_t size) {
@@ -124,7 +124,7 @@ AttentionSpace attention_space(const Call *k) {
         return piece;
     };
     AttentionSpace space;
-    space.dots = (float *)take(rows * (size_t)a.heads * sizeof(float));
+    space.dots = (float *)take(rows * a.heads * sizeof(float));
     space.angles = (float2 *)take(rotated ? (size_t)k->positions * half * sizeof(float2) : 0);
     space.rotated = take(rows * rotated * value_size(k->run->precision));
     space.bytes = bytes;

@@ -67,31 +67,29 @@ void attention_hopper_gradient(const Call *k, Gradients<__nv_bfloat16> g, Heads<
 /* Return where query head `head`, counted over all samples, starts in an array whose positions lie
  * `stride` apart, and where the keys or values it attends to start. */
 template <typename T>
-static __device__ __forceinline__ size_t at_head(const Heads<T> &h, int head, int stride) {
-    return (size_t)(head / h.heads) * (size_t)h.t * (size_t)stride +
-           (size_t)(head % h.heads) * (size_t)h.d;
+static DEVICE size_t at_head(const Heads<T> &h, int head, int stride) {
+    return (size_t)(head / h.heads) * h.t * stride + (size_t)(head % h.heads) * h.d;
 }
 template <typename T>
-static __device__ __forceinline__ size_t at_keys(const Heads<T> &h, int head, int stride) {
-    return (size_t)(head / h.heads) * (size_t)h.t * (size_t)stride +
-           (size_t)(head % h.heads / h.share) * (size_t)h.d;
+static DEVICE size_t at_keys(const Heads<T> &h, int head, int stride) {
+    return (size_t)(head / h.heads) * h.t * stride + (size_t)(head % h.heads / h.share) * h.d;
 }
 
 /* Return the end of the keys that queries before `end` attend to, and the first query that attends
  * to keys from `key` on. */
 template <typename T>
-static __device__ __forceinline__ int keys_end(const Heads<T> &h, int end) {
+static DEVICE int keys_end(const Heads<T> &h, int end) {
     return max(min(end, h.t), h.every);
 }
 template <typename T>
-static __device__ __forceinline__ int queries_begin(const Heads<T> &h, int key) {
+static DEVICE int queries_begin(const Heads<T> &h, int key) {
     return key < h.every ? 0 : key;
 }
 
 /* Returns the angles from this position on; NULL without rope. */
 template <typename T>
-static __device__ __forceinline__ const float2 *angles_at(const Heads<T> &h, int position) {
-    return h.angles ? h.angles + (size_t)position * (size_t)(h.d / 2) : NULL;
+static DEVICE const float2 *angles_at(const Heads<T> &h, int position) {
+    return h.angles ? h.angles + (size_t)position * (h.d / 2) : NULL;
 }
 
 /* On the host: runs the statement with P as the run's precision. */
@@ -155,8 +153,8 @@ static Heads<T> find_heads(const Call *k, AttentionSpace space) {
  * of a rotated one and is rotated back, half-split: numbers i and i + half are a pair
  * (ref/fast/rope.h). */
 template <int W>
-static __device__ __forceinline__ void turn_back(float (&out)[W], const float *x, int at, int half,
-                                                 const float2 *angles) {
+static DEVICE void turn_back(float (&out)[W], const float *x, int at, int half,
+                             const float2 *angles) {
     constexpr int V = W % 4 == 0 ? 4 : 1;
     const bool first = at < half;
 #pragma unroll
@@ -177,9 +175,8 @@ static __device__ __forceinline__ void turn_back(float (&out)[W], const float *x
 /* Writes rows of d numbers from shared memory to global memory, by one warp: W numbers a lane,
  * ACROSS lanes a row.  `angles` are those of the first row, or NULL. */
 template <typename T, int W, int ACROSS>
-static __device__ __forceinline__ void put_rows(T *to, int stride, const float *from,
-                                                int from_stride, int rows, int d,
-                                                const float2 *angles, bool add) {
+static DEVICE void put_rows(T *to, int stride, const float *from, int from_stride, int rows, int d,
+                            const float2 *angles, bool add) {
     constexpr int DOWN = 32 / ACROSS;
     const int lane = (int)threadIdx.x % 32, half = d / 2;
     if (ACROSS * DOWN < 32 && lane >= ACROSS * DOWN) return;

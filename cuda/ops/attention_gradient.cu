@@ -41,7 +41,7 @@ struct GradientShape<PRECISION_BF16, 128> : TileShape<4, 1, 32, false> {};
 /* Computes dots, the sum of dy y over a row, for the lane's rows.  Each of four lanes adds up a
  * quarter of a row. */
 template <typename T, int D, int M>
-static __device__ __forceinline__ void row_dots(float (&dots)[M][2], const T *dy, const T *y) {
+static DEVICE void row_dots(float (&dots)[M][2], const T *dy, const T *y) {
     const int lane = (int)threadIdx.x % 32;
 #pragma unroll
     for (int m = 0; m < 2 * M; m++) {
@@ -201,11 +201,10 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
 template <Precision P, int D, typename T>
 static void launch_tiles(const Call *k, Gradients<T> g, Heads<T> h) {
     typedef GradientShape<P, D> S;
-    constexpr size_t tile_bytes =
-        (size_t)(2 * S::ROWS + 4 * S::COLUMNS) * (size_t)ROW<T, D> * sizeof(T);
+    constexpr size_t tile_bytes = (size_t)(2 * S::ROWS + 4 * S::COLUMNS) * ROW<T, D> * sizeof(T);
     constexpr size_t bytes = tile_bytes + 4 * (size_t)S::COLUMNS * sizeof(float);
     static_assert(bytes <= MAX_SHARED, "shared memory");
-    static_assert(tile_bytes >= (size_t)S::ROWS * (size_t)ROW<float, D> * sizeof(float), "results");
+    static_assert(tile_bytes >= (size_t)S::ROWS * ROW<float, D> * sizeof(float), "results");
     const int tiles = k->n * divide_up(h.t, S::ROWS);
     const auto queries = attention_query_gradient_tiles<P, D, T, S>;
     const auto keys = attention_key_gradient_tiles<P, D, T, S>;

@@ -36,8 +36,8 @@ static constexpr size_t hopper_bytes(int rows, int d) {
 
 /* Begins loading COLUMNS rows of two arrays into the step's half of `tiles`. */
 template <int D, typename S>
-static __device__ __forceinline__ void load_pair(Bf16 *tiles, int step, const Bf16 *a, int a_stride,
-                                                 const Bf16 *b, int b_stride, int row, int t) {
+static DEVICE void load_pair(Bf16 *tiles, int step, const Bf16 *a, int a_stride, const Bf16 *b,
+                             int b_stride, int row, int t) {
     Bf16 *const to = tiles + step % 2 * 2 * S::COLUMNS * D;
     load_swizzled<D, S::COLUMNS, S::THREADS>(to, a, a_stride, row, t);
     load_swizzled<D, S::COLUMNS, S::THREADS>(to + S::COLUMNS * D, b, b_stride, row, t);
@@ -91,8 +91,8 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
 /* Computes dots for the lane's two rows, from global memory.  Each of four lanes adds up a quarter
  * of a row. */
 template <int D>
-static __device__ __forceinline__ void memory_dots(float (&dots)[1][2], const Bf16 *dy,
-                                                   const Bf16 *y, int stride, int query, int t) {
+static DEVICE void memory_dots(float (&dots)[1][2], const Bf16 *dy, const Bf16 *y, int stride,
+                               int query, int t) {
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         const int row = accumulator_row(query, 0, 2 * i);
@@ -101,8 +101,8 @@ static __device__ __forceinline__ void memory_dots(float (&dots)[1][2], const Bf
         for (int at = (int)threadIdx.x % 4 * 8; at < D; at += 32) {
             if (row >= t) continue;
             float a[8], b[8];
-            load_floats(a, dy + (size_t)row * (size_t)stride + (size_t)at);
-            load_floats(b, y + (size_t)row * (size_t)stride + (size_t)at);
+            load_floats(a, dy + (size_t)row * stride + at);
+            load_floats(b, y + (size_t)row * stride + at);
 #pragma unroll
             for (int j = 0; j < 8; j++) sum = fmaf(a[j], b[j], sum);
         }
@@ -230,7 +230,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
  * that are written over them at the end. */
 template <int D, typename S>
 static constexpr size_t bytes_of(int sides) {
-    constexpr size_t results = (size_t)S::ROWS * (size_t)ROW<float, D> * sizeof(float);
+    constexpr size_t results = (size_t)S::ROWS * ROW<float, D> * sizeof(float);
     const size_t tiles = hopper_bytes(sides * S::ROWS + 4 * S::COLUMNS, D);
     return tiles > results + SWIZZLED_BYTES ? tiles : results + SWIZZLED_BYTES;
 }

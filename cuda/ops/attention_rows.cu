@@ -9,7 +9,7 @@ __global__ void attention_rows(T *y, float *lse, Heads<T> h) {
     DYNAMIC_SHARED(float, sum_v);
     const int lane = (int)threadIdx.x, query = (int)blockIdx.x % h.t;
     const int head = (int)blockIdx.x / h.t;
-    const T *q = h.q + at_head(h, head, h.qk_stride) + (size_t)query * (size_t)h.qk_stride;
+    const T *q = h.q + at_head(h, head, h.qk_stride) + (size_t)query * h.qk_stride;
     const T *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
     float most = -INFINITY, sum = 0;
     for (int i = lane; i < h.d; i += 32) sum_v[i] = 0;
@@ -24,9 +24,9 @@ __global__ void attention_rows(T *y, float *lse, Heads<T> h) {
         most = now;
     }
     const int c = h.heads * h.d;
-    T *out = y + at_head(h, head, c) + (size_t)query * (size_t)c;
+    T *out = y + at_head(h, head, c) + (size_t)query * c;
     for (int i = lane; i < h.d; i += 32) out[i] = from_float<T>(sum_v[i] / sum);
-    if (lane == 0) lse[(size_t)head * (size_t)h.t + (size_t)query] = most + logf(sum);
+    if (lane == 0) lse[(size_t)head * h.t + query] = most + logf(sum);
 }
 
 /* ---- gradients ---- */
@@ -49,9 +49,9 @@ __global__ void attention_query_gradient(Gradients<T> g, Heads<T> h) {
     DYNAMIC_SHARED(float, dq);
     const int query = (int)blockIdx.x % h.t, c = h.heads * h.d;
     const int head = (int)blockIdx.x / h.t;
-    const size_t at = (size_t)head * (size_t)h.t + (size_t)query;
-    const size_t at_y = at_head(h, head, c) + (size_t)query * (size_t)c;
-    const T *q = h.q + at_head(h, head, h.qk_stride) + (size_t)query * (size_t)h.qk_stride;
+    const size_t at = (size_t)head * h.t + query;
+    const size_t at_y = at_head(h, head, c) + (size_t)query * c;
+    const T *q = h.q + at_head(h, head, h.qk_stride) + (size_t)query * h.qk_stride;
     const T *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
     const float dots = dot(g.dy + at_y, g.y + at_y, h.d);
     if (threadIdx.x == 0) g.dots[at] = dots;
@@ -61,7 +61,7 @@ __global__ void attention_query_gradient(Gradients<T> g, Heads<T> h) {
         add_row(dq, h.scale * p * (dot(g.dy + at_y, v, h.d) - dots), k, h.d);
     }
     __syncwarp();
-    const size_t out = at_head(h, head, h.stride) + (size_t)query * (size_t)h.stride;
+    const size_t out = at_head(h, head, h.stride) + (size_t)query * h.stride;
     put_rows<T, 1, 32>(g.dq + out, 0, dq, 0, 1, h.d, angles_at(h, query), g.add);
 }
 
@@ -72,21 +72,21 @@ __global__ void attention_key_gradient(Gradients<T> g, Heads<T> h) {
     float *const dv = dk + h.d;
     const int key = (int)blockIdx.x % h.t, c = h.heads * h.d;
     const int first = (int)blockIdx.x / h.t * h.share; /* head of the group */
-    const T *k = h.k + at_keys(h, first, h.qk_stride) + (size_t)key * (size_t)h.qk_stride;
-    const T *v = h.v + at_keys(h, first, h.stride) + (size_t)key * (size_t)h.stride;
+    const T *k = h.k + at_keys(h, first, h.qk_stride) + (size_t)key * h.qk_stride;
+    const T *v = h.v + at_keys(h, first, h.stride) + (size_t)key * h.stride;
     for (int i = (int)threadIdx.x; i < 2 * h.d; i += 32) dk[i] = 0;
     __syncwarp();
     for (int head = first; head < first + h.share; head++)
         for (int query = queries_begin(h, key); query < h.t; query++) {
-            const size_t at = (size_t)head * (size_t)h.t + (size_t)query;
-            const T *dy = g.dy + at_head(h, head, c) + (size_t)query * (size_t)c;
-            const T *q = h.q + at_head(h, head, h.qk_stride) + (size_t)query * (size_t)h.qk_stride;
+            const size_t at = (size_t)head * h.t + query;
+            const T *dy = g.dy + at_head(h, head, c) + (size_t)query * c;
+            const T *q = h.q + at_head(h, head, h.qk_stride) + (size_t)query * h.qk_stride;
             const float p = expf(h.scale * dot(q, k, h.d) - g.lse[at]);
             add_row(dv, p, dy, h.d);
             add_row(dk, h.scale * p * (dot(dy, v, h.d) - g.dots[at]), q, h.d);
         }
     __syncwarp();
-    const size_t out = at_keys(h, first, h.stride) + (size_t)key * (size_t)h.stride;
+    const size_t out = at_keys(h, first, h.stride) + (size_t)key * h.stride;
     put_rows<T, 1, 32>(g.dk + out, 0, dk, 0, 1, h.d, angles_at(h, key), g.add);
     put_rows<T, 1, 32>(g.dv + out, 0, dv, 0, 1, h.d, NULL, g.add);
 }

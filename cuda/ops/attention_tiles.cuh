@@ -43,7 +43,7 @@ struct TileShape {
  * zero.
  */
 template <typename T, int ALIGNMENT>
-static __device__ __forceinline__ void copy_chunk(T *to, const T *from, int left) {
+static DEVICE void copy_chunk(T *to, const T *from, int left) {
     if constexpr (ALIGNMENT == 16) {
         copy_async16(to, from, left > 0);
     } else if constexpr (ALIGNMENT == 8) {
@@ -60,8 +60,7 @@ static __device__ __forceinline__ void copy_chunk(T *to, const T *from, int left
 /* Starts copying rows of d <= D numbers, `stride` apart, into tile[ROWS]; zeros beyond d and from
  * row `rows` on.  All THREADS of a block call it; each copies its part of every STEPth row. */
 template <typename T, int D, int ROWS, int THREADS, int ALIGNMENT>
-static __device__ __forceinline__ void load_rows(T *tile, const T *from, int stride, int rows,
-                                                 int d) {
+static DEVICE void load_rows(T *tile, const T *from, int stride, int rows, int d) {
     constexpr int CHUNKS = D / CHUNK<T>, STEP = THREADS / CHUNKS;
     const int start = (int)threadIdx.x / CHUNKS, at = (int)threadIdx.x % CHUNKS * CHUNK<T>;
     if (THREADS % CHUNKS != 0 && start >= STEP) return;
@@ -80,8 +79,7 @@ static __device__ __forceinline__ void load_rows(T *tile, const T *from, int str
 /* Copies such rows where they are only aligned to 2 bytes, as those of odd heads in bf16 are: the
  * smallest asynchronous copy has 4. */
 template <typename T, int D, int ROWS, int THREADS>
-static __device__ __forceinline__ void load_numbers(T *tile, const T *from, int stride, int rows,
-                                                    int d) {
+static DEVICE void load_numbers(T *tile, const T *from, int stride, int rows, int d) {
 #pragma unroll 1
     for (int i = (int)threadIdx.x; i < ROWS * D; i += THREADS) {
         const int row = i / D, at = i % D;
@@ -91,8 +89,7 @@ static __device__ __forceinline__ void load_numbers(T *tile, const T *from, int 
 }
 
 template <typename T, int D, int ROWS, int THREADS>
-static __device__ __forceinline__ void load_tile(T *tile, const T *from, int stride, int rows,
-                                                 int d, int alignment) {
+static DEVICE void load_tile(T *tile, const T *from, int stride, int rows, int d, int alignment) {
     if (alignment == 16)
         load_rows<T, D, ROWS, THREADS, 16>(tile, from, stride, rows, d);
     else if (alignment == 8)
@@ -105,39 +102,36 @@ static __device__ __forceinline__ void load_tile(T *tile, const T *from, int str
 
 /* Starts copying a block's ROWS rows of a head, from `row` of its t on; zeros beyond the last. */
 template <typename T, int D, typename S>
-static __device__ __forceinline__ void load_side(T *tile, const T *head, int stride, int row,
-                                                 const Heads<T> &h) {
-    load_tile<T, D, S::ROWS, S::THREADS>(tile, head + (size_t)row * (size_t)stride, stride,
-                                         h.t - row, h.d, h.alignment);
+static DEVICE void load_side(T *tile, const T *head, int stride, int row, const Heads<T> &h) {
+    load_tile<T, D, S::ROWS, S::THREADS>(tile, head + (size_t)row * stride, stride, h.t - row, h.d,
+                                         h.alignment);
 }
 
 /* Starts copying COLUMNS rows of two arrays, keys and values or queries and dy, into the half of
  * `tiles` that belongs to this step: a[COLUMNS], then b[COLUMNS]. */
 template <typename T, int D, typename S>
-static __device__ __forceinline__ void load_step(T *tiles, int step, const T *a, int a_stride,
-                                                 const T *b, int b_stride, int row,
-                                                 const Heads<T> &h) {
+static DEVICE void load_step(T *tiles, int step, const T *a, int a_stride, const T *b, int b_stride,
+                             int row, const Heads<T> &h) {
     constexpr int TILE = S::COLUMNS * ROW<T, D>;
     T *const to = tiles + step % 2 * 2 * TILE;
-    load_tile<T, D, S::COLUMNS, S::THREADS>(to, a + (size_t)row * (size_t)a_stride, a_stride,
-                                            h.t - row, h.d, h.alignment);
-    load_tile<T, D, S::COLUMNS, S::THREADS>(to + TILE, b + (size_t)row * (size_t)b_stride, b_stride,
+    load_tile<T, D, S::COLUMNS, S::THREADS>(to, a + (size_t)row * a_stride, a_stride, h.t - row,
+                                            h.d, h.alignment);
+    load_tile<T, D, S::COLUMNS, S::THREADS>(to + TILE, b + (size_t)row * b_stride, b_stride,
                                             h.t - row, h.d, h.alignment);
 }
 
 /* Return the row and the column of number i of accumulator [m][j], whose tile starts at `row` and
  * `column`. */
-static __device__ __forceinline__ int accumulator_row(int row, int m, int i) {
+static DEVICE int accumulator_row(int row, int m, int i) {
     return row + 16 * m + i / 2 * 8 + (int)threadIdx.x % 32 / 4;
 }
-static __device__ __forceinline__ int accumulator_column(int column, int j, int i) {
+static DEVICE int accumulator_column(int column, int j, int i) {
     return column + 8 * j + (int)threadIdx.x % 4 * 2 + i % 2;
 }
 
 /* Sets to -infinity the scores of keys that the query does not attend to.  Rows are queries. */
 template <typename T, int M, int N>
-static __device__ __forceinline__ void hide_keys(float (&s)[M][N][4], const Heads<T> &h, int query,
-                                                 int key) {
+static DEVICE void hide_keys(float (&s)[M][N][4], const Heads<T> &h, int query, int key) {
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
@@ -152,8 +146,7 @@ static __device__ __forceinline__ void hide_keys(float (&s)[M][N][4], const Head
 /* Sets to -infinity the scores of queries that do not attend to the key or come after the last one.
  * Rows are keys. */
 template <typename T, int M, int N>
-static __device__ __forceinline__ void hide_queries(float (&s)[M][N][4], const Heads<T> &h, int key,
-                                                    int query) {
+static DEVICE void hide_queries(float (&s)[M][N][4], const Heads<T> &h, int key, int query) {
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
@@ -169,11 +162,11 @@ static __device__ __forceinline__ void hide_queries(float (&s)[M][N][4], const H
 /* ---- Softmax and results ---- */
 
 /* Return the sum and the largest over the four lanes that hold a row of an accumulator. */
-static __device__ __forceinline__ float quad_sum(float x) {
+static DEVICE float quad_sum(float x) {
     x += __shfl_xor_sync(0xffffffffu, x, 1);
     return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
-static __device__ __forceinline__ float quad_max(float x) {
+static DEVICE float quad_max(float x) {
     x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
     return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
 }
@@ -187,8 +180,8 @@ struct Softmax {
 /* Finds the new maxima, scales the sums and y down to them, and turns s into probabilities to be
  * divided by the sum.  scale includes log2(e). */
 template <int D, int M, int N>
-static __device__ __forceinline__ void online_softmax(Softmax<M> &softmax, float (&y)[M][D / 8][4],
-                                                      float (&s)[M][N][4], float scale) {
+static DEVICE void online_softmax(Softmax<M> &softmax, float (&y)[M][D / 8][4], float (&s)[M][N][4],
+                                  float scale) {
     float rescale[M][2];
     bool grown = false;
 #pragma unroll
@@ -221,8 +214,8 @@ static __device__ __forceinline__ void online_softmax(Softmax<M> &softmax, float
 
 /* A warp writes rows of a padded head, 16 bytes at a time where the rows allow it. */
 template <typename T, int D>
-static __device__ __forceinline__ void put_tile(T *to, int stride, const float *from, int rows,
-                                                int d, const float2 *angles, bool add) {
+static DEVICE void put_tile(T *to, int stride, const float *from, int rows, int d,
+                            const float2 *angles, bool add) {
     constexpr int PACKS = D / CHUNK<T>;
     if ((angles ? d / 2 : d) % CHUNK<T> == 0)
         put_rows<T, CHUNK<T>, PACKS>(to, stride, from, ROW<float, D>, rows, d, angles, add);
@@ -232,10 +225,9 @@ static __device__ __forceinline__ void put_tile(T *to, int stride, const float *
 
 /* Divides by the sums, and writes y and the log-sum-exp of a warp's rows. */
 template <typename T, int D, int M>
-static __device__ __forceinline__ void finish(T *y, float *lse, float *stage,
-                                              const Softmax<M> &softmax,
-                                              const float (&sum_v)[M][D / 8][4], const Heads<T> &h,
-                                              int head, int query) {
+static DEVICE void finish(T *y, float *lse, float *stage, const Softmax<M> &softmax,
+                          const float (&sum_v)[M][D / 8][4], const Heads<T> &h, int head,
+                          int query) {
     float factor[M][2];
 #pragma unroll
     for (int m = 0; m < 2 * M; m++) {
@@ -243,14 +235,13 @@ static __device__ __forceinline__ void finish(T *y, float *lse, float *stage,
         factor[m / 2][m % 2] = 1 / sum;
         const int row = accumulator_row(query, m / 2, m % 2 * 2);
         if (threadIdx.x % 4 == 0 && row < h.t)
-            lse[(size_t)head * (size_t)h.t + (size_t)row] =
-                softmax.most[m / 2][m % 2] * h.scale + logf(sum);
+            lse[(size_t)head * h.t + row] = softmax.most[m / 2][m % 2] * h.scale + logf(sum);
     }
     stage_rows<D, M>(stage, sum_v, factor);
     __syncwarp();
     const int c = h.heads * h.d;
-    put_tile<T, D>(y + at_head(h, head, c) + (size_t)query * (size_t)c, c, stage,
-                   min(16 * M, h.t - query), h.d, NULL, false);
+    put_tile<T, D>(y + at_head(h, head, c) + (size_t)query * c, c, stage, min(16 * M, h.t - query),
+                   h.d, NULL, false);
 }
 
 /* ---- Gradients ---- */
@@ -258,13 +249,12 @@ static __device__ __forceinline__ void finish(T *y, float *lse, float *stage,
 /* Loads lse, times log2(e), of a warp's queries, and leaves their dots for the kernel of the keys.
  */
 template <typename T, int M>
-static __device__ __forceinline__ void exchange_rows(float (&lse)[M][2], const float (&dots)[M][2],
-                                                     const Gradients<T> &g, const Heads<T> &h,
-                                                     int head, int query) {
+static DEVICE void exchange_rows(float (&lse)[M][2], const float (&dots)[M][2],
+                                 const Gradients<T> &g, const Heads<T> &h, int head, int query) {
 #pragma unroll
     for (int m = 0; m < 2 * M; m++) {
         const int row = accumulator_row(query, m / 2, m % 2 * 2);
-        const size_t at = (size_t)head * (size_t)h.t + (size_t)row;
+        const size_t at = (size_t)head * h.t + row;
         lse[m / 2][m % 2] = row < h.t ? g.lse[at] * LOG2_E : 0;
         if (row < h.t && threadIdx.x % 4 == 0) g.dots[at] = dots[m / 2][m % 2];
     }
@@ -273,10 +263,9 @@ static __device__ __forceinline__ void exchange_rows(float (&lse)[M][2], const f
 /* Turns scores s into p (dp - dots), where p = exp(s - lse).  Rows are queries; scale includes
  * log2(e). */
 template <int M, int N>
-static __device__ __forceinline__ void score_gradient(float (&s)[M][N][4],
-                                                      const float (&dp)[M][N][4],
-                                                      const float (&lse)[M][2],
-                                                      const float (&dots)[M][2], float scale) {
+static DEVICE void score_gradient(float (&s)[M][N][4], const float (&dp)[M][N][4],
+                                  const float (&lse)[M][2], const float (&dots)[M][2],
+                                  float scale) {
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
@@ -290,21 +279,19 @@ static __device__ __forceinline__ void score_gradient(float (&s)[M][N][4],
 
 /* Starts copying lse of COLUMNS queries to `numbers`, and then their dots; a thread for each. */
 template <typename S, typename T>
-static __device__ __forceinline__ void load_row_numbers(float *numbers, const Gradients<T> &g,
-                                                        const Heads<T> &h, int head, int query) {
+static DEVICE void load_row_numbers(float *numbers, const Gradients<T> &g, const Heads<T> &h,
+                                    int head, int query) {
     static_assert(2 * S::COLUMNS <= S::THREADS, "a thread for each number");
     const int thread = (int)threadIdx.x, at = query + thread % S::COLUMNS;
     if (thread >= 2 * S::COLUMNS) return;
-    const float *from = (thread < S::COLUMNS ? g.lse : g.dots) + (size_t)head * (size_t)h.t;
+    const float *from = (thread < S::COLUMNS ? g.lse : g.dots) + (size_t)head * h.t;
     copy_async4(numbers + thread, from + (at < h.t ? at : 0), at < h.t);
 }
 
 /* Writes a warp's rows of a head's gradient, times factor; `stage` is the block's. */
 template <typename T, int D, int M>
-static __device__ __forceinline__ void put_gradient(T *to, float *stage,
-                                                    const float (&sum)[M][D / 8][4], float factor,
-                                                    const Heads<T> &h, int row,
-                                                    const float2 *angles, bool add) {
+static DEVICE void put_gradient(T *to, float *stage, const float (&sum)[M][D / 8][4], float factor,
+                                const Heads<T> &h, int row, const float2 *angles, bool add) {
     float *const mine = stage + (int)threadIdx.x / 32 * 16 * M * ROW<float, D>;
     float factors[M][2];
 #pragma unroll
@@ -312,6 +299,6 @@ static __device__ __forceinline__ void put_gradient(T *to, float *stage,
     __syncwarp(); /* what was staged before is out */
     stage_rows<D, M>(mine, sum, factors);
     __syncwarp();
-    put_tile<T, D>(to + (size_t)row * (size_t)h.stride, h.stride, mine, min(16 * M, h.t - row), h.d,
-                   angles, add);
+    put_tile<T, D>(to + (size_t)row * h.stride, h.stride, mine, min(16 * M, h.t - row), h.d, angles,
+                   add);
 }

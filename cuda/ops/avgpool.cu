@@ -7,10 +7,10 @@ template <typename T>
 static __global__ void average_plain(T *y, const T *x, size_t count, int s, int c) {
     const size_t i = grid_thread();
     if (i >= count) return;
-    const size_t image = i / (size_t)c, channel = i % (size_t)c;
-    const T *from = x + image * (size_t)s * (size_t)c + channel;
+    const size_t image = i / c, channel = i % c;
+    const T *from = x + image * s * c + channel;
     float sum = 0;
-    for (int k = 0; k < s; k++) sum += to_float(from[(size_t)k * (size_t)c]);
+    for (int k = 0; k < s; k++) sum += to_float(from[(size_t)k * c]);
     y[i] = from_float<T>(sum / (float)s);
 }
 
@@ -18,8 +18,8 @@ template <typename T>
 static __global__ void spread_plain(T *dx, const T *dy, size_t count, int s, int c, bool add) {
     const size_t i = grid_thread();
     if (i >= count) return;
-    const size_t image = i / ((size_t)s * (size_t)c), channel = i % (size_t)c;
-    put(dx + i, to_float(dy[image * (size_t)c + channel]) / (float)s, add);
+    const size_t image = i / ((size_t)s * c), channel = i % c;
+    put(dx + i, to_float(dy[image * c + channel]) / (float)s, add);
 }
 
 /* ---- version 2: an image is a chunk of columns.cuh ----
@@ -37,7 +37,7 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
     if (p.slot > 0 || p.row == p.end) return;
 #pragma unroll
     for (int j = 0; j < V; j++) sum[0][j] /= (float)cut.chunk_rows;
-    store_floats(y + (size_t)blockIdx.x * (size_t)cut.c + (size_t)p.column, sum[0]);
+    store_floats(y + (size_t)blockIdx.x * cut.c + p.column, sum[0]);
 }
 
 template <typename T, int V>
@@ -46,11 +46,11 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
     const ColumnPlace p = column_place<V>(cut);
     if (p.row == p.end) return;
     float d[V];
-    load_floats(d, dy + (size_t)blockIdx.x * (size_t)cut.c + (size_t)p.column);
+    load_floats(d, dy + (size_t)blockIdx.x * cut.c + p.column);
 #pragma unroll
     for (int j = 0; j < V; j++) d[j] /= (float)cut.chunk_rows;
     for (int row = p.row; row < p.end; row += cut.rows)
-        put(dx + (size_t)row * (size_t)cut.c + (size_t)p.column, d, add);
+        put(dx + (size_t)row * cut.c + p.column, d, add);
 }
 
 /* ---- launches ---- */
@@ -66,14 +66,14 @@ static Columns images_cut(int n, int s, int c, int V) {
 
 void cuda_avgpool_forward(const Call *k) {
     const DeviceIO &io = *k->io;
-    const size_t count = (size_t)k->n * (size_t)k->c;
+    const size_t count = (size_t)k->n * k->c;
     if (k->run->version == 1)
         WITH_VALUES(
             k->run, T,
             LAUNCH((average_plain<T>), grid_blocks(count, COLUMN_THREADS), COLUMN_THREADS, 0,
                    k->run->stream, (T *)io.y, (const T *)io.x, count, k->positions, k->c));
     else
-        WITH_VALUE_PACKS(k->run, T, V, packable((size_t)k->c, V, io.y, io.x),
+        WITH_VALUE_PACKS(k->run, T, V, packable(k->c, V, io.y, io.x),
                          const Columns cut = images_cut(k->n, k->positions, k->c, V);
                          LAUNCH((average_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0,
                                 k->run->stream, (T *)io.y, (const T *)io.x, cut));
@@ -87,7 +87,7 @@ void cuda_avgpool_input_gradient(const Call *k) {
                            0, k->run->stream, (T *)io.dx, (const T *)io.dy, k->count, k->positions,
                            k->c, io.add_dx));
     else
-        WITH_VALUE_PACKS(k->run, T, V, packable((size_t)k->c, V, io.dx, io.dy),
+        WITH_VALUE_PACKS(k->run, T, V, packable(k->c, V, io.dx, io.dy),
                          const Columns cut = images_cut(k->n, k->positions, k->c, V);
                          LAUNCH((spread_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0,
                                 k->run->stream, (T *)io.dx, (const T *)io.dy, cut, io.add_dx));

@@ -16,8 +16,8 @@ typedef struct {
 } Statistics;
 
 /* Stores a channel's statistics, from sum(x - pivot) and sum(x - pivot)^2 over the batch. */
-static __device__ __forceinline__ void store_statistics(const Statistics &s, int column,
-                                                        double pivot, double sum, double squares) {
+static DEVICE void store_statistics(const Statistics &s, int column, double pivot, double sum,
+                                    double squares) {
     const double distance = sum / s.n, mean = pivot + distance;
     squares -= distance * sum;
     if (squares < 0) squares = 0; /* rounding made it negative */
@@ -38,10 +38,10 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
     const T *column = x + blockIdx.x;
     float sum = 0, distance = 0, squares = 0;
     for (int row = (int)threadIdx.x; row < s.n; row += COLUMN_THREADS)
-        sum += to_float(column[(size_t)row * (size_t)c]);
+        sum += to_float(column[(size_t)row * c]);
     const float mean = (float)(block_sum((double)sum, scratch) / s.n);
     for (int row = (int)threadIdx.x; row < s.n; row += COLUMN_THREADS) {
-        const float d = to_float(column[(size_t)row * (size_t)c]) - mean;
+        const float d = to_float(column[(size_t)row * c]) - mean;
         distance += d;
         squares = fmaf(d, d, squares);
     }
@@ -56,7 +56,7 @@ struct Distances : ColumnSum<T> {
     static constexpr int sums = 2;
     float pivot[width];
     template <int V>
-    __device__ __forceinline__ void add(float (&sum)[2][V], const Pack<T, V> &row, int) const {
+    DEVICE void add(float (&sum)[2][V], const Pack<T, V> &row, int) const {
         float d[V];
         unpack(d, row);
 #pragma unroll
@@ -83,7 +83,7 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
 
     Pack<T, V> first[COLUMN_LOADS];
     each_of<COLUMN_LOADS>(p.row, cut.rows, p.end, [&](int k, int row) {
-        first[k] = load_pack<V>(x + (size_t)row * c + (size_t)p.column);
+        first[k] = load_pack<V>(x + (size_t)row * c + p.column);
     });
     float start[1][V] = {}, sum[2][V] = {};
     each_of<COLUMN_LOADS>(p.row, cut.rows, p.end,
@@ -105,7 +105,7 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
     columns_block_sum(sum, scratch, cut, p);
 
     if (p.slot > 0 || p.row == p.end) return;
-    float *to = partial + (size_t)blockIdx.x * 3 * c + (size_t)p.column;
+    float *to = partial + (size_t)blockIdx.x * 3 * c + p.column;
     store_floats(to, term.pivot);
     store_floats(to + c, sum[0]);
     store_floats(to + 2 * c, sum[1]);
@@ -117,18 +117,18 @@ struct StatisticsTotal {
     const float *partial;
     int c, chunk_rows;
     Statistics statistics;
-    __device__ __forceinline__ double pivot(int chunk, int column) const {
-        return (double)partial[(size_t)chunk * 3 * (size_t)c + (size_t)column];
+    DEVICE double pivot(int chunk, int column) const {
+        return (double)partial[(size_t)chunk * 3 * c + column];
     }
-    __device__ __forceinline__ void add(double (&total)[2], int chunk, int column) const {
-        const float *from = partial + ((size_t)chunk * 3 + 1) * (size_t)c + (size_t)column;
+    DEVICE void add(double (&total)[2], int chunk, int column) const {
+        const float *from = partial + ((size_t)chunk * 3 + 1) * c + column;
         const double sum = (double)from[0], squares = (double)from[c];
         const double rows = min(chunk_rows, statistics.n - chunk * chunk_rows);
         const double move = pivot(chunk, column) - pivot(0, column);
         total[0] += sum + rows * move;
         total[1] += squares + move * (2 * sum + rows * move);
     }
-    __device__ __forceinline__ void finish(int column, const double (&total)[2]) const {
+    DEVICE void finish(int column, const double (&total)[2]) const {
         store_statistics(statistics, column, pivot(0, column), total[0], total[1]);
     }
 };
@@ -147,8 +147,8 @@ typedef struct {
     bool relu;
 } Normalise;
 
-static __device__ __forceinline__ float normalised(float x, float mean, float scale, float shift,
-                                                   float skip, bool relu) {
+static DEVICE float normalised(float x, float mean, float scale, float shift, float skip,
+                               bool relu) {
     const float z = __fadd_rn(fmaf(x - mean, scale, shift), skip);
     return relu && z < 0 ? 0 : z; /* NaN stays */
 }
@@ -158,7 +158,7 @@ template <typename T>
 static __global__ void normalise_plain(T *y, const T *x, const T *skip, const T *g, const T *b,
                                        Normalise norm, size_t count, int c) {
     for (size_t i = grid_thread(); i < count; i += grid_threads()) {
-        const int j = (int)(i % (size_t)c);
+        const int j = (int)(i % c);
         y[i] = from_float<T>(normalised(to_float(x[i]), norm.mean[j], to_float(g[j]) * norm.rstd[j],
                                         to_float(b[j]), skip ? to_float(skip[i]) : 0, norm.relu));
     }
@@ -183,8 +183,8 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
     for (int j = 0; j < V; j++) scale[j] *= rstd[j];
     for (int row = p.row; row < p.end; row += COLUMN_LOADS * cut.rows) {
         Pack<T, V> in[COLUMN_LOADS], with[COLUMN_LOADS];
-        const size_t at = (size_t)row * (size_t)cut.c + (size_t)p.column;
-        const size_t step = (size_t)cut.rows * (size_t)cut.c;
+        const size_t at = (size_t)row * cut.c + p.column;
+        const size_t step = (size_t)cut.rows * cut.c;
         each_of<COLUMN_LOADS>(row, cut.rows, p.end, [&](int k, int) {
             in[k] = load_pack<V>(x + at + (size_t)k * step);
             if (skip) with[k] = load_pack<V>(skip + at + (size_t)k * step);
@@ -208,15 +208,15 @@ static void statistics(const Call *k, Statistics s) {
     const void *x = k->io->x;
     float *partial = (float *)run->workspace;
     if (k->io->use_running)
-        LAUNCH(running_statistics, grid_blocks((size_t)k->c, COLUMN_THREADS), COLUMN_THREADS, 0,
+        LAUNCH(running_statistics, grid_blocks(k->c, COLUMN_THREADS), COLUMN_THREADS, 0,
                run->stream, s, k->c);
     else if (run->version == 1)
         WITH_VALUES(run, T,
-                    LAUNCH((statistics_plain<T>), dim3((unsigned)k->c), COLUMN_THREADS, 0,
-                           run->stream, s, (const T *)x, k->c));
+                    LAUNCH((statistics_plain<T>), k->c, COLUMN_THREADS, 0, run->stream, s,
+                           (const T *)x, k->c));
     else
         WITH_VALUE_PACKS(
-            run, T, V, packable((size_t)k->c, V, x),
+            run, T, V, packable(k->c, V, x),
             const Columns cut = columns_cut(s.n, k->c, V, COLUMN_BLOCKS);
             LAUNCH((statistics_partials<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream,
                    partial, (const T *)x, cut);
@@ -234,8 +234,7 @@ static void normalise(const Call *k, Normalise norm) {
         LAUNCH((normalise_plain<T>), grid_blocks(k->count, COLUMN_THREADS), COLUMN_THREADS, 0,
                k->run->stream, y, x, skip, g, b, norm, k->count, k->c);
     else
-        WITH_PACKS(V, pack_width<T>(),
-                   packable((size_t)k->c, V, y, x, skip, g, b, norm.mean, norm.rstd),
+        WITH_PACKS(V, pack_width<T>(), packable(k->c, V, y, x, skip, g, b, norm.mean, norm.rstd),
                    const Columns cut = columns_cut(k->rows, k->c, V, ELEMENT_BLOCKS);
                    LAUNCH((normalise_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0,
                           k->run->stream, y, x, skip, g, b, norm, cut));

@@ -18,7 +18,7 @@ struct GradientTerm {
         Pack<T, V> dy, x, y;
     };
     template <int V>
-    __device__ __forceinline__ Row<V> load(size_t at) const {
+    DEVICE Row<V> load(size_t at) const {
         Row<V> row = {};
         row.dy = load_pack<V>(dy + at);
         row.x = load_pack<V>(x + at);
@@ -26,7 +26,7 @@ struct GradientTerm {
         return row;
     }
     template <int V>
-    __device__ __forceinline__ void add(float (&sum)[2][V], const Row<V> &row, int column) const {
+    DEVICE void add(float (&sum)[2][V], const Row<V> &row, int column) const {
         float dz[V], value[V], out[V], center[V];
         unpack(dz, row.dy);
         unpack(value, row.x);
@@ -47,7 +47,7 @@ struct StoreSums {
     const float *rstd;
     int c;
     bool add_dg, add_db;
-    __device__ __forceinline__ void finish(int column, const double (&total)[2]) const {
+    DEVICE void finish(int column, const double (&total)[2]) const {
         const float dz = (float)total[0], product = (float)(total[1] * (double)rstd[column]);
         sums[column] = dz;
         sums[c + column] = product;
@@ -63,7 +63,7 @@ static void gradient_sums(const Call *k, float *dg, float *db) {
     const StoreSums result = {io.aux + 2 * k->c, dg, db, rstd, k->c, io.add_dweight, io.add_dbias};
     const void *y = k->node->relu ? io.y : NULL;
     WITH_VALUE_PACKS(
-        k->run, T, V, packable((size_t)k->c, V, io.dy, io.x, y, mean),
+        k->run, T, V, packable(k->c, V, io.dy, io.x, y, mean),
         const GradientTerm<T> term = {(const T *)io.dy, (const T *)io.x, (const T *)y, mean};
         column_sums<V>(k->run, term, result, k->rows, k->c, k->c));
 }
@@ -97,8 +97,7 @@ struct Terms {
     float mean, scale, slope, shift;
 };
 
-static __device__ __forceinline__ Terms gradient_terms(const Gradient &gradient, float g, int j,
-                                                       bool batch) {
+static DEVICE Terms gradient_terms(const Gradient &gradient, float g, int j, bool batch) {
     Terms t = {};
     t.scale = g * gradient.rstd[j];
     if (!batch) return t;
@@ -108,8 +107,7 @@ static __device__ __forceinline__ Terms gradient_terms(const Gradient &gradient,
     return t;
 }
 
-static __device__ __forceinline__ float input_gradient(float dz, float x, const Terms &t,
-                                                       bool batch) {
+static DEVICE float input_gradient(float dz, float x, const Terms &t, bool batch) {
     return batch ? fmaf(dz, t.scale, fmaf(x - t.mean, t.slope, t.shift)) : dz * t.scale;
 }
 
@@ -117,7 +115,7 @@ static __device__ __forceinline__ float input_gradient(float dz, float x, const 
 template <typename T>
 static __global__ void gradient_plain(GradientArrays<T> a, Gradient gradient, size_t count) {
     for (size_t i = grid_thread(); i < count; i += grid_threads()) {
-        const int j = (int)(i % (size_t)gradient.c);
+        const int j = (int)(i % gradient.c);
         const bool batch = a.x;
         float dz = to_float(a.dy[i]);
         if (a.y) dz = to_float(a.y[i]) <= 0 ? 0 : dz;
@@ -135,8 +133,8 @@ struct Loaded {
 };
 
 template <typename T, int V>
-static __device__ __forceinline__ void load_gradient(Loaded<T, V> *in, const GradientArrays<T> &a,
-                                                     const Gradient &gradient, size_t at) {
+static DEVICE void load_gradient(Loaded<T, V> *in, const GradientArrays<T> &a,
+                                 const Gradient &gradient, size_t at) {
     in->dy = load_pack<V>(a.dy + at);
     if (a.x) in->x = load_pack<V>(a.x + at);
     if (a.y) in->y = load_pack<V>(a.y + at);
@@ -145,10 +143,8 @@ static __device__ __forceinline__ void load_gradient(Loaded<T, V> *in, const Gra
 }
 
 template <typename T, int V>
-static __device__ __forceinline__ void store_gradient(const Loaded<T, V> &in,
-                                                      const GradientArrays<T> &a,
-                                                      const Gradient &gradient, const Terms (&t)[V],
-                                                      size_t at) {
+static DEVICE void store_gradient(const Loaded<T, V> &in, const GradientArrays<T> &a,
+                                  const Gradient &gradient, const Terms (&t)[V], size_t at) {
     float dz[V], x[V] = {}, other[V] = {};
     unpack(dz, in.dy);
     if (a.y) {
@@ -187,8 +183,8 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
     for (int j = 0; j < V; j++)
         t[j] = gradient_terms(gradient, to_float(a.g[p.column + j]), p.column + j, a.x);
     for (int row = p.row; row < p.end; row += 2 * cut.rows) {
-        const size_t at = (size_t)row * (size_t)cut.c + (size_t)p.column;
-        const size_t next = at + (size_t)cut.rows * (size_t)cut.c;
+        const size_t at = (size_t)row * cut.c + p.column;
+        const size_t next = at + (size_t)cut.rows * cut.c;
         const bool two = row + cut.rows < p.end;
         Loaded<T, V> one = {}, other = {};
         load_gradient(&one, a, gradient, at);
@@ -211,7 +207,7 @@ static void gradient(const Call *k) {
                k->run->stream, a, values, k->count);
         return;
     }
-    WITH_PACKS(V, pack_width<T>(), packable((size_t)k->c, V, a.dx, a.dskip, a.dy, a.x, a.y),
+    WITH_PACKS(V, pack_width<T>(), packable(k->c, V, a.dx, a.dskip, a.dy, a.x, a.y),
                const Columns cut = columns_cut(k->rows, k->c, V, ELEMENT_BLOCKS);
                LAUNCH((gradient_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0, k->run->stream,
                       a, values, cut));
@@ -231,6 +227,6 @@ void cuda_batchnorm_weight_gradient(const Call *k) {
         gradient_sums(k, io.dweight, io.dbias);
         return;
     }
-    LAUNCH(take_sums, grid_blocks((size_t)k->c, COLUMN_THREADS), COLUMN_THREADS, 0, k->run->stream,
+    LAUNCH(take_sums, grid_blocks(k->c, COLUMN_THREADS), COLUMN_THREADS, 0, k->run->stream,
            io.dweight, io.dbias, io.aux + 2 * k->c, k->c, io.add_dweight, io.add_dbias);
 }

@@ -4,7 +4,7 @@
 struct StoreSum {
     float *db;
     bool add;
-    __device__ __forceinline__ void finish(int column, const double (&sum)[1]) const {
+    DEVICE void finish(int column, const double (&sum)[1]) const {
         db[column] = (float)sum[0] + (add ? db[column] : 0.0f);
     }
 };
@@ -12,7 +12,7 @@ struct StoreSum {
 void cuda_bias_gradient(const Run *run, float *db, const void *dy, int n, int c, int stride,
                         bool add) {
     WITH_VALUE_PACKS(
-        run, T, V, packable((size_t)c, V, dy) && stride % V == 0,
+        run, T, V, packable(c, V, dy) && stride % V == 0,
         column_sums<V>(run, ColumnSum<T>{(const T *)dy}, StoreSum{db, add}, n, c, stride));
 }
 

@@ -15,20 +15,18 @@ enum { PLAIN_THREADS = 256 };
 template <typename T>
 static __global__ void forward_plain(T *y, const T *x, const T *w, Conv conv, int oh, int ow) {
     const size_t id = (size_t)blockIdx.x * PLAIN_THREADS + threadIdx.x;
-    const size_t pixel = id / (size_t)conv.o;
-    if (pixel >= (size_t)conv.n * (size_t)oh * (size_t)ow) return;
-    const int o = (int)(id % (size_t)conv.o), j = (int)(pixel % (size_t)ow);
-    const int i = (int)(pixel / (size_t)ow % (size_t)oh);
-    const size_t n = pixel / (size_t)ow / (size_t)oh;
+    const size_t pixel = id / conv.o;
+    if (pixel >= (size_t)conv.n * oh * ow) return;
+    const int o = (int)(id % conv.o), j = (int)(pixel % ow);
+    const int i = (int)(pixel / ow % oh);
+    const size_t n = pixel / ow / oh;
     float sum = 0;
     for (int u = 0; u < conv.kernel; u++)
         for (int v = 0; v < conv.kernel; v++) {
             const int a = i * conv.stride + u - conv.pad, b = j * conv.stride + v - conv.pad;
             if (a < 0 || a >= conv.h || b < 0 || b >= conv.w) continue;
-            const T *from = x + ((n * (size_t)conv.h + (size_t)a) * (size_t)conv.w + (size_t)b) *
-                                    (size_t)conv.c;
-            const T *weight =
-                w + (size_t)((o * conv.kernel + u) * conv.kernel + v) * (size_t)conv.c;
+            const T *from = x + ((n * conv.h + a) * conv.w + b) * conv.c;
+            const T *weight = w + (size_t)((o * conv.kernel + u) * conv.kernel + v) * conv.c;
             for (int c = 0; c < conv.c; c++) sum = fmaf(float(from[c]), float(weight[c]), sum);
         }
     y[id] = T(sum);
@@ -38,24 +36,22 @@ template <typename T>
 static __global__ void gradient_plain(T *dx, const T *dy, const T *w, Conv conv, int oh, int ow,
                                       bool add) {
     const size_t id = (size_t)blockIdx.x * PLAIN_THREADS + threadIdx.x;
-    const size_t pixel = id / (size_t)conv.c;
-    if (pixel >= (size_t)conv.n * (size_t)conv.h * (size_t)conv.w) return;
-    const int c = (int)(id % (size_t)conv.c), b = (int)(pixel % (size_t)conv.w);
-    const int a = (int)(pixel / (size_t)conv.w % (size_t)conv.h);
-    const size_t n = pixel / (size_t)conv.w / (size_t)conv.h;
+    const size_t pixel = id / conv.c;
+    if (pixel >= (size_t)conv.n * conv.h * conv.w) return;
+    const int c = (int)(id % conv.c), b = (int)(pixel % conv.w);
+    const int a = (int)(pixel / conv.w % conv.h);
+    const size_t n = pixel / conv.w / conv.h;
     float sum = 0;
     for (int u = 0; u < conv.kernel; u++)
         for (int v = 0; v < conv.kernel; v++) {
             const int i = a + conv.pad - u, j = b + conv.pad - v;
             if (i < 0 || j < 0 || i % conv.stride || j % conv.stride) continue;
             if (i / conv.stride >= oh || j / conv.stride >= ow) continue;
-            const T *from = dy + ((n * (size_t)oh + (size_t)(i / conv.stride)) * (size_t)ow +
-                                  (size_t)(j / conv.stride)) *
-                                     (size_t)conv.o;
-            const T *weight = w + (size_t)(u * conv.kernel + v) * (size_t)conv.c + c;
-            const size_t next = (size_t)(conv.kernel * conv.kernel) * (size_t)conv.c;
+            const T *from = dy + ((n * oh + i / conv.stride) * ow + j / conv.stride) * conv.o;
+            const T *weight = w + (size_t)(u * conv.kernel + v) * conv.c + c;
+            const size_t next = (size_t)(conv.kernel * conv.kernel) * conv.c;
             for (int o = 0; o < conv.o; o++)
-                sum = fmaf(float(from[o]), float(weight[(size_t)o * next]), sum);
+                sum = fmaf(float(from[o]), float(weight[o * next]), sum);
         }
     put(dx + id, sum, add);
 }
@@ -153,8 +149,7 @@ static void launch(const Run *run, void *out, const void *in, const void *w,
         if (phase[p].pixels > pixels) pixels = phase[p].pixels;
     SHARED_LIMIT(implicit_gemm<Tile>, HALO_BYTES + WEIGHT_BYTES);
     LAUNCH(implicit_gemm<Tile>,
-           dim3((unsigned)divide_up(pixels, Tile::BM),
-                (unsigned)divide_up(phase[0].out_c, Tile::BN), (unsigned)phases),
+           dim3(divide_up(pixels, Tile::BM), divide_up(phase[0].out_c, Tile::BN), phases),
            Tile::THREADS, bytes, run->stream, (T *)out, (const T *)in, (const T *)w, work);
 }
 
@@ -194,7 +189,7 @@ void cuda_conv2d_forward(const Call *k) {
     const DeviceIO &io = *k->io;
     const Conv &conv = k->conv;
     const int oh = k->node->out_shape.h, ow = k->node->out_shape.w;
-    const size_t numbers = (size_t)conv.n * (size_t)oh * (size_t)ow * (size_t)conv.o;
+    const size_t numbers = (size_t)conv.n * oh * ow * conv.o;
     if (product_at_once(k)) {
         cuda_linear_forward(k);
     } else if (k->run->version == 1) {

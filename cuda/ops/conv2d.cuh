@@ -33,7 +33,7 @@ static inline Divisor divisor_of(int d) {
     return by;
 }
 
-static __device__ __forceinline__ int quotient(int m, Divisor by) {
+static DEVICE int quotient(int m, Divisor by) {
     return (int)((__umulhi((unsigned)m, by.multiplier) + (unsigned)m) >> by.shift);
 }
 
@@ -104,7 +104,7 @@ struct Pixel {
     int i, j, n;
 };
 
-static __device__ __forceinline__ Pixel pixel_of(const Correlation &c, int m) {
+static DEVICE Pixel pixel_of(const Correlation &c, int m) {
     const int row = quotient(m, c.by_width), n = quotient(row, c.by_height);
     Pixel pixel = {row - n * c.out_h, m - row * c.out_w, n};
     return pixel;
@@ -117,7 +117,7 @@ struct Place {
 };
 
 /* A pixel past the last one gets a place where no tap is inside the image. */
-static __device__ __forceinline__ Place place_of(const Correlation &c, int m) {
+static DEVICE Place place_of(const Correlation &c, int m) {
     const Pixel pixel = pixel_of(c, m);
     Place place;
     place.y = m < c.pixels ? pixel.i * c.stride + c.y0 : -(1 << 14);
@@ -126,25 +126,25 @@ static __device__ __forceinline__ Place place_of(const Correlation &c, int m) {
     return place;
 }
 
-static __device__ __forceinline__ size_t output_of(const Correlation &c, int m) {
+static DEVICE size_t output_of(const Correlation &c, int m) {
     const Pixel pixel = pixel_of(c, m);
-    const size_t row = (size_t)pixel.n * (size_t)c.full_h + (size_t)(pixel.i * c.step + c.to_y);
-    return row * (size_t)c.full_w + (size_t)(pixel.j * c.step + c.to_x);
+    const size_t row = (size_t)pixel.n * c.full_h + (pixel.i * c.step + c.to_y);
+    return row * c.full_w + (pixel.j * c.step + c.to_x);
 }
 
 /* Returns how far a tap lies from the first one, in pixels. */
-static __device__ __forceinline__ int tap_shift(const Correlation &c, int tap) {
+static DEVICE int tap_shift(const Correlation &c, int tap) {
     const int r = quotient(tap, c.by_columns);
     return r * (c.in_w - c.columns) + tap;
 }
 
-static __device__ __forceinline__ bool tap_inside(const Correlation &c, Place place, int r, int q) {
+static DEVICE bool tap_inside(const Correlation &c, Place place, int r, int q) {
     return (unsigned)(place.y + r) < (unsigned)c.in_h && (unsigned)(place.x + q) < (unsigned)c.in_w;
 }
 
 /* Returns a mask in which bit r * columns + q says that tap (r, q) is inside the image.  There are
  * at most 32 taps. */
-static __device__ __forceinline__ unsigned taps_inside(const Correlation &c, Place place) {
+static DEVICE unsigned taps_inside(const Correlation &c, Place place) {
     unsigned line = 0, taps = 0;
     for (int q = 0; q < c.columns; q++)
         line |= (unsigned)((unsigned)(place.x + q) < (unsigned)c.in_w) << q;
@@ -198,7 +198,7 @@ struct Bf16 {
     } while (0)
 
 /* sum += x b */
-static __device__ __forceinline__ void add_multiple(float (&sum)[4], float x, float4 b) {
+static DEVICE void add_multiple(float (&sum)[4], float x, float4 b) {
     sum[0] = fmaf(x, b.x, sum[0]);
     sum[1] = fmaf(x, b.y, sum[1]);
     sum[2] = fmaf(x, b.z, sum[2]);

@@ -3,10 +3,8 @@
 
 #include "conv2d.cuh"
 
-static __device__ __forceinline__ float4 four_at(const float *from) {
-    return __ldg((const float4 *)from);
-}
-static __device__ __forceinline__ float4 four_at(const __nv_bfloat16 *from) {
+static DEVICE float4 four_at(const float *from) { return __ldg((const float4 *)from); }
+static DEVICE float4 four_at(const __nv_bfloat16 *from) {
     const uint2 bits = __ldg((const uint2 *)from);
     return make_float4(__uint_as_float(bits.x << 16), __uint_as_float(bits.x & 0xffff0000u),
                        __uint_as_float(bits.y << 16), __uint_as_float(bits.y & 0xffff0000u));
@@ -15,7 +13,7 @@ static __device__ __forceinline__ float4 four_at(const __nv_bfloat16 *from) {
 /* Returns four numbers of which `left` exist; the others are 0.  whole: either all four exist or
  * none, and they are aligned. */
 template <typename T>
-static __device__ __forceinline__ float4 load_four(const T *from, int left, bool whole) {
+static DEVICE float4 load_four(const T *from, int left, bool whole) {
     float4 v = make_float4(0, 0, 0, 0);
     if (whole) return left > 0 ? four_at(from) : v;
     if (left > 0) v.x = to_float(from[0]);
@@ -26,10 +24,10 @@ static __device__ __forceinline__ float4 load_four(const T *from, int left, bool
 }
 
 template <typename T>
-static __device__ __forceinline__ float4 to_operand(Ffma<T>, float4 v) {
+static DEVICE float4 to_operand(Ffma<T>, float4 v) {
     return v;
 }
-static __device__ __forceinline__ float4 to_operand(Tf32, float4 v) {
+static DEVICE float4 to_operand(Tf32, float4 v) {
     return make_float4(__uint_as_float(tf32_round(v.x)), __uint_as_float(tf32_round(v.y)),
                        __uint_as_float(tf32_round(v.z)), __uint_as_float(tf32_round(v.w)));
 }
@@ -39,9 +37,8 @@ static __device__ __forceinline__ float4 to_operand(Tf32, float4 v) {
  * block call it; the tile is complete after copy_async_wait and a barrier.  whole: `end` and the
  * starts of rows are multiples of GROUP.  BATCH: how many loads through registers are in flight. */
 template <int THREADS, int BATCH, typename Mode, typename Element, typename Source>
-static __device__ __forceinline__ void fill_rows(Mode mode, Element *tile, int pitch, int rows,
-                                                 int groups, Source source, int first, int end,
-                                                 bool whole) {
+static DEVICE void fill_rows(Mode mode, Element *tile, int pitch, int rows, int groups,
+                             Source source, int first, int end, bool whole) {
     constexpr int GROUP = Mode::GROUP;
     const int across = THREADS / groups, g = (int)threadIdx.x % groups * GROUP;
     const int left = end - first - g;
@@ -84,7 +81,7 @@ struct Span {
 };
 
 /* Returns the span of at most `tile` output pixels; m0 < c.pixels. */
-static __device__ __forceinline__ Span span_of(const Correlation &c, int m0, int tile) {
+static DEVICE Span span_of(const Correlation &c, int m0, int tile) {
     const int first = place_of(c, m0).at, last = place_of(c, min(m0 + tile, c.pixels) - 1).at;
     return {m0, first, last - first + (c.rows - 1) * c.in_w + c.columns};
 }
@@ -97,14 +94,12 @@ struct Line {
 
     /* Returns where a tap lies that is `shift` numbers from the first one: in the row of zeros if
      * it is outside the image. */
-    __device__ __forceinline__ int tap(int number, int shift) const {
-        return inside >> number & 1 ? at + shift : 0;
-    }
+    DEVICE int tap(int number, int shift) const { return inside >> number & 1 ? at + shift : 0; }
 };
 
 /* Returns the line of output pixel m of the span; the mask begins with tap `first`. */
-static __device__ __forceinline__ Line line_of(const Correlation &c, Span span, int m, bool gather,
-                                               int first, int pitch) {
+static DEVICE Line line_of(const Correlation &c, Span span, int m, bool gather, int first,
+                           int pitch) {
     const Place place = place_of(c, span.m0 + m);
     return {((gather ? m : place.at - span.first) + 1) * pitch,
             gather ? ~0u : taps_inside(c, place) >> first};
@@ -114,9 +109,8 @@ static __device__ __forceinline__ Line line_of(const Correlation &c, Span span, 
  * on: of all pixels of the span or, if `gathered` is not 0, of the pixels where one tap of so many
  * output pixels lies.  The BATCH arguments are those of fill_rows. */
 template <int THREADS, int HALO_BATCH, int GATHER_BATCH, typename Mode, typename T, typename E>
-static __device__ __forceinline__ void fill_halo(Mode mode, E *halo, int pitch, const T *in,
-                                                 const Correlation &c, Span span, int gathered,
-                                                 int tap, int k0, int groups) {
+static DEVICE void fill_halo(Mode mode, E *halo, int pitch, const T *in, const Correlation &c,
+                             Span span, int gathered, int tap, int k0, int groups) {
     const bool whole = c.in_c % Mode::GROUP == 0;
     for (int k = (int)threadIdx.x; k < pitch; k += THREADS) halo[k] = 0.f;
     if (gathered) {
@@ -124,7 +118,7 @@ static __device__ __forceinline__ void fill_halo(Mode mode, E *halo, int pitch, 
             const Place place = place_of(c, span.m0 + row);
             const int r = quotient(tap, c.by_columns), q = tap - r * c.columns;
             const int pixel = place.at + r * c.in_w + q;
-            return tap_inside(c, place, r, q) ? in + (size_t)pixel * (size_t)c.in_c : NULL;
+            return tap_inside(c, place, r, q) ? in + (size_t)pixel * c.in_c : NULL;
         };
         fill_rows<THREADS, GATHER_BATCH>(mode, halo + pitch, pitch, gathered, groups, source, k0,
                                          c.in_c, whole);
@@ -132,7 +126,7 @@ static __device__ __forceinline__ void fill_halo(Mode mode, E *halo, int pitch, 
         const int pixels = c.n * c.in_h * c.in_w;
         const auto source = [&](int row) -> const T * {
             const int pixel = span.first + row;
-            return (unsigned)pixel < (unsigned)pixels ? in + (size_t)pixel * (size_t)c.in_c : NULL;
+            return (unsigned)pixel < (unsigned)pixels ? in + (size_t)pixel * c.in_c : NULL;
         };
         fill_rows<THREADS, HALO_BATCH>(mode, halo + pitch, pitch, span.count, groups, source, k0,
                                        c.in_c, whole);

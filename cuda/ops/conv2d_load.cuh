@@ -36,7 +36,7 @@ struct CorrelateTile {
 };
 
 template <typename Tile>
-static __host__ __device__ __forceinline__ int weight_pitch(int chunk) {
+static __host__ DEVICE int weight_pitch(int chunk) {
     return Tile::BY_OUTPUT ? chunk + Tile::Mode::GROUP : Tile::BN + Tile::PAD;
 }
 
@@ -48,8 +48,7 @@ struct Round {
     bool fresh; /* the first with this halo tile */
 };
 
-static __device__ __forceinline__ Round round_of(const ConvWork &work, const Correlation &c,
-                                                 int at) {
+static DEVICE Round round_of(const ConvWork &work, const Correlation &c, int at) {
     const int all = c.rows * c.columns;
     Round round;
     if (work.gather) {
@@ -69,16 +68,15 @@ static __device__ __forceinline__ Round round_of(const ConvWork &work, const Cor
 }
 
 /* Returns which weight belongs to a tap of the input gradient. */
-static __device__ __forceinline__ int tap_index(const Correlation &c, int tap) {
+static DEVICE int tap_index(const Correlation &c, int tap) {
     const int r = quotient(tap, c.by_columns), q = tap - r * c.columns;
     return (c.u0 + r * c.tap_step) * c.kernel + c.v0 + q * c.tap_step;
 }
 
 /* Fills the tile with forward weights transposed to [tap][chunk][BN], for plain fp32. */
 template <typename Tile, typename Source>
-static __device__ __forceinline__ void fill_turned(float *tile, int chunk, Divisor by_chunk,
-                                                   int taps, const Source &source, int k0, int end,
-                                                   bool whole) {
+static DEVICE void fill_turned(float *tile, int chunk, Divisor by_chunk, int taps,
+                               const Source &source, int k0, int end, bool whole) {
     constexpr int PITCH = Tile::BN + Tile::PAD;
     const int groups = chunk / 4, n = (int)threadIdx.x % Tile::BN;
     for (int i = (int)threadIdx.x / Tile::BN; i < taps * groups; i += Tile::THREADS / Tile::BN) {
@@ -95,8 +93,8 @@ static __device__ __forceinline__ void fill_turned(float *tile, int chunk, Divis
 
 /* Fills the tile with the round's weights, of w[o][taps][c]. */
 template <typename Tile, typename T, typename E>
-static __device__ __forceinline__ void fill_weights(E *tile, const T *w, const Correlation &c,
-                                                    const ConvWork &work, Round round, int n0) {
+static DEVICE void fill_weights(E *tile, const T *w, const Correlation &c, const ConvWork &work,
+                                Round round, int n0) {
     typedef typename Tile::Mode Mode;
     const int k0 = round.chunk * work.chunk, chunk = work.chunk, all = c.kernel * c.kernel;
     const int pitch = weight_pitch<Tile>(chunk);
@@ -104,8 +102,8 @@ static __device__ __forceinline__ void fill_weights(E *tile, const T *w, const C
         /* Row r is tap r / chunk, output channel k0 + r % chunk of the layer. */
         const auto source = [&](int r) -> const T * {
             const int step = quotient(r, work.by_chunk), k = k0 + r - step * chunk;
-            const size_t row = (size_t)k * (size_t)all + (size_t)tap_index(c, round.tap + step);
-            return k < c.in_c ? w + row * (size_t)c.out_c : NULL;
+            const size_t row = (size_t)k * all + tap_index(c, round.tap + step);
+            return k < c.in_c ? w + row * c.out_c : NULL;
         };
         fill_rows<Tile::THREADS, 4>(Mode(), tile, pitch, round.taps * chunk, Tile::BN / Mode::GROUP,
                                     source, n0, c.out_c, c.out_c % Mode::GROUP == 0);
@@ -113,8 +111,8 @@ static __device__ __forceinline__ void fill_weights(E *tile, const T *w, const C
         /* Row r is tap r / BN, output n0 + r % BN. */
         const auto source = [&](int r) -> const T * {
             const int o = n0 + r % Tile::BN;
-            const size_t row = (size_t)o * (size_t)all + (size_t)(round.tap + r / Tile::BN);
-            return o < c.out_c ? w + row * (size_t)c.in_c : NULL;
+            const size_t row = (size_t)o * all + (round.tap + r / Tile::BN);
+            return o < c.out_c ? w + row * c.in_c : NULL;
         };
         const bool whole = c.in_c % Mode::GROUP == 0;
         if constexpr (Tile::BY_OUTPUT)

@@ -19,8 +19,7 @@
 /* Loads the fragments of 16 outputs from n on and STEP channels from k on; b[0] and b[1] are those
  * of the first eight outputs. */
 template <typename Tile, typename E>
-static __device__ __forceinline__ void load_weights(unsigned (&b)[4], const E *w, int pitch, int n,
-                                                    int k) {
+static DEVICE void load_weights(unsigned (&b)[4], const E *w, int pitch, int n, int k) {
     const int lane = (int)threadIdx.x % 32;
     if constexpr (Tile::BY_OUTPUT) {
         ldmatrix_x4(
@@ -44,12 +43,11 @@ struct Warp<Tile, true> {
     typedef typename Tile::Mode Mode;
     float sums[2][Tile::TN / 8][4] = {};
 
-    static __device__ __forceinline__ int line(int i) { /* of the pixels a lane points to */
+    static DEVICE int line(int i) { /* of the pixels a lane points to */
         return i * 16 + (int)threadIdx.x % 16;
     }
     template <typename E>
-    __device__ __forceinline__ void multiply(const E *const (&pixel)[2], const E *w, int pitch,
-                                             int n, int chunk) {
+    DEVICE void multiply(const E *const (&pixel)[2], const E *w, int pitch, int n, int chunk) {
         const int half = (int)threadIdx.x % 32 / 16 * Mode::GROUP;
 #pragma unroll 2
         for (int k = 0; k < chunk; k += Mode::STEP) {
@@ -70,7 +68,7 @@ struct Warp<Tile, true> {
     }
     /* Calls store(pixel, output, v) for each two neighbouring results of the lane. */
     template <typename Store>
-    __device__ __forceinline__ void results(const Store &store) const {
+    DEVICE void results(const Store &store) const {
         const int lane = (int)threadIdx.x % 32;
 #pragma unroll
         for (int i = 0; i < 2; i++)
@@ -89,9 +87,9 @@ struct Warp<Tile, false> {
     static constexpr int FOURS = Tile::TN / 16;
     float sums[8][FOURS][4] = {};
 
-    static __device__ __forceinline__ int line(int i) { return i * 8 + (int)threadIdx.x % 32 / 4; }
-    __device__ __forceinline__ void multiply(const float *const (&pixel)[8], const float *w,
-                                             int pitch, int n, int chunk) {
+    static DEVICE int line(int i) { return i * 8 + (int)threadIdx.x % 32 / 4; }
+    DEVICE void multiply(const float *const (&pixel)[8], const float *w, int pitch, int n,
+                         int chunk) {
         w += n + (int)threadIdx.x % 4 * 4;
 #pragma unroll 1
         for (int k = 0; k < chunk; k += 4) {
@@ -116,7 +114,7 @@ struct Warp<Tile, false> {
     }
     /* Calls store(pixel, output, v) for each four neighbouring results of the lane. */
     template <typename Store>
-    __device__ __forceinline__ void results(const Store &store) const {
+    DEVICE void results(const Store &store) const {
         const int lane = (int)threadIdx.x % 32;
 #pragma unroll
         for (int i = 0; i < 8; i++)
@@ -130,10 +128,9 @@ struct Warp<Tile, false> {
 
 /* Stores N neighbouring results, of output pixel m and outputs from n on. */
 template <typename T, int N>
-static __device__ __forceinline__ void store_results(T *out, const Correlation &c, int m, int n,
-                                                     const float (&v)[N]) {
+static DEVICE void store_results(T *out, const Correlation &c, int m, int n, const float (&v)[N]) {
     if (m >= c.pixels || n >= c.out_c) return;
-    T *to = out + (c.step == 1 ? (size_t)m : output_of(c, m)) * (size_t)c.out_c + n;
+    T *to = out + (c.step == 1 ? (size_t)m : output_of(c, m)) * c.out_c + n;
     if (c.out_c % N == 0) {
         put(to, v, c.add);
         return;

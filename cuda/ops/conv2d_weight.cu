@@ -30,11 +30,9 @@ static __global__ void weight_gradient_plain(float *dw, const T *dy, const T *x,
             for (int j = 0; j < ow; j++) {
                 const int a = i * conv.stride + u - conv.pad, b = j * conv.stride + v - conv.pad;
                 if (a < 0 || a >= conv.h || b < 0 || b >= conv.w) continue;
-                const size_t from =
-                    ((size_t)n * (size_t)conv.h + (size_t)a) * (size_t)conv.w + (size_t)b;
-                const size_t to = ((size_t)n * (size_t)oh + (size_t)i) * (size_t)ow + (size_t)j;
-                sum = fmaf(float(dy[to * (size_t)conv.o + (size_t)o]),
-                           float(x[from * (size_t)conv.c + (size_t)c]), sum);
+                const size_t from = ((size_t)n * conv.h + a) * conv.w + b;
+                const size_t to = ((size_t)n * oh + i) * ow + j;
+                sum = fmaf(float(dy[to * conv.o + o]), float(x[from * conv.c + c]), sum);
             }
     put(dw + id, sum, add);
 }
@@ -54,7 +52,7 @@ static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS)
     if (i < count) {
 #pragma unroll 8
         for (int slice = row; slice < slices; slice += SUM_ROWS)
-            sum += __ldg(partial + (size_t)slice * (size_t)count + i);
+            sum += __ldg(partial + (size_t)slice * count + i);
     }
     sums[row][column] = sum;
     __syncthreads();
@@ -125,12 +123,12 @@ static void launch(const Call *k) {
     SHARED_LIMIT(implicit_gemm_split_k<Product>, SHARED_BYTES);
     const int tiles = divide_up(conv->o, Product::BO) * work.channel_tiles * work.tap_groups;
     float *to = work.slices > 1 ? (float *)run->workspace : io.dweight;
-    LAUNCH(implicit_gemm_split_k<Product>, dim3((unsigned)work.slices, (unsigned)tiles),
-           Product::THREADS, bytes, run->stream, to, (const T *)io.dy, (const T *)io.x, work);
+    LAUNCH(implicit_gemm_split_k<Product>, dim3(work.slices, tiles), Product::THREADS, bytes,
+           run->stream, to, (const T *)io.dy, (const T *)io.x, work);
     if (work.slices == 1) return;
     const int count = weights_of(conv);
-    LAUNCH(sum_slices, (unsigned)divide_up(count, SUM_COLUMNS), SUM_COLUMNS * SUM_ROWS, 0,
-           run->stream, io.dweight, to, count, work.slices, io.add_dweight);
+    LAUNCH(sum_slices, divide_up(count, SUM_COLUMNS), SUM_COLUMNS * SUM_ROWS, 0, run->stream,
+           io.dweight, to, count, work.slices, io.add_dweight);
 }
 
 template <typename Mode>

@@ -49,7 +49,7 @@ struct WeightSums<M, OUTPUTS, true> {
     float sums[MO][NC][TAPS][4] = {};
     int split, splits, column;
 
-    __device__ __forceinline__ WeightSums(int channels) {
+    DEVICE WeightSums(int channels) {
         const int warp = (int)threadIdx.x / 32, across = channels / WIDTH;
         splits = THREADS / 32 / across;
         split = warp / across;
@@ -57,7 +57,7 @@ struct WeightSums<M, OUTPUTS, true> {
     }
 
     /* Loads a fragment of outputs x pixels, which is dy transposed. */
-    static __device__ __forceinline__ void load_gradient(unsigned (&a)[4], const float *dy) {
+    static DEVICE void load_gradient(unsigned (&a)[4], const float *dy) {
         constexpr int PITCH = BO + PAD;
         const float *at = dy + (int)threadIdx.x % 4 * PITCH + (int)threadIdx.x % 32 / 4;
         a[0] = __float_as_uint(at[0]);
@@ -65,8 +65,7 @@ struct WeightSums<M, OUTPUTS, true> {
         a[2] = __float_as_uint(at[4 * PITCH]);
         a[3] = __float_as_uint(at[4 * PITCH + 8]);
     }
-    static __device__ __forceinline__ void load_gradient(unsigned (&a)[4],
-                                                         const __nv_bfloat16 *dy) {
+    static DEVICE void load_gradient(unsigned (&a)[4], const __nv_bfloat16 *dy) {
         constexpr int PITCH = BO + PAD;
         const int lane = (int)threadIdx.x % 32;
         ldmatrix_x4_trans(a, dy + (lane / 16 * 8 + lane % 8) * PITCH + lane / 8 % 2 * 8);
@@ -74,17 +73,15 @@ struct WeightSums<M, OUTPUTS, true> {
 
     /* Loads fragments of pixels x channels.  A lane points to a pixel, and with floats to a second
      * one, four pixels on. */
-    static __device__ __forceinline__ void load_pixels(unsigned (&b)[2 * NC], const float *low,
-                                                       const float *high) {
+    static DEVICE void load_pixels(unsigned (&b)[2 * NC], const float *low, const float *high) {
 #pragma unroll
         for (int j = 0; j < NC; j++) {
             b[2 * j] = __float_as_uint(low[j * 8]);
             b[2 * j + 1] = __float_as_uint(high[j * 8]);
         }
     }
-    static __device__ __forceinline__ void load_pixels(unsigned (&b)[2 * NC],
-                                                       const __nv_bfloat16 *pixel,
-                                                       const __nv_bfloat16 *) {
+    static DEVICE void load_pixels(unsigned (&b)[2 * NC], const __nv_bfloat16 *pixel,
+                                   const __nv_bfloat16 *) {
         if constexpr (NC == 2)
             ldmatrix_x4_trans(b, pixel);
         else
@@ -93,8 +90,8 @@ struct WeightSums<M, OUTPUTS, true> {
 
     /* Adds the products of STEP pixels. */
     template <typename E>
-    __device__ __forceinline__ void multiply_step(const E *dy, const E *halo, const Line *lines,
-                                                  int taps_of_group, const int *shift) {
+    DEVICE void multiply_step(const E *dy, const E *halo, const Line *lines, int taps_of_group,
+                              const int *shift) {
         constexpr bool floats = sizeof(E) == sizeof(float);
         const int lane = (int)threadIdx.x % 32, pixel = floats ? lane % 4 : lane % 16;
         const Line low = lines[pixel], high = lines[floats ? pixel + 4 : pixel];
@@ -116,8 +113,8 @@ struct WeightSums<M, OUTPUTS, true> {
     }
 
     template <typename E>
-    __device__ __forceinline__ void multiply(const E *dy, const E *halo, const Line *lines,
-                                             int taps_of_group, const int *shift) {
+    DEVICE void multiply(const E *dy, const E *halo, const Line *lines, int taps_of_group,
+                         const int *shift) {
 #pragma unroll 1
         for (int m = split * Mode::STEP; m < BP && split < splits; m += splits * Mode::STEP)
             multiply_step(dy + m * (BO + PAD), halo, lines + m, taps_of_group, shift);
@@ -125,7 +122,7 @@ struct WeightSums<M, OUTPUTS, true> {
 
     /* Calls take(output, tap, channel, sum) for each of the lane's results. */
     template <typename Take>
-    __device__ __forceinline__ void results(const Take &take) const {
+    DEVICE void results(const Take &take) const {
         const int g = (int)threadIdx.x % 32 / 4, t = (int)threadIdx.x % 4;
 #pragma unroll
         for (int i = 0; i < MO; i++)
@@ -148,7 +145,7 @@ struct WeightSums<M, OUTPUTS, false> {
     float sums[3][4][4] = {};
     int split, splits, row, column, first; /* tap */
 
-    __device__ __forceinline__ WeightSums(int channels) {
+    DEVICE WeightSums(int channels) {
         const int across = channels / 4, units = BO / 4 * across * 3, id = (int)threadIdx.x;
         splits = THREADS / units;
         split = id / units;
@@ -157,8 +154,8 @@ struct WeightSums<M, OUTPUTS, false> {
         first = id % units / (across * (BO / 4)) * 3;
     }
 
-    __device__ __forceinline__ void multiply(const float *dy, const float *halo, const Line *lines,
-                                             int taps_of_group, const int *shift) {
+    DEVICE void multiply(const float *dy, const float *halo, const Line *lines, int taps_of_group,
+                         const int *shift) {
         if (split >= splits || first >= taps_of_group) return;
         halo += column;
 #pragma unroll 2
@@ -178,7 +175,7 @@ struct WeightSums<M, OUTPUTS, false> {
     }
 
     template <typename Take>
-    __device__ __forceinline__ void results(const Take &take) const {
+    DEVICE void results(const Take &take) const {
 #pragma unroll
         for (int tap = 0; tap < 3; tap++)
 #pragma unroll
@@ -192,8 +189,8 @@ struct WeightSums<M, OUTPUTS, false> {
 
 /* Loads dy, the halo tile and the lines of the pixels from m0 on. */
 template <typename Product, typename T, typename E>
-static __device__ __forceinline__ void fill_tile(E *buffer, Line *lines, const T *dy, const T *x,
-                                                 const WeightWork &work, Part part, int m0) {
+static DEVICE void fill_tile(E *buffer, Line *lines, const T *dy, const T *x,
+                             const WeightWork &work, Part part, int m0) {
     typedef typename Product::Mode Mode;
     constexpr int THREADS = Product::THREADS;
     const Correlation &c = work.c;
@@ -202,7 +199,7 @@ static __device__ __forceinline__ void fill_tile(E *buffer, Line *lines, const T
     for (int m = (int)threadIdx.x; m < BP; m += THREADS)
         lines[m] = line_of(c, span, m, work.gather, part.tap, pitch);
     const auto gradient = [&](int r) -> const T * {
-        return m0 + r < c.pixels ? dy + (size_t)(m0 + r) * (size_t)c.out_c : NULL;
+        return m0 + r < c.pixels ? dy + (size_t)(m0 + r) * c.out_c : NULL;
     };
     fill_rows<THREADS, 2>(Mode(), buffer, Product::BO + Product::PAD, BP, Product::BO / Mode::GROUP,
                           gradient, part.o0, c.out_c, c.out_c % Mode::GROUP == 0);
@@ -261,12 +258,12 @@ static __global__ void __launch_bounds__(Product::THREADS, 2)
         });
     }
     __syncthreads();
-    if (work.slices > 1) to += (size_t)slice * (size_t)c.out_c * (size_t)(all * c.in_c);
+    if (work.slices > 1) to += (size_t)slice * c.out_c * (all * c.in_c);
     for (int i = (int)threadIdx.x; i < part.taps * Product::BO * work.channels;
          i += Product::THREADS) {
         const int k = part.c0 + i % work.channels, row = i / work.channels;
         const int o = part.o0 + row % Product::BO, tap = part.tap + row / Product::BO;
         if (k >= c.in_c || o >= c.out_c) continue;
-        put(to + ((size_t)o * (size_t)all + (size_t)tap) * (size_t)c.in_c + k, sums[i], work.add);
+        put(to + ((size_t)o * all + tap) * c.in_c + k, sums[i], work.add);
     }
 }

@@ -8,18 +8,16 @@
 
 /* Returns true when logit x of class j beats the target's, `own` of class t: when it is larger, or
  * equal and of a smaller class. */
-static __device__ __forceinline__ bool beats(float x, int j, float own, int t) {
-    return j < t ? x >= own : x > own;
-}
+static DEVICE bool beats(float x, int j, float own, int t) { return j < t ? x >= own : x > own; }
 
 /* Returns the target's probability minus 1, without cancellation where it is near 1. */
-static __device__ __forceinline__ float own_gradient(float own, float max, float sum) {
+static DEVICE float own_gradient(float own, float max, float sum) {
     return expm1f(own - max - logf(sum));
 }
 
 /* x[from..to) = 0, by `lanes` threads. */
 template <typename T>
-static __device__ __forceinline__ void clear(T *x, int from, int to, int lane, int lanes) {
+static DEVICE void clear(T *x, int from, int to, int lane, int lanes) {
     for (int j = from + lane; j < to; j += lanes) x[j] = from_float<T>(0);
 }
 
@@ -31,7 +29,7 @@ __global__ void cross_entropy_plain(float *loss, unsigned char *correct, T *logi
                                     int stride) {
     SHARED(float, scratch, [32]);
     const int row = (int)blockIdx.x, t = targets[row], first = (int)threadIdx.x;
-    T *x = logits + (size_t)row * (size_t)stride;
+    T *x = logits + (size_t)row * stride;
     if (t < 0) {
         if (scale) clear(x, 0, stride, first, (int)blockDim.x);
         if (first == 0) loss[row] = correct[row] = 0;
@@ -75,7 +73,7 @@ struct Row {
 };
 
 template <typename T>
-static __device__ __forceinline__ Row<T> row_of(T *x, T *held, int classes, int lane, int lanes) {
+static DEVICE Row<T> row_of(T *x, T *held, int classes, int lane, int lanes) {
     const int V = pack_width<T>();
     Row<T> row = {x, held, lane, lanes, 0, 0, 0};
     row.head = min((int)((16 - (uintptr_t)x % 16) % 16 / sizeof(T)), classes);
@@ -89,17 +87,14 @@ typedef struct {
     bool beaten;    /* some logit beats the target's */
 } RowSums;
 
-static __device__ __forceinline__ float exp_fast(float x) { return exp2_fast(x * 1.44269504f); }
+static DEVICE float exp_fast(float x) { return exp2_fast(x * 1.44269504f); }
 
 /* Returns what to subtract before exp: `max`, or 0 while all logits were -infinity, because
  * -infinity minus itself is NaN. */
-static __device__ __forceinline__ float shift_of(float max) {
-    return max == -INFINITY ? 0.0f : max;
-}
+static DEVICE float shift_of(float max) { return max == -INFINITY ? 0.0f : max; }
 
 template <int N>
-static __device__ __forceinline__ void add_logits(RowSums *sums, const float (&x)[N], int j,
-                                                  float own, int t) {
+static DEVICE void add_logits(RowSums *sums, const float (&x)[N], int j, float own, int t) {
     float max = x[0];
 #pragma unroll
     for (int i = 1; i < N; i++) max = larger(max, x[i]);
@@ -120,16 +115,14 @@ static __device__ __forceinline__ void add_logits(RowSums *sums, const float (&x
 enum { AT_ONCE = 4 };
 
 template <bool hold, typename T>
-static __device__ __forceinline__ void add_one(RowSums *sums, const Row<T> &row, int j, float own,
-                                               int t) {
+static DEVICE void add_one(RowSums *sums, const Row<T> &row, int j, float own, int t) {
     const float one[1] = {to_float(row.x[j])};
     if (hold) row.held[j] = row.x[j];
     add_logits(sums, one, j, own, t);
 }
 
 template <bool hold, typename T>
-static __device__ __forceinline__ RowSums sum_row(const Row<T> &row, int classes, float own,
-                                                  int t) {
+static DEVICE RowSums sum_row(const Row<T> &row, int classes, float own, int t) {
     const int V = pack_width<T>();
     const T *const x = row.x;
     RowSums sums = {-INFINITY, 0, false};
@@ -155,14 +148,12 @@ static __device__ __forceinline__ RowSums sum_row(const Row<T> &row, int classes
 
 /* x = factor exp(held - shift) */
 template <typename T>
-static __device__ __forceinline__ void write_one(const Row<T> &row, int j, float shift,
-                                                 float factor) {
+static DEVICE void write_one(const Row<T> &row, int j, float shift, float factor) {
     row.x[j] = from_float<T>(factor * exp_fast(to_float(row.held[j]) - shift));
 }
 
 template <typename T>
-static __device__ __forceinline__ void write_row(const Row<T> &row, int classes, float shift,
-                                                 float factor) {
+static DEVICE void write_row(const Row<T> &row, int classes, float shift, float factor) {
     const int V = pack_width<T>();
     T *const x = row.x;
     if (row.tail + row.lane < classes) write_one(row, row.tail + row.lane, shift, factor);
@@ -188,7 +179,7 @@ static __device__ __forceinline__ void write_row(const Row<T> &row, int classes,
 /* Combines what the lanes of a row have summed; each gets the result.  It also orders what they
  * have read before what they write next. */
 template <bool wide>
-static __device__ __forceinline__ RowSums combined(RowSums sums, float *scratch) {
+static DEVICE RowSums combined(RowSums sums, float *scratch) {
     const float own = sums.max;
     sums.max = wide ? block_largest(own, scratch) : warp_largest(own);
     sums.sum *= exp_fast(own - shift_of(sums.max));
@@ -213,7 +204,7 @@ __global__ void __launch_bounds__(wide ? WIDE : 32 * ROWS)
     const int number = wide ? (int)blockIdx.x : (int)blockIdx.x * ROWS + (int)threadIdx.x / 32;
     if (number >= rows) return;
     const int t = targets[number];
-    T *const x = logits + (size_t)number * (size_t)stride;
+    T *const x = logits + (size_t)number * stride;
     if (t < 0) {
         if (scale) clear(x, 0, stride, lane, lanes);
         if (lane == 0) loss[number] = correct[number] = 0;
@@ -255,7 +246,7 @@ static void cross_entropy(const Run *run, float *loss, unsigned char *correct, T
         LAUNCH((cross_entropy_rows<T, true, false>), rows, WIDE, 0, run->stream, loss, correct,
                logits, targets, scale, rows, classes, stride);
     } else {
-        LAUNCH((cross_entropy_rows<T, false, false>), grid_blocks((size_t)rows, ROWS), 32 * ROWS, 0,
+        LAUNCH((cross_entropy_rows<T, false, false>), grid_blocks(rows, ROWS), 32 * ROWS, 0,
                run->stream, loss, correct, logits, targets, scale, rows, classes, stride);
     }
 }

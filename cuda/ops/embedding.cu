@@ -17,7 +17,7 @@ __global__ void embedding_rows(T *y, const int *tokens, const T *token, const T 
         load_floats(sum, token + ((size_t)tokens[place] * packs + pack) * V);
         if (position) {
             float more[V];
-            load_floats(more, position + (place % (size_t)t * packs + pack) * V);
+            load_floats(more, position + (place % t * packs + pack) * V);
 #pragma unroll
             for (int j = 0; j < V; j++) sum[j] += more[j];
         }
@@ -43,10 +43,10 @@ __global__ void table_gradient_plain(float *dtoken, const T *dy, const int *toke
                                      int c, bool add) {
     const int row = (int)blockIdx.x;
     for (int j = (int)threadIdx.x; j < c; j += (int)blockDim.x) {
-        float *out = dtoken + (size_t)row * (size_t)c + j;
+        float *out = dtoken + (size_t)row * c + j;
         float sum = add ? *out : 0;
         for (int place = 0; place < places; place++)
-            if (tokens[place] == row) sum += to_float(dy[(size_t)place * (size_t)c + j]);
+            if (tokens[place] == row) sum += to_float(dy[(size_t)place * c + j]);
         *out = sum;
     }
 }
@@ -140,8 +140,8 @@ __global__ void order_places(Sorted s, const int *tokens, int places) {
 /* Adds the V numbers at dy + place * c of each of `count` places to sum[V], in order; several loads
  * are in flight at a time. */
 template <typename T, int V>
-static __device__ __forceinline__ void sum_places(float (&sum)[V], const T *dy, const int *ordered,
-                                                  int count, size_t c) {
+static DEVICE void sum_places(float (&sum)[V], const T *dy, const int *ordered, int count,
+                              size_t c) {
 #pragma unroll 8
     for (int i = 0; i < count; i++) {
         float x[V];
@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(32 * PARTS)
     const int row = s.long_row[blockIdx.x], lane = (int)threadIdx.x, own = (int)threadIdx.y;
     const int used = s.used[row], length = (used + PARTS - 1) / PARTS;
     const int begin = min(own * length, used), end = min(begin + length, used);
-    const size_t pack = (size_t)blockIdx.y * 32 + (size_t)lane;
+    const size_t pack = (size_t)blockIdx.y * 32 + lane;
     float sum[V] = {};
     if (pack < packs)
         sum_places<T, V>(sum, dy + pack * V, s.ordered + s.start[row] + begin, end - begin,
@@ -201,10 +201,10 @@ static void sum_all(const Run *run, float *dtoken, const T *dy, Sorted s, size_t
                     int vocabulary, bool add) {
     const size_t packs = c / V;
     const unsigned across = packs >= 128 ? 128 : 32, rows = 256 / across;
-    LAUNCH((sum_rows<T, V>), grid_blocks((size_t)vocabulary, rows), dim3(across, rows), 0,
-           run->stream, dtoken, dy, s, vocabulary, packs, add);
+    LAUNCH((sum_rows<T, V>), grid_blocks(vocabulary, rows), dim3(across, rows), 0, run->stream,
+           dtoken, dy, s, vocabulary, packs, add);
     if (places <= LONG) return;
-    LAUNCH((sum_long_rows<T, V>), dim3((unsigned)(places / LONG), (unsigned)((packs + 31) / 32)),
+    LAUNCH((sum_long_rows<T, V>), dim3(unsigned(places / LONG), unsigned((packs + 31) / 32)),
            dim3(32, PARTS), 0, run->stream, dtoken, dy, s, packs, add);
 }
 
@@ -213,23 +213,22 @@ static void token_gradient(const Call *k) {
     const DeviceIO &io = *k->io;
     float *dtoken = io.dweight;
     const int places = k->rows, vocabulary = k->node->vocabulary;
-    const unsigned block = 256, blocks = grid_blocks((size_t)places, block);
+    const unsigned block = 256, blocks = grid_blocks(places, block);
     if (run->version == 1) {
         WITH_VALUES(run, T,
-                    LAUNCH(table_gradient_plain<T>, (unsigned)vocabulary, 128, 0, run->stream,
-                           dtoken, (const T *)io.dy, io.tokens, places, k->o, io.add_dweight));
+                    LAUNCH(table_gradient_plain<T>, vocabulary, 128, 0, run->stream, dtoken,
+                           (const T *)io.dy, io.tokens, places, k->o, io.add_dweight));
         return;
     }
-    const Sorted s = sorted_at(run->workspace, (size_t)places, (size_t)vocabulary);
-    fill_zero(run->stream, s.used, sizeof(int) * (padded((size_t)vocabulary) + 1));
+    const Sorted s = sorted_at(run->workspace, places, vocabulary);
+    fill_zero(run->stream, s.used, sizeof(int) * (padded(vocabulary) + 1));
     LAUNCH(count_tokens, blocks, block, 0, run->stream, s, io.tokens, places);
-    LAUNCH(start_rows, grid_blocks((size_t)vocabulary, STARTED), STARTED, 0, run->stream, s,
-           vocabulary);
+    LAUNCH(start_rows, grid_blocks(vocabulary, STARTED), STARTED, 0, run->stream, s, vocabulary);
     LAUNCH(list_places, blocks, block, 0, run->stream, s, io.tokens, places);
     LAUNCH(order_places, blocks, block, 0, run->stream, s, io.tokens, places);
-    WITH_VALUE_PACKS(run, T, V, packable((size_t)k->o, V, dtoken, io.dy),
-                     sum_all<T, V>(run, dtoken, (const T *)io.dy, s, (size_t)places, (size_t)k->o,
-                                   vocabulary, io.add_dweight));
+    WITH_VALUE_PACKS(
+        run, T, V, packable(k->o, V, dtoken, io.dy),
+        sum_all<T, V>(run, dtoken, (const T *)io.dy, s, places, k->o, vocabulary, io.add_dweight));
 }
 
 /* ---- position gradient ----
@@ -253,7 +252,7 @@ __global__ void position_sums(float *dposition, const T *dy, int n, size_t packs
 
 static void position_gradient(const Call *k) {
     const DeviceIO &io = *k->io;
-    const size_t count = (size_t)k->positions * (size_t)k->o;
+    const size_t count = (size_t)k->positions * k->o;
     const unsigned block = 128;
     WITH_VALUE_PACKS(
         k->run, T, V, k->run->version != 1 && packable(count, V, io.dbias, io.dy),

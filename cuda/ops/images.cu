@@ -24,7 +24,7 @@ template <typename T>
 static __global__ void make_images(T *y, const int *ids, size_t pixels, DeviceImages images,
                                    uint64_t position) {
     const int h = images.h, w = images.w;
-    const size_t plane = (size_t)h * (size_t)w;
+    const size_t plane = (size_t)h * w;
     for (size_t i = grid_thread(); i < pixels; i += grid_threads()) {
         const int sample = ids[i / plane], at = (int)(i % plane);
         int row = at / w, column = at % w;
@@ -37,18 +37,18 @@ static __global__ void make_images(T *y, const int *ids, size_t pixels, DeviceIm
             column += (int)(((uint32_t)bits >> 16) * places >> 16) - images.pad;
         }
         const bool inside = row >= 0 && row < h && column >= 0 && column < w;
-        const unsigned char *from = images.planes + (size_t)sample * (size_t)images.c * plane +
-                                    (inside ? row * w + column : 0);
+        const unsigned char *from =
+            images.planes + (size_t)sample * images.c * plane + (inside ? row * w + column : 0);
         for (int c = 0; c < images.c; c++) {
             const int byte = inside ? from[(size_t)c * plane] : 0;
-            y[i * (size_t)images.c + (size_t)c] = from_float<T>(images.normal[c * 256 + byte]);
+            y[i * images.c + c] = from_float<T>(images.normal[c * 256 + byte]);
         }
     }
 }
 
 void cuda_make_images(const Run *run, void *y, const int *ids, int n, DeviceImages images,
                       uint64_t position) {
-    const size_t pixels = (size_t)n * (size_t)images.h * (size_t)images.w;
+    const size_t pixels = (size_t)n * images.h * images.w;
     const unsigned block = 256;
     WITH_VALUES(run, T,
                 LAUNCH(make_images<T>, grid_blocks(pixels, block), block, 0, run->stream, (T *)y,

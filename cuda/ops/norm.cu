@@ -10,25 +10,24 @@ static __global__ void __launch_bounds__(NORM_THREADS)
                        float eps) {
     SHARED(float, scratch, [32]);
     const int c = norm.c, start = (int)threadIdx.x;
-    const size_t at = (size_t)blockIdx.x * (size_t)c;
+    const size_t at = (size_t)blockIdx.x * c;
     if (skip) {
         for (int j = start; j < c; j += NORM_THREADS)
-            sum[at + (size_t)j] = from_float<T>(
-                __fadd_rn(to_float(x[at + (size_t)j]), to_float(skip[at + (size_t)j])));
+            sum[at + j] = from_float<T>(__fadd_rn(to_float(x[at + j]), to_float(skip[at + j])));
         x = sum; /* each thread reads back what it wrote */
     }
     float total = 0, squares = 0;
     if (centred)
-        for (int j = start; j < c; j += NORM_THREADS) total += to_float(x[at + (size_t)j]);
+        for (int j = start; j < c; j += NORM_THREADS) total += to_float(x[at + j]);
     const float m = centred ? block_sum(total, scratch) / (float)c : 0;
     for (int j = start; j < c; j += NORM_THREADS) {
-        const float d = to_float(x[at + (size_t)j]) - m;
+        const float d = to_float(x[at + j]) - m;
         squares = fmaf(d, d, squares);
     }
     const float r = 1.0f / sqrtf(block_sum(squares, scratch) / (float)c + eps);
     for (int j = start; j < c; j += NORM_THREADS) {
-        const float xhat = (to_float(x[at + (size_t)j]) - m) * r;
-        y[at + (size_t)j] = from_float<T>(fmaf(xhat, to_float(g[j]), centred ? to_float(b[j]) : 0));
+        const float xhat = (to_float(x[at + j]) - m) * r;
+        y[at + j] = from_float<T>(fmaf(xhat, to_float(g[j]), centred ? to_float(b[j]) : 0));
     }
     if (start == 0) {
         if (centred) norm.mean[blockIdx.x] = m;
@@ -41,8 +40,8 @@ static __global__ void __launch_bounds__(NORM_THREADS)
 /* Loads the thread's packs of x or, with skip, of the rounded x + skip, which it also stores in
  * `sum`. */
 template <int threads, int K, typename T, int V>
-static __device__ __forceinline__ void load_row(Pack<T, V> (&held)[K], T *sum, const T *x,
-                                                const T *skip, int lane, int packs) {
+static DEVICE void load_row(Pack<T, V> (&held)[K], T *sum, const T *x, const T *skip, int lane,
+                            int packs) {
     Pack<T, V> other[K];
     each_of<K>(lane, threads, packs, [&](int k, int i) {
         held[k] = load_pack<V>(x + (size_t)i * V);
@@ -62,8 +61,7 @@ static __device__ __forceinline__ void load_row(Pack<T, V> (&held)[K], T *sum, c
 
 /* Returns the sum of x or, with `square`, of (x - m)^2 over the thread's packs. */
 template <bool square, int threads, int K, typename T, int V>
-static __device__ __forceinline__ float sum_held(const Pack<T, V> (&held)[K], float m, int lane,
-                                                 int packs) {
+static DEVICE float sum_held(const Pack<T, V> (&held)[K], float m, int lane, int packs) {
     float total = 0;
     each_of<K>(lane, threads, packs, [&](int k, int) {
         float x[V];
@@ -83,7 +81,7 @@ static __global__ void norm_forward_packed(T *y, T *sum, const T *x, const T *sk
     const int lane = (int)threadIdx.x % threads, packs = norm.c / V;
     const int row = (int)blockIdx.x * norm_rows(threads) + (int)threadIdx.x / threads;
     if (row >= norm.n) return; /* a whole warp returns; with one row a block, row < n */
-    const size_t at = (size_t)row * (size_t)norm.c;
+    const size_t at = (size_t)row * norm.c;
     Pack<T, V> held[K];
     load_row<threads>(held, sum ? sum + at : sum, x + at, skip ? skip + at : skip, lane, packs);
     const float c = (float)norm.c;
@@ -117,16 +115,14 @@ static void norm_forward(const Call *k) {
     const T *const g = (const T *)k->io->weight, *const b = (const T *)k->io->bias;
     const float eps = (float)k->node->eps;
     if (run->version == 1 || norm.c > NORM_COLUMNS ||
-        !packable((size_t)norm.c, pack_width<T>(), y, sum, x, skip, g, b)) {
-        LAUNCH((norm_forward_plain<centred, T>), dim3((unsigned)norm.n), NORM_THREADS, 0,
-               run->stream, y, sum, x, skip, g, b, norm, eps);
+        !packable(norm.c, pack_width<T>(), y, sum, x, skip, g, b)) {
+        LAUNCH((norm_forward_plain<centred, T>), norm.n, NORM_THREADS, 0, run->stream, y, sum, x,
+               skip, g, b, norm, eps);
         return;
     }
-#define NORM_CALL(threads, C)                                                                     \
-    LAUNCH((norm_forward_packed<centred, threads, C, T>),                                         \
-           grid_blocks((size_t)norm.n, (size_t)norm_rows(threads)),                               \
-           dim3((unsigned)(threads * norm_rows(threads))), 0, run->stream, y, sum, x, skip, g, b, \
-           norm, eps)
+#define NORM_CALL(threads, C)                                                                      \
+    LAUNCH((norm_forward_packed<centred, threads, C, T>), grid_blocks(norm.n, norm_rows(threads)), \
+           dim3(threads *norm_rows(threads)), 0, run->stream, y, sum, x, skip, g, b, norm, eps)
     NORM_SHAPE(norm.c, NORM_CALL);
 #undef NORM_CALL
 }

@@ -57,7 +57,7 @@ static constexpr __host__ __device__ int norm_rows(int threads) {
 
 /* Returns the sum of x over the threads of a row; `scratch` is that of block_sum. */
 template <int threads>
-static __device__ __forceinline__ float row_sum(float x, float *scratch) {
+static DEVICE float row_sum(float x, float *scratch) {
     if constexpr (threads == 32)
         return warp_sum(x);
     else

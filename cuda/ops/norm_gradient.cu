@@ -7,7 +7,7 @@ template <int Q>
 struct StoreNormSums {
     float *to[2]; /* dg, db; NULL: not wanted */
     bool add[2];
-    __device__ __forceinline__ void finish(int column, const double (&sum)[Q]) const {
+    DEVICE void finish(int column, const double (&sum)[Q]) const {
         for (int q = 0; q < Q; q++)
             if (to[q]) to[q][column] = (float)sum[q] + (add[q] ? to[q][column] : 0.0f);
     }
@@ -21,21 +21,21 @@ static __global__ void __launch_bounds__(NORM_THREADS)
     norm_gradient_plain(T *dx, const T *addend, const T *dy, const T *x, const T *g, Norm norm) {
     SHARED(float, scratch, [32]);
     const int c = norm.c;
-    const size_t at = (size_t)blockIdx.x * (size_t)c;
+    const size_t at = (size_t)blockIdx.x * c;
     const float m = centred ? norm.mean[blockIdx.x] : 0, r = norm.r[blockIdx.x];
     float sum = 0, product = 0;
     for (int j = (int)threadIdx.x; j < c; j += NORM_THREADS) {
-        const float d = to_float(dy[at + (size_t)j]) * to_float(g[j]);
+        const float d = to_float(dy[at + j]) * to_float(g[j]);
         sum += d;
-        product = fmaf(d, to_float(x[at + (size_t)j]) - m, product);
+        product = fmaf(d, to_float(x[at + j]) - m, product);
     }
     const float average = centred ? block_sum(sum, scratch) / (float)c : 0;
     const float slope = block_sum(product, scratch) / (float)c * r * r;
     for (int j = (int)threadIdx.x; j < c; j += NORM_THREADS) {
-        const float d = to_float(dy[at + (size_t)j]) * to_float(g[j]) - average;
-        const float gradient = r * fmaf(m - to_float(x[at + (size_t)j]), slope, d);
-        dx[at + (size_t)j] = from_float<T>(
-            addend ? __fadd_rn(to_float(addend[at + (size_t)j]), gradient) : gradient);
+        const float d = to_float(dy[at + j]) * to_float(g[j]) - average;
+        const float gradient = r * fmaf(m - to_float(x[at + j]), slope, d);
+        dx[at + j] =
+            from_float<T>(addend ? __fadd_rn(to_float(addend[at + j]), gradient) : gradient);
     }
 }
 
@@ -46,7 +46,7 @@ static __global__ void __launch_bounds__(NORM_THREADS)
     const int column = (int)blockIdx.x;
     float sum[2] = {};
     for (int row = (int)threadIdx.x; row < norm.n; row += NORM_THREADS) {
-        const size_t at = (size_t)row * (size_t)norm.c + (size_t)column;
+        const size_t at = (size_t)row * norm.c + column;
         const float d = to_float(dy[at]), m = centred ? norm.mean[row] : 0;
         sum[0] = fmaf(d, (to_float(x[at]) - m) * norm.r[row], sum[0]);
         sum[1] += d;
@@ -71,8 +71,7 @@ struct HeldRow {
 };
 
 template <int threads, int K, typename T, int V>
-static __device__ __forceinline__ void load_held(HeldRow<K, T, V> *row, const T *x, const T *dy,
-                                                 const T *addend) {
+static DEVICE void load_held(HeldRow<K, T, V> *row, const T *x, const T *dy, const T *addend) {
     each_of<K>(row->lane, threads, row->packs, [&](int k, int i) {
         row->x[k] = load_pack<V>(x + (size_t)i * V);
         row->dy[k] = load_pack<V>(dy + (size_t)i * V);
@@ -82,8 +81,7 @@ static __device__ __forceinline__ void load_held(HeldRow<K, T, V> *row, const T 
 
 /* Adds the row's terms of dg and db. */
 template <int threads, int Q, int K, typename T, int V>
-static __device__ __forceinline__ void add_terms(float (&sum)[Q][K][V],
-                                                 const HeldRow<K, T, V> &row) {
+static DEVICE void add_terms(float (&sum)[Q][K][V], const HeldRow<K, T, V> &row) {
     each_of<K>(row.lane, threads, row.packs, [&](int k, int) {
         float value[V], d[V];
         unpack(value, row.x[k]);
@@ -97,8 +95,8 @@ static __device__ __forceinline__ void add_terms(float (&sum)[Q][K][V],
 }
 
 template <bool centred, int threads, int K, typename T, int V>
-static __device__ __forceinline__ void store_gradient(T *dx, bool add, const HeldRow<K, T, V> &row,
-                                                      const T *__restrict__ g, float *scratch) {
+static DEVICE void store_gradient(T *dx, bool add, const HeldRow<K, T, V> &row,
+                                  const T *__restrict__ g, float *scratch) {
     float sum = 0, product = 0;
     each_of<K>(row.lane, threads, row.packs, [&](int k, int i) {
         float value[V], d[V], scale[V];
@@ -134,8 +132,8 @@ static __device__ __forceinline__ void store_gradient(T *dx, bool add, const Hel
 /* Overwrites partial[Q][c] with the sums over the block's rows.  All threads must call it; if the
  * block works on several rows at once, its first warp stores. */
 template <int threads, int Q, int K, int V>
-static __device__ __forceinline__ void store_sums(float *partial, float (&sum)[Q][K][V], int slot,
-                                                  int lane, int packs) {
+static DEVICE void store_sums(float *partial, float (&sum)[Q][K][V], int slot, int lane,
+                              int packs) {
     constexpr int others = norm_rows(threads) - 1;
     if constexpr (others > 0) {
         SHARED(float, scratch, [others][Q * K * V][32]);
@@ -173,7 +171,7 @@ static __global__ void __launch_bounds__(threads *norm_rows(threads))
     row.packs = norm.c / V;
     float sum[Q][K][V] = {};
     for (int n = first + slot; n < end; n += step) {
-        const size_t at = (size_t)n * (size_t)norm.c;
+        const size_t at = (size_t)n * norm.c;
         row.m = centred ? norm.mean[n] : 0;
         row.r = norm.r[n];
         load_held<threads>(&row, x + at, dy + at, addend ? addend + at : addend);
@@ -181,7 +179,7 @@ static __global__ void __launch_bounds__(threads *norm_rows(threads))
         if (dx) store_gradient<centred, threads>(dx + at, addend != NULL, row, g, scratch);
     }
     if constexpr (sums)
-        store_sums<threads>(partial + (size_t)blockIdx.x * Q * (size_t)norm.c, sum, slot, row.lane,
+        store_sums<threads>(partial + (size_t)blockIdx.x * Q * norm.c, sum, slot, row.lane,
                             row.packs);
 }
 
@@ -198,11 +196,10 @@ template <bool centred, bool sums, int threads, int C, int Q, typename T>
 static void launch_packed(const Run *run, T *dx, const T *addend, StoreNormSums<Q> result,
                           const T *dy, const T *x, const T *g, Norm norm) {
     const int step = norm_rows(threads), rows = chunk_rows(norm.n, step, sums);
-    const unsigned chunks = grid_blocks((size_t)norm.n, (size_t)rows);
+    const unsigned chunks = grid_blocks(norm.n, rows);
     float *partial = (float *)run->workspace;
-    LAUNCH((norm_gradient_packed<centred, sums, threads, C, T>), dim3(chunks),
-           dim3((unsigned)(threads * step)), 0, run->stream, dx, addend, partial, dy, x, g, norm,
-           rows);
+    LAUNCH((norm_gradient_packed<centred, sums, threads, C, T>), chunks, dim3(threads * step), 0,
+           run->stream, dx, addend, partial, dy, x, g, norm, rows);
     if (sums)
         launch_column_totals(run, PartialSums<Q, StoreNormSums<Q>>{partial, norm.c, result},
                              (int)chunks, norm.c);
@@ -225,13 +222,13 @@ static void norm_gradient(const Call *k, void *to) {
     const T *const dy = (const T *)io.dy, *const x = (const T *)io.x;
     const T *const g = (const T *)io.weight;
     if (run->version == 1 || norm.c > NORM_COLUMNS ||
-        !packable((size_t)norm.c, pack_width<T>(), dx, addend, dy, x, g)) {
+        !packable(norm.c, pack_width<T>(), dx, addend, dy, x, g)) {
         if (dx)
-            LAUNCH((norm_gradient_plain<centred, T>), dim3((unsigned)norm.n), NORM_THREADS, 0,
-                   run->stream, dx, addend, dy, x, g, norm);
+            LAUNCH((norm_gradient_plain<centred, T>), norm.n, NORM_THREADS, 0, run->stream, dx,
+                   addend, dy, x, g, norm);
         if (sums)
-            LAUNCH((norm_sums_plain<centred, Q, T>), dim3((unsigned)norm.c), NORM_THREADS, 0,
-                   run->stream, result, dy, x, norm);
+            LAUNCH((norm_sums_plain<centred, Q, T>), norm.c, NORM_THREADS, 0, run->stream, result,
+                   dy, x, norm);
         return;
     }
 #define NORM_CALL(threads, C)                                                              \
@@ -254,6 +251,5 @@ void cuda_norm_input_gradient(const Call *k) { norm_gradients(k, k->io->dx); }
 void cuda_norm_weight_gradient(const Call *k) { norm_gradients(k, NULL); }
 
 size_t cuda_norm_workspace(const Call *k) {
-    return (size_t)(k->rows < NORM_CHUNKS ? k->rows : NORM_CHUNKS) * 2 * (size_t)k->c *
-           sizeof(float);
+    return (size_t)(k->rows < NORM_CHUNKS ? k->rows : NORM_CHUNKS) * 2 * k->c * sizeof(float);
 }

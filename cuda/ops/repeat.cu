@@ -14,7 +14,7 @@ static __global__ void repeat_row(T *c, const T *row, int m, int n, int ldc) {
 }
 
 void cuda_repeat_row(const Run *run, void *c, const void *row, int m, int n, int ldc) {
-    const dim3 grid(grid_blocks((size_t)n, THREADS), m < 65535 ? (unsigned)m : 65535);
+    const dim3 grid(grid_blocks(n, THREADS), m < 65535 ? (unsigned)m : 65535);
     WITH_VALUES(
         run, T,
         LAUNCH(repeat_row<T>, grid, THREADS, 0, run->stream, (T *)c, (const T *)row, m, n, ldc));

@@ -17,7 +17,7 @@ __global__ void rope_angles(float2 *angles, int t, int half, int first, int pair
     if (i >= t * pairs) return;
     const int position = i / pairs, pair = i % pairs;
     const double angle = position * frequency.of[pair];
-    angles[(size_t)position * (size_t)half + (size_t)(first + pair)] =
+    angles[(size_t)position * half + (first + pair)] =
         make_float2((float)cos(angle), (float)sin(angle));
 }
 
@@ -27,9 +27,9 @@ template <typename T, int W>
 __global__ void rope_rotate_rows(T *rotated, const T *qkv, const float2 *angles, int t, int stride,
                                  int vectors, int d) {
     const int half = d / 2, packs = half / W;
-    const float2 *turns = angles + (size_t)(blockIdx.x % (unsigned)t) * (size_t)half;
-    const T *from = qkv + (size_t)blockIdx.x * (size_t)stride;
-    T *to = rotated + (size_t)blockIdx.x * (size_t)(vectors * d);
+    const float2 *turns = angles + (size_t)(blockIdx.x % (unsigned)t) * half;
+    const T *from = qkv + (size_t)blockIdx.x * stride;
+    T *to = rotated + (size_t)blockIdx.x * (vectors * d);
     for (int i = (int)threadIdx.x; i < vectors * packs; i += (int)blockDim.x) {
         const int pair = i % packs * W, at = i / packs * d + pair;
         float x[W], y[W], first[W], second[W];

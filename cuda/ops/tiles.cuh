@@ -35,7 +35,7 @@ constexpr int ROW = D + CHUNK<T>; /* numbers from one row of a tile to the next 
 
 /* ---- Fragments ---- */
 
-static __device__ __forceinline__ unsigned pack_bf16(float low, float high) {
+static DEVICE unsigned pack_bf16(float low, float high) {
     const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
     unsigned bits;
     memcpy(&bits, &pair, sizeof bits);
@@ -43,8 +43,7 @@ static __device__ __forceinline__ unsigned pack_bf16(float low, float high) {
 }
 
 template <Precision P>
-static __device__ __forceinline__ void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0,
-                                           unsigned b1) {
+static DEVICE void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
     const unsigned b[2] = {b0, b1};
     if constexpr (P == PRECISION_BF16)
         mma_bf16(c, a, b);
@@ -55,7 +54,7 @@ static __device__ __forceinline__ void mma(float (&c)[4], const unsigned (&a)[4]
 /* A fragment of floats, read as if it were one of bf16: ldmatrix moves 16 bytes of a row to four
  * lanes, four floats as well as eight bf16.  For tf32 they are still to be rounded. */
 template <Precision P>
-static __device__ __forceinline__ void load_fragment(unsigned (&r)[4], const void *row) {
+static DEVICE void load_fragment(unsigned (&r)[4], const void *row) {
     ldmatrix_x4(r, row);
     if constexpr (P == PRECISION_TF32) {
 #pragma unroll
@@ -70,8 +69,8 @@ struct LeftSide {
     typedef typename ValueOf<P>::type T;
     const T *rows;
 
-    __device__ __forceinline__ void take(const T *tile) { rows = tile; }
-    __device__ __forceinline__ void fragment(unsigned (&a)[4], int m, int step) const {
+    DEVICE void take(const T *tile) { rows = tile; }
+    DEVICE void fragment(unsigned (&a)[4], int m, int step) const {
         const int lane = (int)threadIdx.x % 32;
         load_fragment<P>(
             a, rows + (16 * m + lane % 16) * ROW<T, D> + (2 * step + lane / 16) * CHUNK<T>);
@@ -83,7 +82,7 @@ struct LeftSide<P, D, M, true> {
     typedef typename ValueOf<P>::type T;
     unsigned held[D / (2 * CHUNK<T>)][M][4];
 
-    __device__ __forceinline__ void take(const T *tile) {
+    DEVICE void take(const T *tile) {
         LeftSide<P, D, M, false> left;
         left.take(tile);
 #pragma unroll
@@ -91,7 +90,7 @@ struct LeftSide<P, D, M, true> {
 #pragma unroll
             for (int m = 0; m < M; m++) left.fragment(held[step][m], m, step);
     }
-    __device__ __forceinline__ void fragment(unsigned (&a)[4], int m, int step) const {
+    DEVICE void fragment(unsigned (&a)[4], int m, int step) const {
 #pragma unroll
         for (int i = 0; i < 4; i++) a[i] = held[step][m][i];
     }
@@ -100,8 +99,7 @@ struct LeftSide<P, D, M, true> {
 /* ---- c += a b^T ---- */
 
 template <Precision P, int D, int M, int N, typename Left, typename T>
-static __device__ __forceinline__ void multiply_qkt_mma(float (&c)[M][N][4], const Left &left,
-                                                        const T *b) {
+static DEVICE void multiply_qkt_mma(float (&c)[M][N][4], const Left &left, const T *b) {
     const int lane = (int)threadIdx.x % 32;
     /* Four 8x8 matrices: both halves of a step for eight rows of b, then for the next eight. */
     const T *mine = b + (lane % 8 + lane / 16 * 8) * ROW<T, D> + lane / 8 % 2 * CHUNK<T>;
@@ -123,7 +121,7 @@ static __device__ __forceinline__ void multiply_qkt_mma(float (&c)[M][N][4], con
     }
 }
 
-static __device__ __forceinline__ void add_dot(float &sum, float4 a, float4 b) {
+static DEVICE void add_dot(float &sum, float4 a, float4 b) {
     sum = fmaf(a.x, b.x, sum);
     sum = fmaf(a.y, b.y, sum);
     sum = fmaf(a.z, b.z, sum);
@@ -131,8 +129,7 @@ static __device__ __forceinline__ void add_dot(float &sum, float4 a, float4 b) {
 }
 
 template <int D, int M, int N>
-static __device__ __forceinline__ void multiply_qkt_fma(float (&c)[M][N][4], const float *a,
-                                                        const float *b) {
+static DEVICE void multiply_qkt_fma(float (&c)[M][N][4], const float *a, const float *b) {
     const int lane = (int)threadIdx.x % 32;
     const float *a_mine = a + lane / 4 * ROW<float, D>;
     const float *b_mine = b + lane % 4 * 2 * ROW<float, D>;
@@ -154,8 +151,7 @@ static __device__ __forceinline__ void multiply_qkt_fma(float (&c)[M][N][4], con
 }
 
 template <Precision P, int D, int M, int N, typename Left, typename T>
-static __device__ __forceinline__ void multiply_qkt(float (&c)[M][N][4], const Left &left,
-                                                    const T *b) {
+static DEVICE void multiply_qkt(float (&c)[M][N][4], const Left &left, const T *b) {
     if constexpr (P == PRECISION_FP32)
         multiply_qkt_fma<D, M, N>(c, left.rows, b);
     else
@@ -167,9 +163,8 @@ static __device__ __forceinline__ void multiply_qkt(float (&c)[M][N][4], const L
 /* Two accumulators side by side are a fragment of 16 columns; b comes transposed out of ldmatrix.
  */
 template <int D, int M, int N>
-static __device__ __forceinline__ void multiply_pv_bf16(float (&c)[M][D / 8][4],
-                                                        const float (&p)[M][N][4],
-                                                        const __nv_bfloat16 *b) {
+static DEVICE void multiply_pv_bf16(float (&c)[M][D / 8][4], const float (&p)[M][N][4],
+                                    const __nv_bfloat16 *b) {
     typedef __nv_bfloat16 T;
     const int lane = (int)threadIdx.x % 32;
     const T *mine = b + lane % 16 * ROW<T, D> + lane / 16 * 8;
@@ -198,8 +193,8 @@ static __device__ __forceinline__ void multiply_pv_bf16(float (&c)[M][D / 8][4],
  * not mind the order of its terms: column 2t counts as t, 2t + 1 as t + 4, and the rows of b are
  * taken in the same order. */
 template <int D, int M, int N>
-static __device__ __forceinline__ void multiply_pv_tf32(float (&c)[M][D / 8][4],
-                                                        const float (&p)[M][N][4], const float *b) {
+static DEVICE void multiply_pv_tf32(float (&c)[M][D / 8][4], const float (&p)[M][N][4],
+                                    const float *b) {
     const int lane = (int)threadIdx.x % 32;
     const float *mine = b + lane % 4 * 2 * ROW<float, D> + lane / 4;
 #pragma unroll
@@ -221,8 +216,8 @@ static __device__ __forceinline__ void multiply_pv_tf32(float (&c)[M][D / 8][4],
 
 /* A lane gets the columns that the other three lanes of its rows hold by shuffles. */
 template <int D, int M, int N>
-static __device__ __forceinline__ void multiply_pv_fma(float (&c)[M][D / 8][4],
-                                                       const float (&p)[M][N][4], const float *b) {
+static DEVICE void multiply_pv_fma(float (&c)[M][D / 8][4], const float (&p)[M][N][4],
+                                   const float *b) {
     const int lane = (int)threadIdx.x % 32;
 #pragma unroll 1
     for (int source = 0; source < 4; source++) {
@@ -250,8 +245,7 @@ static __device__ __forceinline__ void multiply_pv_fma(float (&c)[M][D / 8][4],
 }
 
 template <Precision P, int D, int M, int N, typename T>
-static __device__ __forceinline__ void multiply_pv(float (&c)[M][D / 8][4],
-                                                   const float (&p)[M][N][4], const T *b) {
+static DEVICE void multiply_pv(float (&c)[M][D / 8][4], const float (&p)[M][N][4], const T *b) {
     if constexpr (P == PRECISION_BF16)
         multiply_pv_bf16<D, M, N>(c, p, b);
     else if constexpr (P == PRECISION_TF32)
@@ -263,7 +257,7 @@ static __device__ __forceinline__ void multiply_pv(float (&c)[M][D / 8][4],
 /* ---- Accumulators ---- */
 
 template <int M, int N>
-static __device__ __forceinline__ void clear(float (&c)[M][N][4]) {
+static DEVICE void clear(float (&c)[M][N][4]) {
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
@@ -274,8 +268,8 @@ static __device__ __forceinline__ void clear(float (&c)[M][N][4]) {
 
 /* rows[16 M][D + 4] of a warp = c, times factor of each row. */
 template <int D, int M>
-static __device__ __forceinline__ void stage_rows(float *rows, const float (&c)[M][D / 8][4],
-                                                  const float (&factor)[M][2]) {
+static DEVICE void stage_rows(float *rows, const float (&c)[M][D / 8][4],
+                              const float (&factor)[M][2]) {
     const int lane = (int)threadIdx.x % 32;
 #pragma unroll
     for (int m = 0; m < 2 * M; m++) {

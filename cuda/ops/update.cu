@@ -6,9 +6,9 @@
 
 enum { UPDATE_BLOCK = 256 };
 
-static __device__ __forceinline__ bool is_finite(double x) { return x - x == 0; }
+static DEVICE bool is_finite(double x) { return x - x == 0; }
 
-static __device__ __forceinline__ bool aligned16(const void *p) { return (uintptr_t)p % 16 == 0; }
+static DEVICE bool aligned16(const void *p) { return (uintptr_t)p % 16 == 0; }
 
 /* The numbers of a chunk: the first, how many, and how many packs of V they make (0 if not
  * aligned). */
@@ -18,8 +18,7 @@ typedef struct {
 } Extent;
 
 template <int V>
-static __device__ __forceinline__ Extent extent_of(const UpdateTensor &tensor, UpdateChunk chunk,
-                                                   bool aligned) {
+static DEVICE Extent extent_of(const UpdateTensor &tensor, UpdateChunk chunk, bool aligned) {
     Extent extent;
     extent.first = (size_t)chunk.number * UPDATE_CHUNK;
     extent.count = (int)min((unsigned long long)(tensor.count - extent.first),
@@ -83,8 +82,7 @@ void update_norm(const Run *run, const Updater *updater) {
  * Version 1 is V = 1, version 2 moves 128 bits at a time. */
 
 template <UpdateRule rule>
-static __device__ __forceinline__ void update_one(float *p, float *m, float *v, float g,
-                                                  const OptimizerFactors &f) {
+static DEVICE void update_one(float *p, float *m, float *v, float g, const OptimizerFactors &f) {
     if (rule == UPDATE_LION) {
         const float c = f.beta1 * *m + f.one_minus_beta1 * g;
         const float sign = (float)((c > 0) - (c < 0));
@@ -106,8 +104,8 @@ static __device__ __forceinline__ void update_one(float *p, float *m, float *v, 
 
 /* Updates V numbers from number i on. */
 template <typename T, UpdateRule rule, int V>
-static __device__ __forceinline__ void update_pack(const UpdateTensor &tensor, size_t i,
-                                                   float scale, const OptimizerFactors &f) {
+static DEVICE void update_pack(const UpdateTensor &tensor, size_t i, float scale,
+                               const OptimizerFactors &f) {
     const int states = rule == UPDATE_ADAM ? 2 : rule == UPDATE_SGD ? 0 : 1;
     float p[V], g[V], m[V], v[V];
     load_floats(g, tensor.g + i);
@@ -136,7 +134,7 @@ __global__ void __launch_bounds__(UPDATE_BLOCK)
     for (int i = (int)threadIdx.x; i < own.packs; i += UPDATE_BLOCK)
         update_pack<T, rule, V>(tensor, own.first + (size_t)i * V, scale, f);
     for (int i = own.packs * V + (int)threadIdx.x; i < own.count; i += UPDATE_BLOCK)
-        update_pack<T, rule, 1>(tensor, own.first + (size_t)i, scale, f);
+        update_pack<T, rule, 1>(tensor, own.first + i, scale, f);
 }
 
 template <typename T, UpdateRule rule>

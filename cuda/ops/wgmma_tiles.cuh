@@ -16,7 +16,7 @@
 enum { PANEL = 64, SWIZZLED_ROWS = 8, SWIZZLED_BYTES = SWIZZLED_ROWS * PANEL * 2 };
 
 /* Returns the first address at or after p where a panel may begin. */
-static __device__ __forceinline__ __nv_bfloat16 *first_panel(void *p) {
+static DEVICE __nv_bfloat16 *first_panel(void *p) {
     const unsigned past = shared_address(p) % SWIZZLED_BYTES;
     return (__nv_bfloat16 *)((char *)p + (SWIZZLED_BYTES - past) % SWIZZLED_BYTES);
 }
@@ -25,22 +25,21 @@ static __device__ __forceinline__ __nv_bfloat16 *first_panel(void *p) {
  * tile[ROWS]; zeros beyond the last.  All THREADS of the block must call it.  Rows are aligned to
  * 16 bytes. */
 template <int D, int ROWS, int THREADS>
-static __device__ __forceinline__ void load_swizzled(__nv_bfloat16 *tile, const __nv_bfloat16 *from,
-                                                     int stride, int first, int t) {
+static DEVICE void load_swizzled(__nv_bfloat16 *tile, const __nv_bfloat16 *from, int stride,
+                                 int first, int t) {
     constexpr int CHUNKS = D / 8;
-    from += (size_t)first * (size_t)stride;
+    from += (size_t)first * stride;
 #pragma unroll 2
     for (int i = (int)threadIdx.x; i < ROWS * CHUNKS; i += THREADS) {
         const int row = i / CHUNKS, chunk = i % CHUNKS;
         const bool inside = first + row < t;
         copy_async16(tile + (chunk / 8 * ROWS + row) * PANEL + (chunk % 8 ^ row % 8) * 8,
-                     from + (inside ? (size_t)row * (size_t)stride + (size_t)chunk * 8 : 0),
-                     inside);
+                     from + (inside ? (size_t)row * stride + (size_t)chunk * 8 : 0), inside);
     }
 }
 
 /* Waits for this thread's copies, and shows them to the tensor cores; a barrier must follow. */
-static __device__ __forceinline__ void wait_for_copies(void) {
+static DEVICE void wait_for_copies(void) {
     copy_async_wait<0>();
     async_proxy_fence();
 }
@@ -49,7 +48,7 @@ static __device__ __forceinline__ void wait_for_copies(void) {
  * Format").  It holds, in units of 16 bytes, the address, the distance from one panel to the next
  * (used only for matrices that are read by columns) and that from eight rows to the next eight; and
  * the kind of swizzle. */
-static __device__ __forceinline__ uint64_t matrix_at(const __nv_bfloat16 *p, int panel_bytes) {
+static DEVICE uint64_t matrix_at(const __nv_bfloat16 *p, int panel_bytes) {
     const uint64_t swizzle_128 = 1;
     return swizzle_128 << 62 | (uint64_t)(SWIZZLED_BYTES / 16) << 32 |
            (uint64_t)(panel_bytes / 16) << 16 | (shared_address(p) & 0x3ffffu) >> 4;
@@ -57,8 +56,7 @@ static __device__ __forceinline__ uint64_t matrix_at(const __nv_bfloat16 *p, int
 
 /* Begins c += a b^T.  a: the warpgroup's first row in a tile of A_ROWS; b: a tile of 8 N rows. */
 template <int D, int A_ROWS, int N>
-static __device__ __forceinline__ void begin_rows(float (&c)[N][4], const __nv_bfloat16 *a,
-                                                  const __nv_bfloat16 *b) {
+static DEVICE void begin_rows(float (&c)[N][4], const __nv_bfloat16 *a, const __nv_bfloat16 *b) {
 #pragma unroll
     for (int k = 0; k < D; k += 16) {
         const int panel = k / PANEL, within = k % PANEL;
@@ -69,8 +67,8 @@ static __device__ __forceinline__ void begin_rows(float (&c)[N][4], const __nv_b
 
 /* c = a b^T */
 template <int D, int A_ROWS, int N>
-static __device__ __forceinline__ void multiply_rows(float (&c)[1][N][4], const __nv_bfloat16 *a,
-                                                     const __nv_bfloat16 *b) {
+static DEVICE void multiply_rows(float (&c)[1][N][4], const __nv_bfloat16 *a,
+                                 const __nv_bfloat16 *b) {
     clear(c);
     wgmma_begin(c[0]);
     begin_rows<D, A_ROWS>(c[0], a, b);
@@ -79,9 +77,9 @@ static __device__ __forceinline__ void multiply_rows(float (&c)[1][N][4], const 
 
 /* c = a b^T and d = e f^T, both in flight together. */
 template <int D, int A_ROWS, int N>
-static __device__ __forceinline__ void multiply_rows_twice(
-    float (&c)[1][N][4], const __nv_bfloat16 *a, const __nv_bfloat16 *b, float (&d)[1][N][4],
-    const __nv_bfloat16 *e, const __nv_bfloat16 *f) {
+static DEVICE void multiply_rows_twice(float (&c)[1][N][4], const __nv_bfloat16 *a,
+                                       const __nv_bfloat16 *b, float (&d)[1][N][4],
+                                       const __nv_bfloat16 *e, const __nv_bfloat16 *f) {
     clear(c);
     clear(d);
     wgmma_begin(c[0]);
@@ -94,9 +92,8 @@ static __device__ __forceinline__ void multiply_rows_twice(
 
 /* c += p b, with the accumulators p rounded to bf16 as they lie.  b: a tile of 8 N rows. */
 template <int D, int N>
-static __device__ __forceinline__ void multiply_sums(float (&c)[1][D / 8][4],
-                                                     const float (&p)[1][N][4],
-                                                     const __nv_bfloat16 *b) {
+static DEVICE void multiply_sums(float (&c)[1][D / 8][4], const float (&p)[1][N][4],
+                                 const __nv_bfloat16 *b) {
     unsigned left[N / 2][4];
 #pragma unroll
     for (int j = 0; j < N / 2; j++)
