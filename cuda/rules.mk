@@ -80,7 +80,7 @@ $(BUILD)/simt/%.o: %.c $(BUILD)/flags
 $(BUILD)/gpu/%.o: %.c $(BUILD)/flags
 	$(compile_host)
 $(BUILD)/gpu/%.o: CPPFLAGS += $(cuda_cflags)
-# Whether attention_hopper.cu is more than traps.
+# Whether the kernels of attention_hopper.cuh are more than traps.
 $(BUILD)/gpu/cuda/gpu/device.o: CPPFLAGS += -DBUILT_FOR_SM_90A=$(if $(filter 90a,$(ARCHS)),true,false)
 $(BUILD)/gpu/cuda/gpu/device.o: $(BUILD)/flags-nvcc
 $(BUILD)/simt/%.o: %.cu $(BUILD)/flags-kernels

@@ -6,13 +6,13 @@
  * No row of scores is ever stored: the softmax's maximum and sum are updated along the keys, and
  * sums made under an old maximum are scaled down when a larger one appears (FlashAttention, Dao et
  * al. 2022; the order of loops is that of its second version, Dao 2023). */
-#include "attention_tiles.cuh"
+#include "attention_hopper.cuh"
 
-/* ---- Version 2: tiles ---- */
+/* ---- Versions 2 and 3: tiles ---- */
 
-/* What changes: a block takes ROWS queries of a head, a warp 16 M of them.  COLUMNS keys and values
+/* What changes: a block takes ROWS queries of a head.  COLUMNS keys and values
  * at a time are copied to shared memory for all of them, so that a key is read from global memory
- * once for many queries.  Both products run on tensor cores (tiles.cuh), and the next keys are
+ * once for many queries.  Both products run on tensor cores, and the next keys are
  * loaded while these are used.  Scores and sums stay in registers: the exponentials of a warp's
  * scores already lie as the left side of the second product needs them.  If causal, tiles above the
  * diagonal are skipped; only tiles across the diagonal and the last ones are masked, and the blocks
@@ -33,22 +33,23 @@ template <>
 struct ForwardShape<PRECISION_BF16, 64> : TileShape<4, 2, 64, true> {};
 
 /* Computes y and lse of ROWS queries in each of n heads ceil(t / ROWS) blocks. */
-template <Precision P, int D, typename T, typename S>
-__global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
+template <typename W, typename T>
+__global__ void __launch_bounds__(W::THREADS, W::BLOCKS)
     attention_tiles(T *y, float *lse, Heads<T> h) {
-    constexpr int M = S::M, N = S::COLUMNS / 8, TILE = S::COLUMNS * ROW<T, D>;
-    DYNAMIC_SHARED(T, q_tile); /* [ROWS], then for two steps k [COLUMNS], v [COLUMNS] */
-    T *const kv_tiles = q_tile + S::ROWS * ROW<T, D>;
-    const int tiles = divide_up(h.t, S::ROWS), head = (int)blockIdx.x / tiles;
-    const int first = (tiles - 1 - (int)blockIdx.x % tiles) * S::ROWS;
+    constexpr int M = W::M, D = W::D;
+    DYNAMIC_SHARED(char, shared); /* q [ROWS], then for two steps k [COLUMNS], v [COLUMNS] */
+    T *const q_tile = W::first(shared), *const kv_tiles = q_tile + W::SIDE;
+    const int tiles = divide_up(h.t, W::ROWS), head = (int)blockIdx.x / tiles;
+    const int first = (tiles - 1 - (int)blockIdx.x % tiles) * W::ROWS;
     const int warp = (int)threadIdx.x / 32, query = first + 16 * M * warp;
-    const int steps = divide_up(keys_end(h, first + S::ROWS), S::COLUMNS);
+    const int unit = first + (int)threadIdx.x / W::UNIT_THREADS * W::UNIT;
+    const int steps = divide_up(keys_end(h, first + W::ROWS), W::COLUMNS);
     const T *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
     const auto load = [&](int step) {
-        load_step<T, D, S>(kv_tiles, step, k, h.qk_stride, v, h.stride, step * S::COLUMNS, h);
+        load_pair<W>(kv_tiles, step, k, h.qk_stride, v, h.stride, step * W::COLUMNS, h);
         copy_async_commit();
     };
-    load_side<T, D, S>(q_tile, h.q + at_head(h, head, h.qk_stride), h.qk_stride, first, h);
+    W::load_side(q_tile, h.q + at_head(h, head, h.qk_stride), h.qk_stride, first, h);
     load(0);
 
     Softmax<M> softmax;
@@ -59,25 +60,24 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
         softmax.most[m / 2][m % 2] = -INFINITY;
         softmax.sum[m / 2][m % 2] = 0;
     }
-    LeftSide<P, D, M, S::HELD> q;
-    if (S::HELD) {
-        copy_async_wait<0>();
+    typename W::Left q;
+    if (W::HELD) {
+        W::wait();
         __syncthreads();
     }
-    q.take(q_tile + 16 * M * warp * ROW<T, D>);
+    W::take(q, q_tile);
     for (int step = 0; step < steps; step++) {
-        copy_async_wait<0>();
+        W::wait();
         __syncthreads(); /* this step's tiles are there; the last step's are free */
         if (step + 1 < steps) load(step + 1);
-        const int key = step * S::COLUMNS;
-        const T *k_tile = kv_tiles + step % 2 * 2 * TILE;
-        if ((key >= query + 16 * M && key >= h.every) || query >= h.t) continue;
-        float s[M][N][4];
-        clear(s);
-        multiply_qkt<P, D, M, N>(s, q, k_tile);
-        if (key + S::COLUMNS > query + 1) hide_keys(s, h, query, key);
-        online_softmax<D, M, N>(softmax, sum_v, s, h.scale * LOG2_E);
-        multiply_pv<P, D, M, N>(sum_v, s, k_tile + TILE);
+        const int key = step * W::COLUMNS;
+        const T *k_tile = kv_tiles + step % 2 * 2 * W::TILE;
+        if ((key >= unit + W::UNIT && key >= h.every) || unit >= h.t) continue;
+        float s[M][W::N][4];
+        W::dots(s, q, k_tile);
+        if (key + W::COLUMNS > query + 1) hide_keys(s, h, query, key);
+        online_softmax<D>(softmax, sum_v, s, h.scale * LOG2_E);
+        W::sums(sum_v, s, k_tile + W::TILE);
     }
     __syncthreads(); /* results are written over the tiles */
     if (query < h.t)
@@ -85,15 +85,13 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
                         head, query);
 }
 
-template <Precision P, int D, typename T>
-static void launch_tiles(const Call *k, Heads<T> h) {
-    typedef ForwardShape<P, D> S;
-    constexpr size_t bytes = (size_t)(S::ROWS + 4 * S::COLUMNS) * ROW<T, D> * sizeof(T);
-    static_assert(bytes <= MAX_SHARED, "shared memory");
-    static_assert(bytes >= (size_t)S::ROWS * ROW<float, D> * sizeof(float), "results");
-    const auto kernel = attention_tiles<P, D, T, S>;
+template <typename W, typename T>
+static void launch(const Call *k, Heads<T> h) {
+    constexpr size_t bytes = W::bytes(1);
+    static_assert(bytes <= W::MOST_BYTES, "shared memory");
+    const auto kernel = attention_tiles<W, T>;
     SHARED_LIMIT(kernel, bytes);
-    LAUNCH(kernel, k->n * h.heads * divide_up(h.t, S::ROWS), S::THREADS, bytes, k->run->stream,
+    LAUNCH(kernel, k->n * h.heads * divide_up(h.t, W::ROWS), W::THREADS, bytes, k->run->stream,
            (T *)k->io->y, k->io->aux, h);
 }
 
@@ -105,9 +103,9 @@ static void forward(const Call *k) {
     if (version == 1)
         attention_rows_forward(k, h);
     else if (version == 2)
-        WITH_PADDED_HEAD(h.d, D, launch_tiles<P, D>(k, h));
+        WITH_PADDED_HEAD(h.d, D, launch<Warps<P, D, ForwardShape<P, D>>>(k, h));
     else if constexpr (P == PRECISION_BF16)
-        attention_hopper_forward(k, h);
+        h.d == 64 ? launch<Warpgroups<64, 2, 2>>(k, h) : launch<Warpgroups<128, 3, 1>>(k, h);
 }
 
 /* ---- Launcher ---- */

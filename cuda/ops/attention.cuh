@@ -41,7 +41,7 @@ struct Gradients {
  *   1  a warp for each query or key   attention_rows.cu: any head
  *   2  tiles on tensor cores          attention.cu, attention_gradient.cu: heads of at most
  *                                     TILED_HEAD numbers
- *   3  products of warpgroups         attention_hopper.cu: bf16 heads of 64 and 128, on devices of
+ *   3  the same by warpgroups         attention_hopper.cuh: bf16 heads of 64 and 128, on devices of
  *                                     compute capability 9.0 */
 
 /* The version that version 0 stands for; to become 3 when a GPU has shown that to be faster. */
@@ -61,8 +61,6 @@ template <typename T>
 void attention_rows_forward(const Call *k, Heads<T> h);
 template <typename T>
 void attention_rows_gradient(const Call *k, Gradients<T> g, Heads<T> h);
-void attention_hopper_forward(const Call *k, Heads<__nv_bfloat16> h);
-void attention_hopper_gradient(const Call *k, Gradients<__nv_bfloat16> g, Heads<__nv_bfloat16> h);
 
 /* Return where query head `head`, counted over all samples, starts in an array whose positions lie
  * `stride` apart, and where the keys or values it attends to start. */

@@ -12,9 +12,9 @@
  * Where query heads share keys and values, dk and dv are sums over those heads too: the block that
  * has the keys goes through the queries of the group's heads one after the other, in a fixed order.
  */
-#include "attention_tiles.cuh"
+#include "attention_hopper.cuh"
 
-/* ---- Version 2: tiles ---- */
+/* ---- Versions 2 and 3: tiles ---- */
 
 /* What changes: as in the forward pass, a block takes ROWS queries (or keys) and goes through the
  * keys (or queries) COLUMNS at a time, in shared memory, on tensor cores.  For dk and dv the scores
@@ -59,58 +59,64 @@ static DEVICE void row_dots(float (&dots)[M][2], const T *dy, const T *y) {
     }
 }
 
-/* Computes dq and dots of ROWS queries in each of n heads ceil(t / ROWS) blocks.  With M = 1 there
- * are registers for 12 warps on a multiprocessor. */
-template <Precision P, int D, typename T, typename S>
-__global__ void __launch_bounds__(S::THREADS, S::M == 1 ? 384 / S::THREADS : 256 / S::THREADS)
+/* Computes dq, and dots for the other kernel, of ROWS queries in each of n heads ceil(t / ROWS)
+ * blocks. */
+template <typename W, int BLOCKS, typename T>
+__global__ void __launch_bounds__(W::THREADS, BLOCKS)
     attention_query_gradient_tiles(Gradients<T> g, Heads<T> h) {
-    constexpr int M = S::M, N = S::COLUMNS / 8, TILE = S::COLUMNS * ROW<T, D>;
-    constexpr int SIDE = S::ROWS * ROW<T, D>;
-    DYNAMIC_SHARED(T, q_tile); /* [ROWS], dy [ROWS], then for two steps k, v [COLUMNS] */
-    T *const dy_tile = q_tile + SIDE, *const kv_tiles = dy_tile + SIDE;
-    const int tiles = divide_up(h.t, S::ROWS), head = (int)blockIdx.x / tiles;
-    const int first = (tiles - 1 - (int)blockIdx.x % tiles) * S::ROWS, c = h.heads * h.d;
+    constexpr int M = W::M, D = W::D;
+    DYNAMIC_SHARED(char, shared); /* q, dy [ROWS], then for two steps k, v [COLUMNS] */
+    T *const q_tile = W::first(shared), *const dy_tile = q_tile + W::SIDE;
+    T *const kv_tiles = dy_tile + W::SIDE;
+    const int tiles = divide_up(h.t, W::ROWS), head = (int)blockIdx.x / tiles;
+    const int first = (tiles - 1 - (int)blockIdx.x % tiles) * W::ROWS, c = h.heads * h.d;
     const int warp = (int)threadIdx.x / 32, query = first + 16 * M * warp;
-    const int steps = divide_up(keys_end(h, first + S::ROWS), S::COLUMNS);
+    const int unit = first + (int)threadIdx.x / W::UNIT_THREADS * W::UNIT;
+    const int steps = divide_up(keys_end(h, first + W::ROWS), W::COLUMNS);
     const T *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
     const auto load = [&](int step) {
-        load_step<T, D, S>(kv_tiles, step, k, h.qk_stride, v, h.stride, step * S::COLUMNS, h);
+        load_pair<W>(kv_tiles, step, k, h.qk_stride, v, h.stride, step * W::COLUMNS, h);
         copy_async_commit();
     };
-    T *const y_tile = kv_tiles; /* used for the dots, before the first keys are loaded */
-    static_assert(4 * TILE >= SIDE, "y in the place of k and v");
-    load_side<T, D, S>(q_tile, h.q + at_head(h, head, h.qk_stride), h.qk_stride, first, h);
-    load_side<T, D, S>(dy_tile, g.dy + at_head(h, head, c), c, first, h);
-    load_side<T, D, S>(y_tile, g.y + at_head(h, head, c), c, first, h);
-    copy_async_commit();
-    copy_async_wait<0>();
-    __syncthreads();
-
-    LeftSide<P, D, M, S::HELD> q, dy;
-    q.take(q_tile + 16 * M * warp * ROW<T, D>);
-    dy.take(dy_tile + 16 * M * warp * ROW<T, D>);
+    const T *all_dy = g.dy + at_head(h, head, c), *all_y = g.y + at_head(h, head, c);
+    W::load_side(q_tile, h.q + at_head(h, head, h.qk_stride), h.qk_stride, first, h);
+    W::load_side(dy_tile, all_dy, c, first, h);
+    /* Warps read y from its tile, in the place of keys and values, before these are loaded. */
+    if constexpr (W::IN_PAIRS) {
+        load(0);
+    } else {
+        static_assert(4 * W::TILE >= W::SIDE, "y in the place of k and v");
+        W::load_side(kv_tiles, all_y, c, first, h);
+        copy_async_commit();
+        W::wait();
+        __syncthreads();
+    }
+    typename W::Left q, dy;
+    W::take(q, q_tile);
+    W::take(dy, dy_tile);
     float dots[M][2], lse[M][2], dq[M][D / 8][4];
-    row_dots<T, D, M>(dots, dy_tile + 16 * M * warp * ROW<T, D>,
-                      y_tile + 16 * M * warp * ROW<T, D>);
+    if constexpr (W::IN_PAIRS)
+        memory_dots<D>(dots, all_dy, all_y, c, query, h.t);
+    else
+        row_dots<T, D, M>(dots, W::own(dy_tile), W::own(kv_tiles));
     exchange_rows(lse, dots, g, h, head, query);
     clear(dq);
-    __syncthreads(); /* y_tile has been read */
-    load(0);
+    if constexpr (!W::IN_PAIRS) {
+        __syncthreads(); /* y has been read */
+        load(0);
+    }
     for (int step = 0; step < steps; step++) {
-        copy_async_wait<0>();
+        W::wait();
         __syncthreads();
         if (step + 1 < steps) load(step + 1);
-        const int key = step * S::COLUMNS;
-        const T *k_tile = kv_tiles + step % 2 * 2 * TILE;
-        if ((key >= query + 16 * M && key >= h.every) || query >= h.t) continue;
-        float s[M][N][4], dp[M][N][4];
-        clear(s);
-        clear(dp);
-        multiply_qkt<P, D, M, N>(s, q, k_tile);
-        multiply_qkt<P, D, M, N>(dp, dy, k_tile + TILE);
-        if (key + S::COLUMNS > query + 1) hide_keys(s, h, query, key);
+        const int key = step * W::COLUMNS;
+        const T *k_tile = kv_tiles + step % 2 * 2 * W::TILE;
+        if ((key >= unit + W::UNIT && key >= h.every) || unit >= h.t) continue;
+        float s[M][W::N][4], dp[M][W::N][4];
+        W::dots(s, q, k_tile, dp, dy, k_tile + W::TILE);
+        if (key + W::COLUMNS > query + 1) hide_keys(s, h, query, key);
         score_gradient(s, dp, lse, dots, h.scale * LOG2_E);
-        multiply_pv<P, D, M, N>(dq, s, k_tile);
+        W::sums(dq, s, k_tile);
     }
     __syncthreads(); /* results are written over the tiles */
     if (query < h.t)
@@ -119,56 +125,58 @@ __global__ void __launch_bounds__(S::THREADS, S::M == 1 ? 384 / S::THREADS : 256
 }
 
 /* Computes dk and dv of ROWS keys in each of n groups ceil(t / ROWS) blocks. */
-template <Precision P, int D, typename T, typename S>
-__global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
+template <typename W, typename T>
+__global__ void __launch_bounds__(W::THREADS, W::BLOCKS)
     attention_key_gradient_tiles(Gradients<T> g, Heads<T> h) {
-    constexpr int M = S::M, N = S::COLUMNS / 8, TILE = S::COLUMNS * ROW<T, D>;
-    constexpr int SIDE = S::ROWS * ROW<T, D>;
-    DYNAMIC_SHARED(T, k_tile); /* [ROWS], v [ROWS], then for two steps q, dy [COLUMNS] */
-    T *const v_tile = k_tile + SIDE, *const q_tiles = v_tile + SIDE;
-    float *const numbers = (float *)(q_tiles + 4 * TILE); /* two steps of lse, dots [COLUMNS] */
-    const int tiles = divide_up(h.t, S::ROWS);
+    constexpr int M = W::M, D = W::D, N = W::N;
+    DYNAMIC_SHARED(char, shared); /* k, v [ROWS], then for two steps q, dy [COLUMNS] */
+    SHARED(float, numbers, [2][2 * W::COLUMNS]); /* lse and dots of two steps */
+    T *const k_tile = W::first(shared), *const v_tile = k_tile + W::SIDE;
+    T *const q_tiles = v_tile + W::SIDE;
+    const int tiles = divide_up(h.t, W::ROWS);
     int head = (int)blockIdx.x / tiles * h.share; /* of the group, for the next step to load */
     const int end = head + h.share;
-    const int first = (int)blockIdx.x % tiles * S::ROWS, c = h.heads * h.d;
+    const int first = (int)blockIdx.x % tiles * W::ROWS, c = h.heads * h.d;
     const int warp = (int)threadIdx.x / 32, key = first + 16 * M * warp;
+    const int unit = first + (int)threadIdx.x / W::UNIT_THREADS * W::UNIT;
     const int begin = queries_begin(h, first);
     const T *q = h.q + at_head(h, head, h.qk_stride), *dy = g.dy + at_head(h, head, c);
     const auto load = [&](int step, int query) {
-        load_step<T, D, S>(q_tiles, step, q, h.qk_stride, dy, c, query, h);
-        load_row_numbers<S>(numbers + step % 2 * 2 * S::COLUMNS, g, h, head, query);
+        load_pair<W>(q_tiles, step, q, h.qk_stride, dy, c, query, h);
+        load_row_numbers<W>(numbers[step % 2], g, h, head, query);
         copy_async_commit();
     };
-    load_side<T, D, S>(k_tile, h.k + at_keys(h, head, h.qk_stride), h.qk_stride, first, h);
-    load_side<T, D, S>(v_tile, h.v + at_keys(h, head, h.stride), h.stride, first, h);
+    W::load_side(k_tile, h.k + at_keys(h, head, h.qk_stride), h.qk_stride, first, h);
+    W::load_side(v_tile, h.v + at_keys(h, head, h.stride), h.stride, first, h);
     load(0, begin);
-    if (S::HELD) {
-        copy_async_wait<0>();
+    if (W::HELD) {
+        W::wait();
         __syncthreads();
     }
-    LeftSide<P, D, M, S::HELD> k, v;
-    k.take(k_tile + 16 * M * warp * ROW<T, D>);
-    v.take(v_tile + 16 * M * warp * ROW<T, D>);
+    typename W::Left k, v;
+    W::take(k, k_tile);
+    W::take(v, v_tile);
     float dk[M][D / 8][4], dv[M][D / 8][4];
     clear(dk);
     clear(dv);
     for (int step = 0, query = begin, next; head < end; step++, query = next) {
-        copy_async_wait<0>();
+        W::wait();
         __syncthreads();
-        next = query + S::COLUMNS;
+        next = query + W::COLUMNS;
         if (next >= h.t) { /* on to the next head of the group */
             next = begin;
             head++, q += h.d, dy += h.d;
         }
         if (head < end) load(step + 1, next);
-        const T *q_tile = q_tiles + step % 2 * 2 * TILE;
-        const float *lse = numbers + step % 2 * 2 * S::COLUMNS, *dots = lse + S::COLUMNS;
-        if ((query + S::COLUMNS <= key && key >= h.every) || key >= h.t) continue;
+        const T *q_tile = q_tiles + step % 2 * 2 * W::TILE, *dy_tile = q_tile + W::TILE;
+        const float *lse = numbers[step % 2], *dots = lse + W::COLUMNS;
+        if ((query + W::COLUMNS <= unit && unit >= h.every) || unit >= h.t) continue;
         float p[M][N][4], dp[M][N][4];
-        clear(p);
-        clear(dp);
-        multiply_qkt<P, D, M, N>(p, k, q_tile);
-        if (query < key + 16 * M || query + S::COLUMNS > h.t) hide_queries(p, h, key, query);
+        if constexpr (W::IN_PAIRS)
+            W::dots(p, k, q_tile, dp, v, dy_tile);
+        else
+            W::dots(p, k, q_tile);
+        if (query < key + 16 * M || query + W::COLUMNS > h.t) hide_queries(p, h, key, query);
 #pragma unroll
         for (int j = 0; j < N; j++)
 #pragma unroll
@@ -178,8 +186,8 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
                 for (int m = 0; m < M; m++)
                     p[m][j][i] = exp2_fast(fmaf(p[m][j][i], h.scale * LOG2_E, -less));
             }
-        multiply_pv<P, D, M, N>(dv, p, q_tile + TILE);
-        multiply_qkt<P, D, M, N>(dp, v, q_tile + TILE);
+        W::sums(dv, p, dy_tile);
+        if constexpr (!W::IN_PAIRS) W::dots(dp, v, dy_tile);
 #pragma unroll
         for (int j = 0; j < N; j++)
 #pragma unroll
@@ -188,7 +196,7 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
 #pragma unroll
                 for (int m = 0; m < M; m++) p[m][j][i] *= dp[m][j][i] - less;
             }
-        multiply_pv<P, D, M, N>(dk, p, q_tile);
+        W::sums(dk, p, q_tile);
     }
     __syncthreads(); /* results are written over the tiles */
     if (key >= h.t) return;
@@ -198,20 +206,26 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
     put_gradient<T, D, M>(g.dv + to, (float *)k_tile, dv, 1, h, key, NULL, g.add);
 }
 
+template <typename Q, typename K, int Q_BLOCKS, typename T>
+static void launch(const Call *k, Gradients<T> g, Heads<T> h) {
+    constexpr size_t q_bytes = Q::bytes(2), k_bytes = K::bytes(2);
+    constexpr size_t numbers = 4 * K::COLUMNS * sizeof(float);
+    static_assert(q_bytes <= Q::MOST_BYTES && k_bytes + numbers <= K::MOST_BYTES, "shared memory");
+    const auto queries = attention_query_gradient_tiles<Q, Q_BLOCKS, T>;
+    const auto keys = attention_key_gradient_tiles<K, T>;
+    SHARED_LIMIT(queries, q_bytes);
+    LAUNCH(queries, k->n * h.heads * divide_up(h.t, Q::ROWS), Q::THREADS, q_bytes, k->run->stream,
+           g, h);
+    SHARED_LIMIT(keys, k_bytes);
+    LAUNCH(keys, k->n * h.groups * divide_up(h.t, K::ROWS), K::THREADS, k_bytes, k->run->stream, g,
+           h);
+}
+
+/* With M = 1 there are registers for 12 warps of the kernel for dq on a multiprocessor. */
 template <Precision P, int D, typename T>
-static void launch_tiles(const Call *k, Gradients<T> g, Heads<T> h) {
-    typedef GradientShape<P, D> S;
-    constexpr size_t tile_bytes = (size_t)(2 * S::ROWS + 4 * S::COLUMNS) * ROW<T, D> * sizeof(T);
-    constexpr size_t bytes = tile_bytes + 4 * (size_t)S::COLUMNS * sizeof(float);
-    static_assert(bytes <= MAX_SHARED, "shared memory");
-    static_assert(tile_bytes >= (size_t)S::ROWS * ROW<float, D> * sizeof(float), "results");
-    const int tiles = k->n * divide_up(h.t, S::ROWS);
-    const auto queries = attention_query_gradient_tiles<P, D, T, S>;
-    const auto keys = attention_key_gradient_tiles<P, D, T, S>;
-    SHARED_LIMIT(queries, tile_bytes);
-    LAUNCH(queries, h.heads * tiles, S::THREADS, tile_bytes, k->run->stream, g, h);
-    SHARED_LIMIT(keys, bytes);
-    LAUNCH(keys, h.groups * tiles, S::THREADS, bytes, k->run->stream, g, h);
+static void launch_warps(const Call *k, Gradients<T> g, Heads<T> h) {
+    typedef Warps<P, D, GradientShape<P, D>> W;
+    launch<W, W, W::M == 1 ? 384 / W::THREADS : W::BLOCKS>(k, g, h);
 }
 
 /* ---- Launcher ---- */
@@ -230,9 +244,10 @@ static void input_gradient(const Call *k) {
     if (version == 1)
         attention_rows_gradient(k, g, h);
     else if (version == 2)
-        WITH_PADDED_HEAD(h.d, D, launch_tiles<P, D>(k, g, h));
+        WITH_PADDED_HEAD(h.d, D, launch_warps<P, D>(k, g, h));
     else if constexpr (P == PRECISION_BF16)
-        attention_hopper_gradient(k, g, h);
+        h.d == 64 ? launch<Warpgroups<64, 3, 1>, Warpgroups<64, 2, 1>, 1>(k, g, h)
+                  : launch<Warpgroups<128, 2, 1>, Warpgroups<128, 2, 1>, 1>(k, g, h);
 }
 
 void cuda_attention_input_gradient(const Call *k) {

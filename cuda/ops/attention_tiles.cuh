@@ -1,20 +1,20 @@
-/* What the attention kernels on tiles share, versions 2 and 3: the shapes of tiles, how they are
- * loaded and masked, the softmax of a tile, and how its results are written. */
+/* What the attention kernels on tiles share: the shapes of tiles, how they are loaded and masked,
+ * the softmax of a tile, how its results are written; and version 2's way to multiply. */
 #pragma once
 
 #include "attention.cuh"
 
 #define LOG2_E 1.44269504f
-#define MAX_SHARED ((size_t)(99 * 1024)) /* bytes of a block on sm_89; others have more */
 
 /* Shapes of the tiled kernels.  A block has WARPS warps of 16 M rows each, and goes through the
  * other side COLUMNS at a time, two tiles of them in flight.  The shapes are chosen so that
- * accumulators and fragments fit in 255 registers without spills, and the tiles in MAX_SHARED. */
+ * accumulators and fragments fit in 255 registers without spills, and the tiles in shared memory.
+ */
 template <int WARPS_, int M_, int COLUMNS_, bool HELD_>
 struct TileShape {
     static constexpr int WARPS = WARPS_, M = M_, COLUMNS = COLUMNS_;
     static constexpr bool HELD = HELD_; /* left sides in registers */
-    static constexpr int THREADS = 32 * WARPS, ROWS = 16 * M * WARPS;
+    static constexpr int N = COLUMNS / 8, THREADS = 32 * WARPS, ROWS = 16 * M * WARPS;
     static_assert(ROWS % COLUMNS == 0, "tiles begin at multiples of each other");
 };
 
@@ -100,25 +100,79 @@ static DEVICE void load_tile(T *tile, const T *from, int stride, int rows, int d
         load_numbers<T, D, ROWS, THREADS>(tile, from, stride, rows, d);
 }
 
-/* Starts copying a block's ROWS rows of a head, from `row` of its t on; zeros beyond the last. */
-template <typename T, int D, typename S>
-static DEVICE void load_side(T *tile, const T *head, int stride, int row, const Heads<T> &h) {
-    load_tile<T, D, S::ROWS, S::THREADS>(tile, head + (size_t)row * stride, stride, h.t - row, h.d,
-                                         h.alignment);
-}
+/* ---- A way to multiply ----
+ *
+ * The kernels are templates on a W, which says how tiles lie in shared memory and who multiplies
+ * them: Warps here, for version 2, Warpgroups in attention_hopper.cuh for version 3.  A block has
+ * sides of ROWS rows and steps of COLUMNS; UNIT of its rows belong to UNIT_THREADS threads that
+ * multiply together, 16 M of them to each warp.  A left side is taken once, and then
+ *
+ *   W::dots(c, left, b)   c = left b^T
+ *   W::sums(c, p, b)      c += p b, with p in accumulators
+ */
+
+/* A warp by itself multiplies by the products of tiles.cuh. */
+template <Precision P, int D_, typename Shape>
+struct Warps : Shape {
+    using Shape::COLUMNS, Shape::M, Shape::N, Shape::ROWS, Shape::THREADS;
+    typedef typename ValueOf<P>::type T;
+    typedef LeftSide<P, D_, M, Shape::HELD> Left;
+    static constexpr int D = D_, SIDE = ROWS * ROW<T, D>, TILE = COLUMNS * ROW<T, D>;
+    static constexpr int UNIT = 16 * M, UNIT_THREADS = 32, BLOCKS = 256 / THREADS;
+    static constexpr size_t MOST_BYTES = 99 << 10; /* of a block on sm_89; others have more */
+    static constexpr bool IN_PAIRS = false;
+
+    /* The bytes of `sides` sides and two steps of two tiles. */
+    static constexpr size_t bytes(int sides) {
+        static_assert(SIDE + 4 * TILE >= ROWS * ROW<float, D> * (int)(sizeof(float) / sizeof(T)),
+                      "results are written over the tiles");
+        return (size_t)(sides * SIDE + 4 * TILE) * sizeof(T);
+    }
+    static DEVICE T *first(void *shared) { return (T *)shared; }
+
+    /* Starts copying a block's ROWS rows of a head, from `row` of its t on; zeros beyond the last.
+     */
+    static DEVICE void load_side(T *tile, const T *head, int stride, int row, const Heads<T> &h) {
+        load_tile<T, D, ROWS, THREADS>(tile, head + (size_t)row * stride, stride, h.t - row, h.d,
+                                       h.alignment);
+    }
+    /* Starts copying COLUMNS such rows of one of the two arrays of a step. */
+    static DEVICE void load_step(T *tile, const T *head, int stride, int row, const Heads<T> &h) {
+        load_tile<T, D, COLUMNS, THREADS>(tile, head + (size_t)row * stride, stride, h.t - row, h.d,
+                                          h.alignment);
+    }
+    static DEVICE void wait(void) { copy_async_wait<0>(); }
+
+    /* Returns the rows of the warp. */
+    static DEVICE const T *own(const T *side) {
+        return side + 16 * M * ((int)threadIdx.x / 32) * ROW<T, D>;
+    }
+    static DEVICE void take(Left &left, const T *side) { left.take(own(side)); }
+    static DEVICE void dots(float (&c)[M][N][4], const Left &left, const T *b) {
+        clear(c);
+        multiply_qkt<P, D, M, N>(c, left, b);
+    }
+    static DEVICE void dots(float (&c)[M][N][4], const Left &left, const T *b, float (&d)[M][N][4],
+                            const Left &other, const T *e) {
+        dots(c, left, b);
+        dots(d, other, e);
+    }
+    static DEVICE void sums(float (&c)[M][D / 8][4], const float (&p)[M][N][4], const T *b) {
+        multiply_pv<P, D, M, N>(c, p, b);
+    }
+};
 
 /* Starts copying COLUMNS rows of two arrays, keys and values or queries and dy, into the half of
  * `tiles` that belongs to this step: a[COLUMNS], then b[COLUMNS]. */
-template <typename T, int D, typename S>
-static DEVICE void load_step(T *tiles, int step, const T *a, int a_stride, const T *b, int b_stride,
+template <typename W, typename T>
+static DEVICE void load_pair(T *tiles, int step, const T *a, int a_stride, const T *b, int b_stride,
                              int row, const Heads<T> &h) {
-    constexpr int TILE = S::COLUMNS * ROW<T, D>;
-    T *const to = tiles + step % 2 * 2 * TILE;
-    load_tile<T, D, S::COLUMNS, S::THREADS>(to, a + (size_t)row * a_stride, a_stride, h.t - row,
-                                            h.d, h.alignment);
-    load_tile<T, D, S::COLUMNS, S::THREADS>(to + TILE, b + (size_t)row * b_stride, b_stride,
-                                            h.t - row, h.d, h.alignment);
+    T *const to = tiles + step % 2 * 2 * W::TILE;
+    W::load_step(to, a, a_stride, row, h);
+    W::load_step(to + W::TILE, b, b_stride, row, h);
 }
+
+/* ---- Masks ---- */
 
 /* Return the row and the column of number i of accumulator [m][j], whose tile starts at `row` and
  * `column`. */
