@@ -19,7 +19,7 @@ simt_c := $(wildcard cuda/simt/*.c)
 race_c := $(wildcard tests/simt/race/*.c)
 # The NCCL transport, where nccl.h is; libnccl.so.2 itself is looked for when it is asked for.
 has_nccl := $(shell echo '\#include <nccl.h>' | $(CC) -isystem $(CUDA_HOME)/include -E -o /dev/null - 2>/dev/null && echo yes)
-where_nccl = $(filter-out $(if $(has_nccl),,%transport_nccl.c %nccl_directions.c %nccl_library.c %nccl_fake.c),$(1))
+where_nccl = $(filter-out $(if $(has_nccl),,%transport_nccl.c %nccl_library.c %nccl_fake.c),$(1))
 # The stand-ins of tests/fake are made of NVIDIA's headers.
 has_cuda := $(shell echo '\#include <cublasLt.h>' | $(CC) -isystem $(CUDA_HOME)/include -E -o /dev/null - 2>/dev/null && echo yes)
 gpu_c := $(call where_nccl,$(wildcard cuda/gpu/*.c))
@@ -126,7 +126,7 @@ $(call main_o,gpu): CPPFLAGS += -DTEST_SUITES='"cuda/suites.h"' -DTEST_PROGRAM='
 $(call main_o,simt) $(call main_o,gpu) $(BUILD)/simt/tests/simt/test_late.o: CPPFLAGS += $(if $(has_nccl),-DHAS_NCCL)
 device_tests_o := $(call device_objects,device,$(device_tests_c)) $(host_o)
 # Under SIMT the NCCL transport stands on tests/simt/nccl_fake.c.
-faked_o := $(call device_objects,simt,$(filter %/transport_nccl.c %/nccl_directions.c,$(gpu_c)))
+faked_o := $(call device_objects,simt,$(filter %/transport_nccl.c,$(gpu_c)))
 $(faked_o) $(BUILD)/simt/tests/simt/nccl_fake.o: CPPFLAGS += $(cuda_cflags)
 libraries := $(shared_tests) $(float_library)
 

@@ -10,14 +10,13 @@
 
 /* ---- Versions 2 and 3: tiles ---- */
 
-/* What changes: a block takes ROWS queries of a head.  COLUMNS keys and values
- * at a time are copied to shared memory for all of them, so that a key is read from global memory
- * once for many queries.  Both products run on tensor cores, and the next keys are
- * loaded while these are used.  Scores and sums stay in registers: the exponentials of a warp's
- * scores already lie as the left side of the second product needs them.  If causal, tiles above the
- * diagonal are skipped; only tiles across the diagonal and the last ones are masked, and the blocks
- * with the most tiles start first.  Powers are of 2, which the hardware has, with log2(e) folded
- * into the scale. */
+/* What changes: a block takes ROWS queries of a head.  COLUMNS keys and values at a time are copied
+ * to shared memory for all of them, so that a key is read from global memory once for many queries.
+ * Both products run on tensor cores, and the next keys are loaded while these are used.  Scores and
+ * sums stay in registers: the exponentials of a warp's scores already lie as the left side of the
+ * second product needs them.  If causal, tiles above the diagonal are skipped; only tiles across
+ * the diagonal and the last ones are masked, and the blocks with the most tiles start first.
+ * Powers are of 2, which the hardware has, with log2(e) folded into the scale. */
 
 template <Precision P, int D>
 struct ForwardShape : TileShape<2, 2, 16, false> {}; /* wide rows of floats */
