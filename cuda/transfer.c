@@ -100,27 +100,17 @@ static Tensor float_tensor(void *at, bool on_host, size_t count) {
     return tensor_of(at, on_host, sizeof(float), count);
 }
 
-/* Joins rows that have no gaps between them, so that they are copied at once. */
-static Tensor joined(Tensor t) {
-    if (t.stride != t.width) return t;
-    return tensor_of(t.at, t.on_host, t.size, t.rows * t.width);
-}
-
-static int upload_tensor(CudaStage *s, Tensor t, const float *from) {
-    t = joined(t);
-    for (size_t row = 0; row < t.rows; row++)
-        if (upload(s, (char *)t.at + row * t.stride * t.size, t.size, from + row * t.width,
-                   t.width))
+/* Moves a tensor to the host's array `to` or, if that is NULL, from its array `from`.  Rows
+ * that have no gaps between them move at once. */
+static int move_tensor(CudaStage *s, Tensor t, float *to, const float *from) {
+    size_t count = t.rows * t.width, rows = t.stride == t.width ? 1 : t.rows, width = count / rows;
+    if (t.on_host) memcpy(to ? to : t.at, to ? t.at : from, count * sizeof(float));
+    for (size_t row = 0; row < rows && !t.on_host; row++) {
+        char *at = (char *)t.at + row * t.stride * t.size;
+        if (to ? download(s, to + row * width, at, t.size, width)
+               : upload(s, at, t.size, from + row * width, width))
             return -1;
-    return 0;
-}
-
-static int download_tensor(CudaStage *s, float *to, Tensor t) {
-    t = joined(t);
-    for (size_t row = 0; row < t.rows; row++)
-        if (download(s, to + row * t.width, (char *)t.at + row * t.stride * t.size, t.size,
-                     t.width))
-            return -1;
+    }
     return 0;
 }
 
@@ -175,12 +165,7 @@ size_t transfer_read(Stage *base, TensorRole role, int number, real *data) {
     Tensor tensor = find(s, role, number);
     if (!tensor.at) return 0;
     size_t count = tensor.rows * tensor.width;
-    if (!data) return count;
-    if (tensor.on_host)
-        memcpy(data, tensor.at, count * sizeof(float));
-    else if (download_tensor(s, data, tensor))
-        return READ_FAILED;
-    return count;
+    return data && move_tensor(s, tensor, data, NULL) ? READ_FAILED : count;
 }
 
 static int refuse_write(const Model *m, TensorRole role, int number) {
@@ -198,10 +183,7 @@ int transfer_write(Stage *base, TensorRole role, int number, const real *data) {
     Tensor tensor = find(s, role, number);
     if (!tensor.at) return refuse_write(base->model, role, number);
     s->norm_done = -1; /* the norm that ran ahead read the old value */
-    if (tensor.on_host)
-        memcpy(tensor.at, data, tensor.rows * tensor.width * sizeof(float));
-    else if (upload_tensor(s, tensor, data))
-        return -1;
+    if (move_tensor(s, tensor, NULL, data)) return -1;
     if (role != TENSOR_PARAMETER || tensor.at == weight_at(s, number)) return 0;
     return upload(s, weight_at(s, number), value_bytes(&base->settings), data, tensor.width);
 }

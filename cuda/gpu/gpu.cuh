@@ -33,21 +33,17 @@ extern "C" void device_note_launch(cudaError_t error, const char *kernel, const 
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes)), \
         #kernel, __FILE__, __LINE__)
 
-static DEVICE void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
-        "{%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
-static DEVICE void mma_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-    asm volatile(
-        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
-        "{%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
+/* d += a b, by the instruction of this shape. */
+#define MMA(name, shape)                                                                  \
+    static DEVICE void name(float(&d)[4], const unsigned(&a)[4], const unsigned(&b)[2]) { \
+        asm volatile("mma.sync.aligned." shape                                            \
+                     ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"         \
+                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                     \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1])); \
+    }
+MMA(mma_bf16, "m16n8k16.row.col.f32.bf16.bf16")
+MMA(mma_tf32, "m16n8k8.row.col.f32.tf32.tf32")
+#undef MMA
 
 static DEVICE unsigned tf32_round(float x) {
     unsigned bits;
@@ -61,19 +57,16 @@ static DEVICE float exp2_fast(float x) {
     return y;
 }
 
-static DEVICE void ldmatrix_x4(unsigned (&r)[4], const void *p) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(shared_address(p))
-                 : "memory");
-}
-
-static DEVICE void ldmatrix_x4_trans(unsigned (&r)[4], const void *p) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(shared_address(p))
-                 : "memory");
-}
+#define LDMATRIX_X4(name, kind)                                                     \
+    static DEVICE void name(unsigned(&r)[4], const void *p) {                       \
+        asm volatile("ldmatrix.sync.aligned.m8n8." kind ".b16 {%0,%1,%2,%3}, [%4];" \
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])               \
+                     : "r"(shared_address(p))                                       \
+                     : "memory");                                                   \
+    }
+LDMATRIX_X4(ldmatrix_x4, "x4.shared")
+LDMATRIX_X4(ldmatrix_x4_trans, "x4.trans.shared")
+#undef LDMATRIX_X4
 
 static DEVICE void ldmatrix_x2_trans(unsigned (&r)[2], const void *p) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
@@ -82,23 +75,17 @@ static DEVICE void ldmatrix_x2_trans(unsigned (&r)[2], const void *p) {
                  : "memory");
 }
 
-static DEVICE void copy_async16(void *shared, const void *global, bool ok) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)),
-                 "l"(global), "r"(ok ? 16 : 0)
-                 : "memory");
-}
-
-static DEVICE void copy_async8(void *shared, const void *global, bool ok) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(shared_address(shared)),
-                 "l"(global), "r"(ok ? 8 : 0)
-                 : "memory");
-}
-
-static DEVICE void copy_async4(void *shared, const void *global, bool ok) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(shared)),
-                 "l"(global), "r"(ok ? 4 : 0)
-                 : "memory");
-}
+#define COPY_ASYNC(bytes, cache)                                                      \
+    static DEVICE void copy_async##bytes(void *shared, const void *global, bool ok) { \
+        asm volatile("cp.async." cache ".shared.global [%0], [%1], " #bytes           \
+                     ", %2;" ::"r"(shared_address(shared)),                           \
+                     "l"(global), "r"(ok ? bytes : 0)                                 \
+                     : "memory");                                                     \
+    }
+COPY_ASYNC(16, "cg")
+COPY_ASYNC(8, "ca")
+COPY_ASYNC(4, "ca")
+#undef COPY_ASYNC
 
 static DEVICE void copy_async_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
 

@@ -137,30 +137,18 @@ __global__ void __launch_bounds__(UPDATE_BLOCK)
         update_pack<T, rule, 1>(tensor, own.first + i, scale, f);
 }
 
-template <typename T, UpdateRule rule>
+template <UpdateRule rule>
 static void apply(const Run *run, const UpdatePlan *plan, const LossSums *sums) {
-    WITH_PACKS(V, 4, run->version != 1,
-               LAUNCH((update_chunks<T, rule, V>), plan->chunks, UPDATE_BLOCK, 0, run->stream,
-                      *plan, sums));
+    WITH_VALUES(run, T,
+                WITH_PACKS(V, 4, run->version != 1,
+                           LAUNCH((update_chunks<T, rule, V>), plan->chunks, UPDATE_BLOCK, 0,
+                                  run->stream, *plan, sums)));
 }
 
+/* By UpdateRule. */
+static void (*const rules[])(const Run *, const UpdatePlan *, const LossSums *) = {
+    NULL, apply<UPDATE_SGD>, apply<UPDATE_MOMENTUM>, apply<UPDATE_ADAM>, apply<UPDATE_LION>};
+
 void update_apply(const Run *run, const Updater *updater, const LossSums *sums) {
-    const UpdatePlan *plan = &updater->plan;
-    if (!plan->chunks) return;
-    switch (plan->rule) {
-        case UPDATE_NONE:
-            break;
-        case UPDATE_SGD:
-            WITH_VALUES(run, T, apply<T, UPDATE_SGD>(run, plan, sums));
-            break;
-        case UPDATE_MOMENTUM:
-            WITH_VALUES(run, T, apply<T, UPDATE_MOMENTUM>(run, plan, sums));
-            break;
-        case UPDATE_ADAM:
-            WITH_VALUES(run, T, apply<T, UPDATE_ADAM>(run, plan, sums));
-            break;
-        case UPDATE_LION:
-            WITH_VALUES(run, T, apply<T, UPDATE_LION>(run, plan, sums));
-            break;
-    }
+    if (updater->plan.chunks) rules[updater->plan.rule](run, &updater->plan, sums);
 }
