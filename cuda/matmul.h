@@ -60,7 +60,7 @@ void library_matmul_tune(bool on);
  * of the library. Returns -1, with an error, when the file cannot be written. */
 int library_matmul_save(const char *path);
 
-/* repeat.cu: c[i][0..n) = row[0..n) for m rows, row stride ldc; values. */
+/* bias.cu: c[i][0..n) = row[0..n) for m rows, row stride ldc; values. */
 void cuda_repeat_row(const Run *run, void *c, const void *row, int m, int n, int ldc);
 
 #ifdef __cplusplus

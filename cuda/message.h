@@ -14,10 +14,6 @@
 
 #include "device.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct {
     void *data;   /* device memory, not zeroed, aligned to 256 bytes */
     size_t bytes; /* as asked for */
@@ -35,7 +31,3 @@ void message_free(void *message);
  * messages, for as long as it lives. */
 void message_users_add(void);
 void message_users_remove(void); /* the last one waits for the device */
-
-#ifdef __cplusplus
-}
-#endif

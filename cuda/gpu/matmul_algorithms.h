@@ -72,12 +72,3 @@ int matmul_capability(void);
 
 /* Logs that the library refused the algorithm at choice->first. */
 void matmul_log_refusal(const MatmulChoice *choice, const char *why);
-
-/* ---- matmul_table.c ---- */
-
-/* Returns true with BCD_LT_LOG=1 in the environment: what the table holds and every choice are then
- * written to stderr. */
-bool matmul_logging(void);
-/* Returns NULL if the shape was not measured. */
-const cublasLtMatmulAlgo_t *matmul_table_find(const MatmulShape *shape);
-void matmul_table_add(const MatmulShape *shape, const cublasLtMatmulAlgo_t *code);

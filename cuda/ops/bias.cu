@@ -1,5 +1,7 @@
-/* The gradient of a bias: the sum of each column.  columns.cuh has both versions. */
+/* What a product's library cannot always do: the gradient of a bias, which is the sum of each
+ * column (columns.cuh has both versions), and a bias in each row to add a product to (matmul.c). */
 #include "../columns.cuh"
+#include "../matmul.h"
 
 struct StoreSum {
     float *db;
@@ -17,3 +19,19 @@ void cuda_bias_gradient(const Run *run, float *db, const void *dy, int n, int c,
 }
 
 size_t cuda_bias_gradient_workspace(int n, int c) { return columns_workspace(n, c, 1); }
+
+/* A thread has one column, and goes down the rows of its block. */
+template <typename T>
+static __global__ void repeat_row(T *c, const T *row, int m, int n, int ldc) {
+    const int column = (int)(blockIdx.x * COLUMN_THREADS + threadIdx.x);
+    if (column >= n) return;
+    const T value = row[column];
+    for (int i = (int)blockIdx.y; i < m; i += (int)gridDim.y) c[(size_t)i * ldc + column] = value;
+}
+
+void cuda_repeat_row(const Run *run, void *c, const void *row, int m, int n, int ldc) {
+    const dim3 grid(grid_blocks(n, COLUMN_THREADS), m < 65535 ? (unsigned)m : 65535);
+    WITH_VALUES(run, T,
+                LAUNCH(repeat_row<T>, grid, COLUMN_THREADS, 0, run->stream, (T *)c, (const T *)row,
+                       m, n, ldc));
+}
