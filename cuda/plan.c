@@ -100,13 +100,12 @@ static StoredOffset take_slots(StoredOffsets *offsets, size_t bytes, int slots) 
 
 int stored_offsets_create(StoredOffsets *offsets, const Model *m, const StageSettings *settings,
                           const Layout *layout) {
-    *offsets = (StoredOffsets){.value = calloc((size_t)m->values, sizeof(StoredOffset)),
-                               .aux = calloc((size_t)m->nodes, sizeof(StoredOffset)),
-                               .gradient = calloc((size_t)m->values, sizeof(StoredOffset))};
-    if (!offsets->value || !offsets->aux || !offsets->gradient) {
-        stored_offsets_destroy(offsets);
-        return error_set("stage: out of memory for the tables of %s", m->name);
-    }
+    size_t values = (size_t)m->values, nodes = (size_t)m->nodes;
+    StoredOffset *table = calloc(2 * values + nodes, sizeof *table);
+    *offsets = (StoredOffsets){.value = table};
+    if (!table) return error_set("stage: out of memory for the tables of %s", m->name);
+    offsets->gradient = table + values;
+    offsets->aux = table + 2 * values;
     offsets->value[0] = offsets->gradient[0] = (StoredOffset){SIZE_MAX, 0}; /* the inputs */
     for (int v = 1; v < m->values; v++) {
         size_t bytes = value_memory(m, settings, v);
@@ -126,9 +125,7 @@ int stored_offsets_create(StoredOffsets *offsets, const Model *m, const StageSet
 }
 
 void stored_offsets_destroy(StoredOffsets *offsets) {
-    free(offsets->value);
-    free(offsets->aux);
-    free(offsets->gradient);
+    free(offsets->value); /* and what follows it */
     *offsets = (StoredOffsets){0};
 }
 

@@ -135,7 +135,7 @@ static inline double clip_norm(const CudaStage *s) { return s->base.settings.opt
 
 /* Each file calls only the files above it in this list.
  *
- * ---- addresses.c: NULL for what does not exist now, or not on this stage ---- */
+ * ---- addresses.c: where each array lies; NULL for what is not here now ---- */
 
 void *weight_at(const CudaStage *s, int param);
 float *buffer_at(const CudaStage *s, int buffer);
@@ -153,7 +153,7 @@ static inline void *fixed_at(const CudaStage *s, size_t offset) {
     return s->workspace.base + offset;
 }
 
-/* ---- stage_memory.c: memory of the submodel s->active ---- */
+/* ---- stage_memory.c: memory of the submodel s->active, its optimizer state and masters ---- */
 
 int submodel_allocate(CudaStage *s);
 void submodel_free(CudaStage *s, const bool *next);
@@ -162,7 +162,7 @@ void state_free(CudaStage *s, int block);
 /* Copies the masters of the active blocks, if there are any, to the host, and waits. */
 int masters_to_host(CudaStage *s);
 
-/* ---- transfer.c ---- */
+/* ---- transfer.c: tensors to and from the host ---- */
 
 int transfer_initial(CudaStage *s); /* parameters from the seed, running statistics */
 size_t transfer_read(Stage *base, TensorRole role, int number, real *data);
@@ -170,7 +170,7 @@ int transfer_write(Stage *base, TensorRole role, int number, const real *data);
 /* Computes y[count] = x rounded to bf16. */
 void round_to_bf16(uint16_t *y, const float *x, size_t count);
 
-/* ---- batch.c ---- */
+/* ---- batch.c: a micro-batch to the device ---- */
 
 int batch_open(CudaStage *s);
 void batch_close(CudaStage *s);
@@ -186,13 +186,13 @@ void batch_send_targets(CudaStage *s);
 void batch_send_scale(CudaStage *s, double scale);
 void batch_send_slots(CudaStage *s, const int *slots, int n);
 
-/* ---- times.c ---- */
+/* ---- times.c: device times ---- */
 
 void times_charge(Stage *base, double *ms);
 void times_drop(CudaStage *s); /* forgets times that are not yet added */
 void times_close(CudaStage *s);
 
-/* ---- boundary.c ---- */
+/* ---- boundary.c: outputs of blocks to and from the prefix cache, and messages ---- */
 
 int cache_reserve(Stage *base, size_t width, size_t bytes);
 void cache_put(Stage *base, int block, const int *slots, int n);
@@ -201,7 +201,7 @@ void *stage_message_create(Stage *base, size_t count);
 void stage_message_pack(Stage *base, TensorRole role, int block, void *message);
 int stage_message_unpack(Stage *base, TensorRole role, int block, void *message);
 
-/* ---- offload.c ---- */
+/* ---- offload.c: the baseline that updates in host memory ---- */
 
 int offload_start(CudaStage *s);
 void offload_stop(CudaStage *s);
@@ -215,7 +215,7 @@ int offload_norm(CudaStage *s, double *norm);
  * the device has failed. */
 int offload_update(CudaStage *s, double lr, double gradient_scale);
 
-/* ---- pass.c ---- */
+/* ---- pass.c: forward and backward over a block ---- */
 
 void pass_forward(Stage *base, int block);
 void pass_input_gradient(Stage *base, int block);
@@ -223,7 +223,7 @@ void pass_weight_gradient(Stage *base, int block);
 /* Computes the loss into sums (device memory), and with MODE_TRAIN the logits' gradient. */
 void pass_loss(CudaStage *s, LossSums *sums, bool add);
 
-/* ---- step.c ---- */
+/* ---- step.c: a whole step, captured as a CUDA graph and repeated ---- */
 
 int step_run(Stage *base, int first, double scale, bool last, double lr, Loss *loss);
 void step_forget(CudaStage *s);     /* frees the captured graphs */

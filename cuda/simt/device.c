@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "capture.h"
 #include "engine.h"
@@ -20,26 +21,15 @@ int device_open(void) {
     return 0;
 }
 
-/* Returns a number of /proc/meminfo in bytes; 0 where there is no such line. */
-static size_t host_memory(const char *name) {
-    char line[128];
-    size_t kilobytes = 0, length = strlen(name);
-    FILE *file = fopen("/proc/meminfo", "r");
-    while (file && fgets(line, sizeof line, file))
-        if (strncmp(line, name, length) == 0 && line[length] == ':')
-            kilobytes = (size_t)strtoull(line + length + 1, NULL, 10);
-    if (file) fclose(file);
-    return kilobytes * 1024;
-}
-
 bool device_has_wgmma(void) { return true; } /* simt/wgmma.c */
 
 int device_info(DeviceInfo *info) {
+    const size_t installed = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGE_SIZE);
     *info = (DeviceInfo){
         .name = "SIMT on the CPU",
         .multiprocessors = 1,
-        .memory_bytes = host_memory("MemTotal"),
-        .free_bytes = host_memory("MemAvailable"),
+        .memory_bytes = installed,
+        .free_bytes = installed, /* as on the CPU, no more is known */
         .shared_bytes = SIMT_SHARED_LARGEST,
         .runtime = "cuda/simt",
     };
