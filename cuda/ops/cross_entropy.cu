@@ -58,29 +58,18 @@ __global__ void cross_entropy_plain(float *loss, unsigned char *correct, T *logi
 }
 
 /* ---- version 2: largest and sum in one pass (Milakov & Gimelshein 2018), 128 bits at a time ----
- * A row may begin at any address if the stride is odd, so it is read in three parts: single logits
- * up to a multiple of 16 bytes, packs, single logits.  A warp takes a row, or a block where rows
- * are long; a block keeps the row in shared memory for the second pass if it fits.  The second pass
- * goes backwards, because what was read last is still in the cache.  The bits are the same whether
- * the row is kept or not. */
+ * Rows begin at multiples of 16 bytes.  A warp takes a row, or a block where rows are long; a block
+ * keeps the row in shared memory for the second pass if it fits.  The second pass goes backwards,
+ * because what was read last is still in the cache.  The bits are the same whether the row is kept
+ * or not. */
 
 template <typename T>
 struct Row {
     T *x;
-    T *held;               /* where the second pass reads logits: a copy, or x */
-    int lane, lanes;       /* number of this thread, of those that share the row */
-    int head, packs, tail; /* where packs start, how many, where they end */
+    T *held;         /* where the second pass reads logits: a copy, or x */
+    int lane, lanes; /* number of this thread, of those that share the row */
+    int packs;       /* of the row; after them come less than a pack of single logits */
 };
-
-template <typename T>
-static DEVICE Row<T> row_of(T *x, T *held, int classes, int lane, int lanes) {
-    const int V = pack_width<T>();
-    Row<T> row = {x, held, lane, lanes, 0, 0, 0};
-    row.head = min((int)((16 - (uintptr_t)x % 16) % 16 / sizeof(T)), classes);
-    row.packs = (classes - row.head) / V;
-    row.tail = row.head + row.packs * V;
-    return row;
-}
 
 typedef struct {
     float max, sum; /* sum of exp(x - max) */
@@ -115,54 +104,42 @@ static DEVICE void add_logits(RowSums *sums, const float (&x)[N], int j, float o
 enum { AT_ONCE = 4 };
 
 template <bool hold, typename T>
-static DEVICE void add_one(RowSums *sums, const Row<T> &row, int j, float own, int t) {
-    const float one[1] = {to_float(row.x[j])};
-    if (hold) row.held[j] = row.x[j];
-    add_logits(sums, one, j, own, t);
-}
-
-template <bool hold, typename T>
 static DEVICE RowSums sum_row(const Row<T> &row, int classes, float own, int t) {
-    const int V = pack_width<T>();
-    const T *const x = row.x;
+    const int V = pack_width<T>(), last = row.packs * V + row.lane;
     RowSums sums = {-INFINITY, 0, false};
     float many[V];
-    if (row.lane < row.head) add_one<hold>(&sums, row, row.lane, own, t);
     for (int i = row.lane; i < row.packs; i += AT_ONCE * row.lanes) {
         Pack<T, V> pack[AT_ONCE];
 #pragma unroll
         for (int k = 0; k < AT_ONCE; k++)
             if (i + k * row.lanes < row.packs)
-                pack[k] = load_pack<V>(x + row.head + (i + k * row.lanes) * V);
+                pack[k] = load_pack<V>(row.x + (i + k * row.lanes) * V);
 #pragma unroll
         for (int k = 0; k < AT_ONCE; k++) {
             if (i + k * row.lanes >= row.packs) break;
-            if (hold) store_pack(row.held + row.head + (i + k * row.lanes) * V, pack[k]);
+            if (hold) store_pack(row.held + (i + k * row.lanes) * V, pack[k]);
             unpack(many, pack[k]);
-            add_logits(&sums, many, row.head + (i + k * row.lanes) * V, own, t);
+            add_logits(&sums, many, (i + k * row.lanes) * V, own, t);
         }
     }
-    if (row.tail + row.lane < classes) add_one<hold>(&sums, row, row.tail + row.lane, own, t);
+    if (last >= classes) return sums;
+    const float one[1] = {to_float(row.x[last])};
+    if (hold) row.held[last] = row.x[last];
+    add_logits(&sums, one, last, own, t);
     return sums;
 }
 
 /* x = factor exp(held - shift) */
 template <typename T>
-static DEVICE void write_one(const Row<T> &row, int j, float shift, float factor) {
-    row.x[j] = from_float<T>(factor * exp_fast(to_float(row.held[j]) - shift));
-}
-
-template <typename T>
 static DEVICE void write_row(const Row<T> &row, int classes, float shift, float factor) {
-    const int V = pack_width<T>();
-    T *const x = row.x;
-    if (row.tail + row.lane < classes) write_one(row, row.tail + row.lane, shift, factor);
+    const int V = pack_width<T>(), last = row.packs * V + row.lane;
+    if (last < classes)
+        row.x[last] = from_float<T>(factor * exp_fast(to_float(row.held[last]) - shift));
     for (int i = row.packs - 1 - row.lane; i >= 0; i -= AT_ONCE * row.lanes) {
         Pack<T, V> pack[AT_ONCE];
 #pragma unroll
         for (int k = 0; k < AT_ONCE; k++)
-            if (i >= k * row.lanes)
-                pack[k] = load_pack<V>(row.held + row.head + (i - k * row.lanes) * V);
+            if (i >= k * row.lanes) pack[k] = load_pack<V>(row.held + (i - k * row.lanes) * V);
 #pragma unroll
         for (int k = 0; k < AT_ONCE; k++) {
             if (i < k * row.lanes) break;
@@ -170,10 +147,9 @@ static DEVICE void write_row(const Row<T> &row, int classes, float shift, float 
             unpack(many, pack[k]);
 #pragma unroll
             for (int v = 0; v < V; v++) many[v] = factor * exp_fast(many[v] - shift);
-            store_floats(x + row.head + (i - k * row.lanes) * V, many);
+            store_floats(row.x + (i - k * row.lanes) * V, many);
         }
     }
-    if (row.lane < row.head) write_one(row, row.lane, shift, factor);
 }
 
 /* Combines what the lanes of a row have summed; each gets the result.  It also orders what they
@@ -210,8 +186,7 @@ __global__ void __launch_bounds__(wide ? WIDE : 32 * ROWS)
         if (lane == 0) loss[number] = correct[number] = 0;
         return;
     }
-    T *const held = hold ? shared + (uintptr_t)x % 16 / sizeof(T) : x;
-    const Row<T> row = row_of(x, held, classes, lane, lanes);
+    const Row<T> row = {x, hold ? shared : x, lane, lanes, classes / pack_width<T>()};
     const float own = to_float(x[t]);
     const RowSums sums = combined<wide>(sum_row<hold>(row, classes, own, t), scratch);
     if (lane == 0) {
@@ -233,9 +208,9 @@ static void cross_entropy(const Run *run, float *loss, unsigned char *correct, T
                           const int *targets, const float *scale, int rows, int classes,
                           int stride) {
     const int wide_from = 1024;
-    const size_t row_bytes = (size_t)classes * sizeof(T) + 16;
+    const size_t row_bytes = (size_t)classes * sizeof(T);
     if (rows <= 0) return;
-    if (run->version == 1) {
+    if (run->version == 1 || !packable(stride, pack_width<T>(), logits)) {
         LAUNCH(cross_entropy_plain<T>, rows, 256, 0, run->stream, loss, correct, logits, targets,
                scale, classes, stride);
     } else if (classes >= wide_from && scale && row_bytes <= HELD_BYTES) {
