@@ -21,16 +21,16 @@ int cache_reserve(Stage *base, size_t width, size_t bytes) {
 void cache_put(Stage *base, int block, const int *slots, int n) {
     CudaStage *s = cuda_stage(base);
     batch_send_slots(s, slots, n);
-    cuda_scatter_rows(&s->run, s->cache.base, value_at(s, base->model->block[block].out),
-                      fixed_at(s, s->fixed.slots), n, s->cache_width);
+    cuda_move_rows(&s->run, s->cache.base, value_at(s, base->model->block[block].out),
+                   fixed_at(s, s->fixed.slots), n, s->cache_width, false);
 }
 
 void cache_get(Stage *base, int block, const int *slots, int n) {
     CudaStage *s = cuda_stage(base);
     s->norm_done = -1;
     batch_send_slots(s, slots, n);
-    cuda_gather_rows(&s->run, value_at(s, base->model->block[block].out), s->cache.base,
-                     fixed_at(s, s->fixed.slots), n, s->cache_width);
+    cuda_move_rows(&s->run, value_at(s, base->model->block[block].out), s->cache.base,
+                   fixed_at(s, s->fixed.slots), n, s->cache_width, true);
 }
 
 /* ---- messages ---- */

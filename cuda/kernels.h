@@ -122,7 +122,7 @@ size_t cuda_bias_gradient_workspace(int n, int c);
 
 /* Computes loss[rows] and correct[rows].  Unless `scale` is NULL, also overwrites the logits with
  * their gradient, *scale (softmax - onehot).  Rows start `stride` >= classes numbers apart; the
- * gradient is 0 in the gaps between them. */
+ * gradient is 0 in the gaps between them.  Rows that are not aligned to 16 bytes take version 1. */
 void cuda_cross_entropy(const Run *run, float *loss, unsigned char *correct, void *logits,
                         const int *targets, const float *scale, int rows, int classes, int stride);
 
@@ -154,12 +154,10 @@ void cuda_make_images(const Run *run, void *y, const int *ids, int n, DeviceImag
 
 /* y = x rounded to the value type (nearest even). */
 void cuda_from_float(const Run *run, void *y, const float *x, size_t count);
-/* Copy n rows of `width` numbers from the prefix cache, y[i] = slots[slot[i]], or to it,
- * slots[slot[i]] = x[i].  Rows with a negative slot are skipped. */
-void cuda_gather_rows(const Run *run, void *y, const void *slots, const int *slot, int n,
-                      size_t width);
-void cuda_scatter_rows(const Run *run, void *slots, const void *x, const int *slot, int n,
-                       size_t width);
+/* Copies n rows of `width` numbers: to[i] = from[slot[i]] with `gather`, else to[slot[i]] =
+ * from[i]. Rows with a negative slot are skipped. */
+void cuda_move_rows(const Run *run, void *to, const void *from, const int *slot, int n,
+                    size_t width, bool gather);
 
 #ifdef __cplusplus
 }

@@ -80,30 +80,28 @@ static __global__ void take_sums(float *dg, float *db, const float *sums, int c,
  * dx = g rstd dz - (g rstd^2 sums[1] / n) (x - mean) - g rstd sums[0] / n, which needs three
  * constants and the mean of each channel. */
 
-typedef struct {
-    const float *mean, *rstd, *sums;
-    int n, c;
-    bool add_dx, add_dskip;
-} Gradient;
-
 template <typename T>
-struct GradientArrays {
+struct Gradient {
     T *dx, *dskip;       /* NULL: not wanted */
     const T *dy, *x, *y; /* x NULL: not needed; y NULL: no relu */
     const T *g;
+    const float *mean, *rstd, *sums;
+    int n, c;
+    bool add_dx, add_dskip;
 };
 
 struct Terms {
     float mean, scale, slope, shift;
 };
 
-static DEVICE Terms gradient_terms(const Gradient &gradient, float g, int j, bool batch) {
+template <typename T>
+static DEVICE Terms gradient_terms(const Gradient<T> &a, int j) {
     Terms t = {};
-    t.scale = g * gradient.rstd[j];
-    if (!batch) return t;
-    t.mean = gradient.mean[j];
-    t.slope = -t.scale * gradient.rstd[j] * gradient.sums[gradient.c + j] / (float)gradient.n;
-    t.shift = -t.scale * gradient.sums[j] / (float)gradient.n;
+    t.scale = to_float(a.g[j]) * a.rstd[j];
+    if (!a.x) return t;
+    t.mean = a.mean[j];
+    t.slope = -t.scale * a.rstd[j] * a.sums[a.c + j] / (float)a.n;
+    t.shift = -t.scale * a.sums[j] / (float)a.n;
     return t;
 }
 
@@ -113,16 +111,16 @@ static DEVICE float input_gradient(float dz, float x, const Terms &t, bool batch
 
 /* Version 1: a thread computes one element at a time. */
 template <typename T>
-static __global__ void gradient_plain(GradientArrays<T> a, Gradient gradient, size_t count) {
+static __global__ void gradient_plain(Gradient<T> a, size_t count) {
     for (size_t i = grid_thread(); i < count; i += grid_threads()) {
-        const int j = (int)(i % gradient.c);
+        const int j = (int)(i % a.c);
         const bool batch = a.x;
         float dz = to_float(a.dy[i]);
         if (a.y) dz = to_float(a.y[i]) <= 0 ? 0 : dz;
-        if (a.dskip) put(a.dskip + i, dz, gradient.add_dskip);
+        if (a.dskip) put(a.dskip + i, dz, a.add_dskip);
         if (!a.dx) continue;
-        const Terms t = gradient_terms(gradient, to_float(a.g[j]), j, batch);
-        put(a.dx + i, input_gradient(dz, batch ? to_float(a.x[i]) : 0, t, batch), gradient.add_dx);
+        const Terms t = gradient_terms(a, j);
+        put(a.dx + i, input_gradient(dz, batch ? to_float(a.x[i]) : 0, t, batch), a.add_dx);
     }
 }
 
@@ -133,18 +131,17 @@ struct Loaded {
 };
 
 template <typename T, int V>
-static DEVICE void load_gradient(Loaded<T, V> *in, const GradientArrays<T> &a,
-                                 const Gradient &gradient, size_t at) {
+static DEVICE void load_gradient(Loaded<T, V> *in, const Gradient<T> &a, size_t at) {
     in->dy = load_pack<V>(a.dy + at);
     if (a.x) in->x = load_pack<V>(a.x + at);
     if (a.y) in->y = load_pack<V>(a.y + at);
-    if (a.dx && gradient.add_dx) in->dx = load_pack<V>(a.dx + at);
-    if (a.dskip && gradient.add_dskip) in->dskip = load_pack<V>(a.dskip + at);
+    if (a.dx && a.add_dx) in->dx = load_pack<V>(a.dx + at);
+    if (a.dskip && a.add_dskip) in->dskip = load_pack<V>(a.dskip + at);
 }
 
 template <typename T, int V>
-static DEVICE void store_gradient(const Loaded<T, V> &in, const GradientArrays<T> &a,
-                                  const Gradient &gradient, const Terms (&t)[V], size_t at) {
+static DEVICE void store_gradient(const Loaded<T, V> &in, const Gradient<T> &a, const Terms (&t)[V],
+                                  size_t at) {
     float dz[V], x[V] = {}, other[V] = {};
     unpack(dz, in.dy);
     if (a.y) {
@@ -153,19 +150,18 @@ static DEVICE void store_gradient(const Loaded<T, V> &in, const GradientArrays<T
         for (int j = 0; j < V; j++) dz[j] = other[j] <= 0 ? 0 : dz[j];
     }
     if (a.dskip) {
-        if (gradient.add_dskip) unpack(other, in.dskip);
+        if (a.add_dskip) unpack(other, in.dskip);
 #pragma unroll
-        for (int j = 0; j < V; j++)
-            other[j] = gradient.add_dskip ? __fadd_rn(other[j], dz[j]) : dz[j];
+        for (int j = 0; j < V; j++) other[j] = a.add_dskip ? __fadd_rn(other[j], dz[j]) : dz[j];
         store_floats(a.dskip + at, other);
     }
     if (!a.dx) return;
     if (a.x) unpack(x, in.x);
-    if (gradient.add_dx) unpack(other, in.dx);
+    if (a.add_dx) unpack(other, in.dx);
 #pragma unroll
     for (int j = 0; j < V; j++) {
         const float d = input_gradient(dz[j], x[j], t[j], a.x);
-        x[j] = gradient.add_dx ? __fadd_rn(other[j], d) : d;
+        x[j] = a.add_dx ? __fadd_rn(other[j], d) : d;
     }
     store_floats(a.dx + at, x);
 }
@@ -175,22 +171,21 @@ static DEVICE void store_gradient(const Loaded<T, V> &in, const GradientArrays<T
  * first. */
 template <typename T, int V>
 static __global__ void __launch_bounds__(COLUMN_THREADS)
-    gradient_packed(GradientArrays<T> a, Gradient gradient, Columns cut) {
+    gradient_packed(Gradient<T> a, Columns cut) {
     const ColumnPlace p = column_place<V>(cut);
     if (p.row == p.end) return;
     Terms t[V];
 #pragma unroll
-    for (int j = 0; j < V; j++)
-        t[j] = gradient_terms(gradient, to_float(a.g[p.column + j]), p.column + j, a.x);
+    for (int j = 0; j < V; j++) t[j] = gradient_terms(a, p.column + j);
     for (int row = p.row; row < p.end; row += 2 * cut.rows) {
         const size_t at = (size_t)row * cut.c + p.column;
         const size_t next = at + (size_t)cut.rows * cut.c;
         const bool two = row + cut.rows < p.end;
         Loaded<T, V> one = {}, other = {};
-        load_gradient(&one, a, gradient, at);
-        if (two) load_gradient(&other, a, gradient, next);
-        store_gradient(one, a, gradient, t, at);
-        if (two) store_gradient(other, a, gradient, t, next);
+        load_gradient(&one, a, at);
+        if (two) load_gradient(&other, a, next);
+        store_gradient(one, a, t, at);
+        if (two) store_gradient(other, a, t, next);
     }
 }
 
@@ -198,19 +193,21 @@ template <typename T>
 static void gradient(const Call *k) {
     const DeviceIO &io = *k->io;
     const float *mean = io.aux, *rstd = mean + k->c, *sums = rstd + k->c;
-    const Gradient values = {mean, rstd, sums, k->rows, k->c, io.add_dx, io.add_dskip};
     const void *x = io.use_running || !io.dx ? NULL : io.x, *y = k->node->relu ? io.y : NULL;
-    const GradientArrays<T> a = {(T *)io.dx,   (T *)io.dskip, (const T *)io.dy,
-                                 (const T *)x, (const T *)y,  (const T *)io.weight};
+    const Gradient<T> a = {(T *)io.dx,   (T *)io.dskip, (const T *)io.dy,
+                           (const T *)x, (const T *)y,  (const T *)io.weight,
+                           mean,         rstd,          sums,
+                           k->rows,      k->c,          io.add_dx,
+                           io.add_dskip};
     if (k->run->version == 1) {
         LAUNCH((gradient_plain<T>), grid_blocks(k->count, COLUMN_THREADS), COLUMN_THREADS, 0,
-               k->run->stream, a, values, k->count);
+               k->run->stream, a, k->count);
         return;
     }
     WITH_PACKS(V, pack_width<T>(), packable(k->c, V, a.dx, a.dskip, a.dy, a.x, a.y),
                const Columns cut = columns_cut(k->rows, k->c, V, ELEMENT_BLOCKS);
                LAUNCH((gradient_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0, k->run->stream,
-                      a, values, cut));
+                      a, cut));
 }
 
 void cuda_batchnorm_input_gradient(const Call *k) {

@@ -25,34 +25,23 @@ void cuda_from_float(const Run *run, void *y, const float *x, size_t count) {
 /* ---- rows ----
  * A block moves a piece of one row at a time, so that all its threads use the same slot. */
 
-/* y[i] = x[slot[i]] with `gather`, else y[slot[i]] = x[i]; nothing where slot[i] is negative.  Rows
- * are `packs` packs of V. */
-template <typename T, int V, bool gather>
-__global__ void move_rows(T *y, const T *x, const int *slot, int n, size_t packs) {
+/* Rows are `packs` packs of V. */
+template <typename T, int V>
+__global__ void move_rows(T *to, const T *from, const int *slot, int n, size_t packs, bool gather) {
     const size_t first = grid_thread();
     for (unsigned i = blockIdx.y; i < (unsigned)n; i += gridDim.y) {
         if (slot[i] < 0) continue;
-        const size_t other = (size_t)slot[i], from = gather ? other : i, to = gather ? i : other;
+        const size_t other = (size_t)slot[i], row = gather ? other : i, at = gather ? i : other;
         for (size_t pack = first; pack < packs; pack += grid_threads())
-            store_pack(y + (to * packs + pack) * V, load_pack<V>(x + (from * packs + pack) * V));
+            store_pack(to + (at * packs + pack) * V, load_pack<V>(from + (row * packs + pack) * V));
     }
 }
 
-template <bool gather>
-static void move_all(const Run *run, void *y, const void *x, const int *slot, int n, size_t width) {
+void cuda_move_rows(const Run *run, void *to, const void *from, const int *slot, int n,
+                    size_t width, bool gather) {
     const unsigned most = 65535, rows = (unsigned)n < most ? (unsigned)n : most;
     if (n <= 0 || !width) return;
-    WITH_VALUE_PACKS(run, T, V, run->version != 1 && packable(width, V, y, x),
-                     LAUNCH((move_rows<T, V, gather>), dim3(grid_blocks(width / V, THREADS), rows),
-                            THREADS, 0, run->stream, (T *)y, (const T *)x, slot, n, width / V));
-}
-
-void cuda_gather_rows(const Run *run, void *y, const void *slots, const int *slot, int n,
-                      size_t width) {
-    move_all<true>(run, y, slots, slot, n, width);
-}
-
-void cuda_scatter_rows(const Run *run, void *slots, const void *x, const int *slot, int n,
-                       size_t width) {
-    move_all<false>(run, slots, x, slot, n, width);
+    WITH_VALUE_PACKS(run, T, V, run->version != 1 && packable(width, V, to, from),
+                     LAUNCH((move_rows<T, V>), dim3(grid_blocks(width / V, THREADS), rows), THREADS,
+                            0, run->stream, (T *)to, (const T *)from, slot, n, width / V, gather));
 }

@@ -64,7 +64,7 @@ static void check_rows(Run run, size_t width) {
     void *from = device_put_values(store, stored, run.precision);
     void *to = device_put_values(own, held, run.precision);
 
-    cuda_scatter_rows(&run, from, to, slots, ROWS, width);
+    cuda_move_rows(&run, from, to, slots, ROWS, width, false);
     memcpy(wanted, store, stored * sizeof *store);
     for (int i = 0; i < ROWS; i++)
         if (slot[i] >= 0)
@@ -75,7 +75,7 @@ static void check_rows(Run run, size_t width) {
     for (size_t i = 0; i < held; i++) own[i] = 7;
     device_free(to);
     to = device_put_values(own, held, run.precision);
-    cuda_gather_rows(&run, to, from, slots, ROWS, width);
+    cuda_move_rows(&run, to, from, slots, ROWS, width, true);
     for (int i = 0; i < ROWS; i++)
         for (size_t j = 0; j < width; j++)
             wanted[(size_t)i * width + j] = slot[i] < 0 ? 7 : store[(size_t)slot[i] * width + j];
