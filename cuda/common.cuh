@@ -137,6 +137,13 @@ static inline bool packable(size_t width, int V, const void *array, P... more) {
         }                                             \
     } while (0)
 
+/* A constant as a value: a function that chooses among kernels hands it to a lambda, which may use
+ * it as a template's argument. */
+template <auto N>
+struct Constant {
+    constexpr operator decltype(N)() const { return N; }
+};
+
 /* ---- reductions ----
  * Their order depends on the shape alone, and every thread gets the result. */
 

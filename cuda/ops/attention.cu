@@ -18,18 +18,10 @@
  * the diagonal and the last ones are masked, and the blocks with the most tiles start first.
  * Powers are of 2, which the hardware has, with log2(e) folded into the scale. */
 
-template <Precision P, int D>
-struct ForwardShape : TileShape<2, 2, 16, false> {}; /* wide rows of floats */
-template <int D>
-struct ForwardShape<PRECISION_BF16, D> : TileShape<4, 2, D <= 64 ? 64 : 32, D <= 64> {};
-template <Precision P>
-struct ForwardShape<P, 32> : TileShape<4, 2, 32, false> {};
-template <Precision P>
-struct ForwardShape<P, 64> : TileShape<4, 2, 32, false> {};
-template <>
-struct ForwardShape<PRECISION_BF16, 32> : TileShape<4, 2, 64, true> {};
-template <>
-struct ForwardShape<PRECISION_BF16, 64> : TileShape<4, 2, 64, true> {};
+/* Rows of more than 64 floats are wide. */
+template <Precision P, int D, bool BF16 = P == PRECISION_BF16, bool WIDE = (D > 64)>
+using ForwardShape =
+    TileShape<BF16 || !WIDE ? 4 : 2, 2, (BF16 ? 64 : 32) / (WIDE ? 2 : 1), BF16 && !WIDE>;
 
 /* Computes y and lse of ROWS queries in each of n heads ceil(t / ROWS) blocks. */
 template <typename W, typename T>
@@ -102,7 +94,7 @@ static void forward(const Call *k) {
     if (version == 1)
         attention_rows_forward(k, h);
     else if (version == 2)
-        WITH_PADDED_HEAD(h.d, D, launch<Warps<P, D, ForwardShape<P, D>>>(k, h));
+        with_padded_head(h.d, [&](auto D) { launch<Warps<P, D, ForwardShape<P, D>>>(k, h); });
     else if constexpr (P == PRECISION_BF16)
         h.d == 64 ? launch<Warpgroups<64, 2, 2>>(k, h) : launch<Warpgroups<128, 3, 1>>(k, h);
 }
@@ -134,4 +126,6 @@ int cuda_attention_versions(Precision precision, int d) {
     return attention_version(precision, 3, d);
 }
 
-void cuda_attention_forward(const Call *k) { WITH_PRECISION(k->run, P, forward<P>(k)); }
+void cuda_attention_forward(const Call *k) {
+    with_precision(k->run, [&](auto P) { forward<P>(k); });
+}

@@ -90,20 +90,16 @@ static DEVICE const float2 *angles_at(const Heads<T> &h, int position) {
     return h.angles ? h.angles + (size_t)position * (h.d / 2) : NULL;
 }
 
-/* On the host: runs the statement with P as the run's precision. */
-#define WITH_PRECISION(run, P, ...)                      \
-    do {                                                 \
-        if ((run)->precision == PRECISION_BF16) {        \
-            constexpr Precision P = PRECISION_BF16;      \
-            __VA_ARGS__;                                 \
-        } else if ((run)->precision == PRECISION_TF32) { \
-            constexpr Precision P = PRECISION_TF32;      \
-            __VA_ARGS__;                                 \
-        } else {                                         \
-            constexpr Precision P = PRECISION_FP32;      \
-            __VA_ARGS__;                                 \
-        }                                                \
-    } while (0)
+/* On the host: calls launch(P) with the run's precision. */
+template <typename Launch>
+static void with_precision(const Run *run, const Launch &launch) {
+    if (run->precision == PRECISION_BF16)
+        launch(Constant<PRECISION_BF16>());
+    else if (run->precision == PRECISION_TF32)
+        launch(Constant<PRECISION_TF32>());
+    else
+        launch(Constant<PRECISION_FP32>());
+}
 
 /* ---- Workspace ---- */
 
@@ -129,20 +125,17 @@ static Heads<T> find_heads(const Call *k, AttentionSpace space) {
     const bool rotated = a.rope.base > 0;
     if (rotated) rope_rotate(k, space);
     const T *qkv = (const T *)k->io->x, *q = rotated ? (const T *)space.rotated : qkv;
-    return {q,
-            q + a.heads * a.d,
-            qkv + (a.heads + a.groups) * a.d,
-            k->positions,
-            a.heads,
-            a.groups,
-            a.heads / a.groups,
-            a.d,
-            a.causal ? 0 : k->positions,
-            (a.heads + (rotated ? 1 : 2) * a.groups) * a.d,
-            (a.heads + 2 * a.groups) * a.d,
-            row_alignment<T>(a.d),
-            (float)(1 / sqrt((double)a.d)),
-            rotated ? space.angles : NULL};
+    Heads<T> h = {};
+    h.q = q, h.k = q + a.heads * a.d, h.v = qkv + (a.heads + a.groups) * a.d;
+    h.t = k->positions, h.d = a.d;
+    h.heads = a.heads, h.groups = a.groups, h.share = a.heads / a.groups;
+    h.every = a.causal ? 0 : h.t;
+    h.stride = (a.heads + 2 * a.groups) * a.d;
+    h.qk_stride = (a.heads + (rotated ? 1 : 2) * a.groups) * a.d;
+    h.alignment = row_alignment<T>(a.d);
+    h.scale = (float)(1 / sqrt((double)a.d));
+    h.angles = rotated ? space.angles : NULL;
+    return h;
 }
 
 /* ---- Results ---- */

@@ -21,37 +21,27 @@
  * are computed transposed, as k q^T, so that rows are keys: p^T and ds^T then already lie in
  * registers as the left sides of their products. */
 
-template <Precision P, int D>
-struct GradientShape : TileShape<2, 1, 16, false> {}; /* wide rows of floats */
-template <Precision P>
-struct GradientShape<P, 32> : TileShape<4, 1, 32, false> {};
-template <Precision P>
-struct GradientShape<P, 64> : TileShape<4, 1, 32, false> {};
-template <>
-struct GradientShape<PRECISION_FP32, 64> : TileShape<2, 2, 16, false> {};
-template <>
-struct GradientShape<PRECISION_BF16, 32> : TileShape<4, 1, 64, true> {};
-template <>
-struct GradientShape<PRECISION_BF16, 64> : TileShape<4, 1, 64, true> {};
-template <>
-struct GradientShape<PRECISION_BF16, 96> : TileShape<4, 1, 32, false> {};
-template <>
-struct GradientShape<PRECISION_BF16, 128> : TileShape<4, 1, 32, false> {};
+/* In fp32, rows of 64 are wide already; they take two pieces of 16 rows a warp. */
+template <Precision P, int D, bool BF16 = P == PRECISION_BF16, bool FP32 = P == PRECISION_FP32,
+          bool WIDE = (D > (FP32 ? 32 : 64))>
+using GradientShape = TileShape<BF16 || !WIDE ? 4 : 2, FP32 && D == 64 ? 2 : 1,
+                                (BF16 ? 64 : 32) / (WIDE ? 2 : 1), BF16 && !WIDE>;
 
-/* Computes dots, the sum of dy y over a row, for the lane's rows.  Each of four lanes adds up a
- * quarter of a row. */
-template <typename T, int D, int M>
-static DEVICE void row_dots(float (&dots)[M][2], const T *dy, const T *y) {
+/* Computes dots, the sum of dy y over a row, for the lane's rows; dy and y have `rows` rows of D
+ * numbers, `stride` apart.  Each of four lanes adds up a quarter of a row. */
+template <int D, int M, typename T>
+static DEVICE void row_dots(float (&dots)[M][2], const T *dy, const T *y, int stride, int rows) {
     const int lane = (int)threadIdx.x % 32;
 #pragma unroll
     for (int m = 0; m < 2 * M; m++) {
+        const int row = 8 * m + lane / 4;
         float sum = 0;
 #pragma unroll
         for (int i = lane % 4 * CHUNK<T>; i < D; i += 4 * CHUNK<T>) {
-            const int at = (8 * m + lane / 4) * ROW<T, D> + i;
+            if (row >= rows) continue;
             float a[CHUNK<T>], b[CHUNK<T>];
-            load_floats(a, dy + at);
-            load_floats(b, y + at);
+            load_floats(a, dy + row * stride + i);
+            load_floats(b, y + row * stride + i);
 #pragma unroll
             for (int j = 0; j < CHUNK<T>; j++) sum = fmaf(a[j], b[j], sum);
         }
@@ -96,9 +86,9 @@ __global__ void __launch_bounds__(W::THREADS, BLOCKS)
     W::take(dy, dy_tile);
     float dots[M][2], lse[M][2], dq[M][D / 8][4];
     if constexpr (W::IN_PAIRS)
-        memory_dots<D>(dots, all_dy, all_y, c, query, h.t);
+        row_dots<D>(dots, all_dy + (size_t)query * c, all_y + (size_t)query * c, c, h.t - query);
     else
-        row_dots<T, D, M>(dots, W::own(dy_tile), W::own(kv_tiles));
+        row_dots<D>(dots, W::own(dy_tile), W::own(kv_tiles), ROW<T, D>, 16 * M);
     exchange_rows(lse, dots, g, h, head, query);
     clear(dq);
     if constexpr (!W::IN_PAIRS) {
@@ -244,12 +234,12 @@ static void input_gradient(const Call *k) {
     if (version == 1)
         attention_rows_gradient(k, g, h);
     else if (version == 2)
-        WITH_PADDED_HEAD(h.d, D, launch_warps<P, D>(k, g, h));
+        with_padded_head(h.d, [&](auto D) { launch_warps<P, D>(k, g, h); });
     else if constexpr (P == PRECISION_BF16)
         h.d == 64 ? launch<Warpgroups<64, 3, 1>, Warpgroups<64, 2, 1>, 1>(k, g, h)
                   : launch<Warpgroups<128, 2, 1>, Warpgroups<128, 2, 1>, 1>(k, g, h);
 }
 
 void cuda_attention_input_gradient(const Call *k) {
-    WITH_PRECISION(k->run, P, input_gradient<P>(k));
+    with_precision(k->run, [&](auto P) { input_gradient<P>(k); });
 }

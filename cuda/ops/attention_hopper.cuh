@@ -52,25 +52,3 @@ struct Warpgroups {
         multiply_sums<D>(c, p, b);
     }
 };
-
-/* Computes dots for the lane's two rows, from global memory.  Each of four lanes adds up a quarter
- * of a row. */
-template <int D>
-static DEVICE void memory_dots(float (&dots)[1][2], const __nv_bfloat16 *dy, const __nv_bfloat16 *y,
-                               int stride, int query, int t) {
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        const int row = accumulator_row(query, 0, 2 * i);
-        float sum = 0;
-#pragma unroll
-        for (int at = (int)threadIdx.x % 4 * 8; at < D; at += 32) {
-            if (row >= t) continue;
-            float a[8], b[8];
-            load_floats(a, dy + (size_t)row * stride + at);
-            load_floats(b, y + (size_t)row * stride + at);
-#pragma unroll
-            for (int j = 0; j < 8; j++) sum = fmaf(a[j], b[j], sum);
-        }
-        dots[0][i] = quad_sum(sum);
-    }
-}

@@ -18,24 +18,19 @@ struct TileShape {
     static_assert(ROWS % COLUMNS == 0, "tiles begin at multiples of each other");
 };
 
-/* On the host: runs the statement with D as the smallest compiled size that holds heads of d
- * numbers, which are padded to it with zeros. */
-#define WITH_PADDED_HEAD(d, D, ...)       \
-    do {                                  \
-        if ((d) <= 32) {                  \
-            constexpr int D = 32;         \
-            __VA_ARGS__;                  \
-        } else if ((d) <= 64) {           \
-            constexpr int D = 64;         \
-            __VA_ARGS__;                  \
-        } else if ((d) <= 96) {           \
-            constexpr int D = 96;         \
-            __VA_ARGS__;                  \
-        } else {                          \
-            constexpr int D = TILED_HEAD; \
-            __VA_ARGS__;                  \
-        }                                 \
-    } while (0)
+/* On the host: calls launch(D) with the smallest compiled size that holds heads of d numbers, which
+ * are padded to it with zeros. */
+template <typename Launch>
+static void with_padded_head(int d, const Launch &launch) {
+    if (d <= 32)
+        launch(Constant<32>());
+    else if (d <= 64)
+        launch(Constant<64>());
+    else if (d <= 96)
+        launch(Constant<96>());
+    else
+        launch(Constant<(int)TILED_HEAD>());
+}
 
 /* ---- Loading ---- */
 

@@ -199,7 +199,9 @@ void cuda_conv2d_forward(const Call *k) {
                    k->run->stream, (T *)io.y, (const T *)io.x, (const T *)io.weight, conv, oh, ow));
     } else {
         const Correlation c = forward_correlation(&conv);
-        WITH_MODE(k->run, Mode, run_tiles<Mode, false>(k->run, io.y, io.x, io.weight, &c, 1));
+        with_mode(k->run, [&](auto mode) {
+            run_tiles<decltype(mode), false>(k->run, io.y, io.x, io.weight, &c, 1);
+        });
     }
 }
 
@@ -214,8 +216,9 @@ static void gradient_in_phases(const Call *k) {
         const int a = at / conv.stride, b = at % conv.stride;
         if (a < conv.h && b < conv.w) phase[phases++] = gradient_phase(&conv, a, b, io.add_dx);
         if (phases == MAX_PHASES || (phases && at + 1 == all)) {
-            WITH_MODE(k->run, Mode,
-                      run_tiles<Mode, true>(k->run, io.dx, io.dy, io.weight, phase, phases));
+            with_mode(k->run, [&](auto mode) {
+                run_tiles<decltype(mode), true>(k->run, io.dx, io.dy, io.weight, phase, phases);
+            });
             phases = 0;
         }
     }

@@ -178,24 +178,16 @@ struct Bf16 {
     static constexpr bool TENSOR = true, DIRECT = true, AHEAD = true;
 };
 
-/* Runs the statement with the way to multiply of this version and precision as Mode; it is compiled
- * four times.  fp32 has no tensor cores. */
-#define WITH_MODE(run, Mode, ...)                                               \
-    do {                                                                        \
-        if ((run)->precision == PRECISION_BF16 && (run)->version != 2) {        \
-            typedef Bf16 Mode;                                                  \
-            __VA_ARGS__;                                                        \
-        } else if ((run)->precision == PRECISION_BF16) {                        \
-            typedef Ffma<__nv_bfloat16> Mode;                                   \
-            __VA_ARGS__;                                                        \
-        } else if ((run)->precision == PRECISION_TF32 && (run)->version != 2) { \
-            typedef Tf32 Mode;                                                  \
-            __VA_ARGS__;                                                        \
-        } else {                                                                \
-            typedef Ffma<float> Mode;                                           \
-            __VA_ARGS__;                                                        \
-        }                                                                       \
-    } while (0)
+/* Calls launch(mode) with the way to multiply of this version and precision; it is compiled four
+ * times.  fp32 has no tensor cores. */
+template <typename Launch>
+static void with_mode(const Run *run, const Launch &launch) {
+    const bool plain = run->version == 2;
+    if (run->precision == PRECISION_BF16)
+        plain ? launch(Ffma<__nv_bfloat16>()) : launch(Bf16());
+    else
+        plain || run->precision == PRECISION_FP32 ? launch(Ffma<float>()) : launch(Tf32());
+}
 
 /* sum += x b */
 static DEVICE void add_multiple(float (&sum)[4], float x, float4 b) {

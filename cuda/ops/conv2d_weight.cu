@@ -152,7 +152,7 @@ void cuda_conv2d_weight_gradient(const Call *k) {
                            0, k->run->stream, io.dweight, (const T *)io.dy, (const T *)io.x,
                            k->conv, k->node->out_shape.h, k->node->out_shape.w, io.add_dweight));
     else
-        WITH_MODE(k->run, Mode, run_tiles<Mode>(k));
+        with_mode(k->run, [&](auto mode) { run_tiles<decltype(mode)>(k); });
 }
 
 size_t cuda_conv2d_workspace(const Call *k) {

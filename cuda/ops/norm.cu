@@ -120,11 +120,11 @@ static void norm_forward(const Call *k) {
                skip, g, b, norm, eps);
         return;
     }
-#define NORM_CALL(threads, C)                                                                      \
-    LAUNCH((norm_forward_packed<centred, threads, C, T>), grid_blocks(norm.n, norm_rows(threads)), \
-           dim3(threads *norm_rows(threads)), 0, run->stream, y, sum, x, skip, g, b, norm, eps)
-    NORM_SHAPE(norm.c, NORM_CALL);
-#undef NORM_CALL
+    with_norm_shape(norm.c, [&](auto threads, auto C) {
+        LAUNCH((norm_forward_packed<centred, threads, C, T>),
+               grid_blocks(norm.n, norm_rows(threads)), threads * norm_rows(threads), 0,
+               run->stream, y, sum, x, skip, g, b, norm, eps);
+    });
 }
 
 void cuda_norm_forward(const Call *k) {

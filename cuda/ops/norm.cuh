@@ -29,25 +29,24 @@ static inline Norm norm_of(const Call *k) {
 
 enum { NORM_THREADS = 128 }; /* of a block, or as many as a row has */
 
-/* Runs the statement CALL(threads, C) with the smallest shape of version 2 that holds c columns, C
- * a thread.  Narrow rows have a warp each, so that nobody waits at a barrier.  24 columns are as
- * many as a thread can sum up beside the row it holds. */
-#define NORM_SHAPE(c, CALL)           \
-    do {                              \
-        if ((c) <= 32 * 16) {         \
-            CALL(32, 16);             \
-        } else if ((c) <= 32 * 24) {  \
-            CALL(32, 24);             \
-        } else if ((c) <= 128 * 8) {  \
-            CALL(128, 8);             \
-        } else if ((c) <= 256 * 8) {  \
-            CALL(256, 8);             \
-        } else if ((c) <= 256 * 16) { \
-            CALL(256, 16);            \
-        } else {                      \
-            CALL(512, 16);            \
-        }                             \
-    } while (0)
+/* Calls launch(threads, C) with the smallest shape of version 2 that holds c columns, C a thread.
+ * Narrow rows have a warp each, so that nobody waits at a barrier.  24 columns are as many as a
+ * thread can sum up beside the row it holds. */
+template <typename Launch>
+static void with_norm_shape(int c, const Launch &launch) {
+    if (c <= 32 * 16)
+        launch(Constant<32>(), Constant<16>());
+    else if (c <= 32 * 24)
+        launch(Constant<32>(), Constant<24>());
+    else if (c <= 128 * 8)
+        launch(Constant<128>(), Constant<8>());
+    else if (c <= 256 * 8)
+        launch(Constant<256>(), Constant<8>());
+    else if (c <= 256 * 16)
+        launch(Constant<256>(), Constant<16>());
+    else
+        launch(Constant<512>(), Constant<16>());
+}
 enum { NORM_COLUMNS = 512 * 16 }; /* at most */
 
 /* Returns the rows that a block works on at once. */

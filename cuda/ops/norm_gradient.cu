@@ -231,13 +231,12 @@ static void norm_gradient(const Call *k, void *to) {
                    dy, x, norm);
         return;
     }
-#define NORM_CALL(threads, C)                                                              \
-    if (sums)                                                                              \
-        launch_packed<centred, true, threads, C>(run, dx, addend, result, dy, x, g, norm); \
-    else                                                                                   \
-        launch_packed<centred, false, threads, C>(run, dx, addend, result, dy, x, g, norm)
-    NORM_SHAPE(norm.c, NORM_CALL);
-#undef NORM_CALL
+    with_norm_shape(norm.c, [&](auto threads, auto C) {
+        if (sums)
+            launch_packed<centred, true, threads, C>(run, dx, addend, result, dy, x, g, norm);
+        else
+            launch_packed<centred, false, threads, C>(run, dx, addend, result, dy, x, g, norm);
+    });
 }
 
 static void norm_gradients(const Call *k, void *dx) {
