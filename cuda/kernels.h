@@ -48,7 +48,7 @@ typedef struct {
     const void *weight, *bias;
     float *running_mean, *running_var;
     bool use_running, hold_running, sums_ready;
-    const void *dy, *residual; /* norm: added to dx, unless NULL */
+    const void *dy, *residual; /* norm: dx = residual + gradient, unless it is NULL */
     void *dx, *dskip;
     bool add_dx, add_dskip;
     float *dweight, *dbias;
@@ -67,8 +67,8 @@ typedef struct {
     Conv conv;    /* conv2d */
 } Call;
 
-/* Of `gradient` launchers, the first computes dx (and dskip), the second dweight and dbias.  A
- * workspace function returns the most bytes that any launcher of the op uses; call->io is NULL. */
+/* An input gradient is dx and dskip, a weight gradient dweight and dbias.  A workspace function,
+ * for which call->io is NULL, returns the most bytes that any launcher of the op uses. */
 typedef void Launcher(const Call *call);
 typedef size_t Workspace(const Call *call);
 
@@ -100,7 +100,8 @@ Workspace cuda_attention_workspace;
 /* Returns the number of versions that differ for heads of d numbers on this device. */
 int cuda_attention_versions(Precision precision, int d);
 
-/* activations.cu.  gelu: y may alias x, and dx dy. */
+/* activations.cu.  They read run, io and count alone, or rows and o (SwiGLU).  gelu: y may alias x,
+ * and dx dy. */
 Launcher cuda_relu_forward, cuda_relu_input_gradient, cuda_gelu_forward, cuda_gelu_input_gradient;
 Launcher cuda_swiglu_forward, cuda_swiglu_input_gradient, cuda_add_forward, cuda_add_input_gradient;
 
