@@ -45,7 +45,8 @@ OptimizerSettings optimizer_defaults(OptimizerKind kind) {
 }
 
 int optimizer_state_vectors(const OptimizerSettings *s) {
-    return optimizers[s->kind]->state_vectors(s);
+    if (s->kind == OPTIMIZER_SGD && s->momentum == 0) return 0;
+    return optimizers[s->kind]->state_vectors;
 }
 
 bool optimizer_decays(const OptimizerSettings *s, const Param *param) {
@@ -53,7 +54,21 @@ bool optimizer_decays(const OptimizerSettings *s, const Param *param) {
 }
 
 OptimizerFactors optimizer_factors(const OptimizerSettings *s, double lr, uint64_t t, bool decay) {
-    return optimizers[s->kind]->factors(s, lr, decay ? s->weight_decay : 0, t);
+    double weight_decay = decay ? s->weight_decay : 0;
+    double bias_correction1 = 1 - pow(s->beta1, (double)t);
+    double bias_correction2 = 1 - pow(s->beta2, (double)t);
+    bool decoupled = optimizers[s->kind]->decoupled_decay;
+    return (OptimizerFactors){.lr = (real)lr,
+                              .momentum = (real)s->momentum,
+                              .beta1 = (real)s->beta1,
+                              .one_minus_beta1 = (real)(1 - s->beta1),
+                              .beta2 = (real)s->beta2,
+                              .one_minus_beta2 = (real)(1 - s->beta2),
+                              .eps = (real)s->eps,
+                              .coupled_decay = (real)(decoupled ? 0 : weight_decay),
+                              .decoupled_decay = (real)(decoupled ? 1 - lr * weight_decay : 1),
+                              .step_size = (real)(lr / bias_correction1),
+                              .rsqrt_bias_correction2 = (real)(1 / sqrt(bias_correction2))};
 }
 
 void optimizer_update(const OptimizerSettings *s, const Param *param, real *p, real *const state[2],

@@ -52,12 +52,12 @@ double optimizer_lr(const OptimizerSettings *settings, uint64_t step, uint64_t s
 bool optimizer_decays(const OptimizerSettings *settings, const Param *param);
 
 /* Everything in an update that is the same for all elements.  It is computed once, in double,
- * because 1 - 0.999f has a relative error of 5e-5.  Each optimizer fills in what its equation
- * names. */
+ * because 1 - 0.999f has a relative error of 5e-5.  Each optimizer reads what its equation names.
+ */
 typedef struct {
     real lr, momentum, beta1, one_minus_beta1, beta2, one_minus_beta2, eps;
-    real coupled_decay;          /* weight_decay, added to the gradient as coupled_decay p */
-    real decoupled_decay;        /* 1 - lr weight_decay, which multiplies p */
+    real coupled_decay;          /* weight_decay, added to the gradient as coupled_decay p, or 0 */
+    real decoupled_decay;        /* 1 - lr weight_decay, which multiplies p, or 1 */
     real step_size;              /* lr / bias_correction1 */
     real rsqrt_bias_correction2; /* 1 / sqrt(bias_correction2) */
 } OptimizerFactors;

@@ -20,6 +20,10 @@ typedef float real;
 #define REAL_NAME "float"
 #endif
 
+/* Loops over fewer numbers than this use one thread: waking the others, about 2 us, would cost more
+ * than they save. */
+enum { WORTH_THREADS = 1 << 15 };
+
 /* How a device stores and multiplies values and weights.  The CPU has only the first.  Gradients of
  * parameters, optimizer state and statistics are float in all of them. */
 typedef enum {

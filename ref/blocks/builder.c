@@ -1,91 +1,84 @@
 #include "builder.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "../error.h"
 #include "../ops/ops.h"
 
-/* Appends a zeroed element to an array and returns it, or NULL when memory runs out.  The capacity
- * doubles, so that n elements take O(n) time. */
-static void *append(Builder *b, void *array_address, int *count, size_t size) {
-    void **array = array_address;
-    if ((*count & (*count - 1)) == 0) {
-        size_t capacity = *count ? 2 * (size_t)*count : 1;
-        void *grown = b->failed ? NULL : realloc(*array, capacity * size);
-        if (!grown) {
-            b->failed = true;
-            return NULL;
-        }
-        *array = grown;
-    }
-    void *element = (char *)*array + (size_t)*count * size;
-    memset(element, 0, size);
-    ++*count;
-    return element;
+int build_tables(Model *m, int blocks, Shape input, bool tokens) {
+    const size_t count = (size_t)blocks;
+    m->block = calloc(count, sizeof *m->block);
+    m->node = calloc(count * BLOCK_NODES, sizeof *m->node);
+    m->value = calloc(count * BLOCK_NODES + 1, sizeof *m->value);
+    m->param = calloc(count * BLOCK_PARAMS, sizeof *m->param);
+    m->buffer = calloc(count * BLOCK_BUFFERS, sizeof *m->buffer);
+    if (!m->block || !m->node || !m->value || !m->param || !m->buffer)
+        return error_set("model: out of memory for the tables of %s", m->spec);
+    m->input = input;
+    m->tokens = tokens;
+    m->targets = tokens ? input.w : 1;
+    m->value[0] = (Value){input, -1};
+    m->values = 1;
+    return 0;
 }
 
-static int last_block(const Builder *b) { return b->model->blocks - 1; }
-
-static int add_value(Builder *b, Shape shape) {
-    Model *m = b->model;
-    Value *value = append(b, &m->value, &m->values, sizeof *value);
-    if (!value) return 0;
-    *value = (Value){shape, last_block(b)};
-    if (m->blocks) {
-        Block *block = &m->block[last_block(b)];
-        block->end_value = m->values;
-        block->out = m->values - 1;
-    }
-    return m->values - 1;
+void build_block(Model *m, const char *format, ...) {
+    Block *block = &m->block[m->blocks];
+    *block = (Block){.first_node = m->nodes,
+                     .first_param = m->params,
+                     .end_param = m->params,
+                     .first_value = m->values,
+                     .in = m->values - 1};
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(block->name, sizeof block->name, format, arguments);
+    va_end(arguments);
+    m->blocks++;
 }
 
-static int add_param(Builder *b, const char *name, const char *suffix, int rank, const int *dim,
+static Block *last_block(const Model *m) { return &m->block[m->blocks - 1]; }
+
+static int add_param(Model *m, const char *name, const char *suffix, int rank, const int *dim,
                      Init init, double deviation) {
-    Model *m = b->model;
-    Param *param = append(b, &m->param, &m->params, sizeof *param);
-    if (!param) return 0;
-    Block *block = &m->block[last_block(b)];
-    block->end_param = m->params;
+    Block *block = last_block(m);
+    Param *param = &m->param[m->params];
+    assert(m->params - block->first_param < BLOCK_PARAMS);
+    *param = (Param){
+        .rank = rank, .count = 1, .block = m->blocks - 1, .init = init, .deviation = deviation};
     snprintf(param->name, sizeof param->name, "%s.%s%s%s", block->name, name, *name ? "." : "",
              suffix);
-    param->rank = rank;
-    param->count = 1;
     for (int i = 0; i < rank; i++) {
         param->dim[i] = dim[i];
         param->count *= (size_t)dim[i];
     }
-    param->block = last_block(b);
-    param->init = init;
-    param->deviation = deviation;
     m->param_count += param->count;
-    return m->params - 1;
+    block->end_param = m->params + 1;
+    return m->params++;
 }
 
-static int add_buffer(Builder *b, const char *name, const char *suffix, int count, Init init) {
-    Model *m = b->model;
-    Buffer *buffer = append(b, &m->buffer, &m->buffers, sizeof *buffer);
-    if (!buffer) return 0;
-    snprintf(buffer->name, sizeof buffer->name, "%s.%s.%s", m->block[last_block(b)].name, name,
-             suffix);
-    buffer->count = count;
-    buffer->block = last_block(b);
-    buffer->init = init;
-    return m->buffers - 1;
+static int add_buffer(Model *m, const char *name, const char *suffix, int count, Init init) {
+    Buffer *buffer = &m->buffer[m->buffers];
+    assert(m->buffers < m->blocks * BLOCK_BUFFERS);
+    *buffer = (Buffer){.count = count, .block = m->blocks - 1, .init = init};
+    snprintf(buffer->name, sizeof buffer->name, "%s.%s.%s", last_block(m)->name, name, suffix);
+    return m->buffers++;
 }
 
 /* Appends a node and its output value, and returns the value. */
-static int add_node(Builder *b, Node node, Shape out) {
-    Model *m = b->model;
-    Node *place = append(b, &m->node, &m->nodes, sizeof *place);
-    if (!place) return 0;
+static int add_node(Model *m, Node node, Shape out) {
+    Block *block = last_block(m);
+    assert(m->nodes - block->first_node < BLOCK_NODES);
     node.in_shape = m->value[node.in].shape;
     node.out_shape = out;
-    node.out = add_value(b, out);
-    *place = node;
-    m->block[last_block(b)].end_node = m->nodes;
+    node.out = block->out = m->values;
+    m->node[m->nodes++] = node;
+    m->value[m->values++] = (Value){out, m->blocks - 1};
+    block->end_node = m->nodes;
+    block->end_value = m->values;
     return node.out;
 }
 
@@ -94,133 +87,97 @@ static Node node_of(OpKind kind, int in) {
     return (Node){.kind = kind, .in = in, .skip = -1, .weight = -1, .bias = -1, .running = -1};
 }
 
-static Shape shape_at(const Builder *b, int value) {
-    return b->failed ? (Shape){1, 1, 1} : b->model->value[value].shape;
-}
-
 static Shape with_channels(Shape shape, int c) { return (Shape){shape.h, shape.w, c}; }
 
-int build_input(Builder *b, Shape shape, bool tokens) {
-    b->model->input = shape;
-    b->model->tokens = tokens;
-    b->model->targets = tokens ? shape.w : 1;
-    int value = add_value(b, shape);
-    if (!b->failed) b->model->value[0].block = -1;
-    return value;
-}
-
-void build_block(Builder *b, const char *format, ...) {
-    Model *m = b->model;
-    int in = m->blocks ? m->block[last_block(b)].out : 0;
-    Block *block = append(b, &m->block, &m->blocks, sizeof *block);
-    if (!block) return;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(block->name, sizeof block->name, format, arguments);
-    va_end(arguments);
-    block->first_node = block->end_node = m->nodes;
-    block->first_param = block->end_param = m->params;
-    block->first_value = block->end_value = m->values;
-    block->in = block->out = in;
-}
-
-int build_linear(Builder *b, const char *name, int in, int outputs, bool bias, double deviation) {
-    if (b->failed) return 0;
-    Shape shape = shape_at(b, in);
+int build_linear(Model *m, const char *name, int in, int outputs, bool bias, double deviation) {
+    Shape shape = m->value[in].shape;
     Node node = node_of(OP_LINEAR, in);
     node.weight =
-        add_param(b, name, "weight", 2, (int[]){outputs, shape.c}, INIT_NORMAL, deviation);
-    if (bias) node.bias = add_param(b, name, "bias", 1, &outputs, INIT_ZEROS, 0);
-    return add_node(b, node, with_channels(shape, outputs));
+        add_param(m, name, "weight", 2, (int[]){outputs, shape.c}, INIT_NORMAL, deviation);
+    if (bias) node.bias = add_param(m, name, "bias", 1, &outputs, INIT_ZEROS, 0);
+    return add_node(m, node, with_channels(shape, outputs));
 }
 
-int build_linear_tied(Builder *b, int in, int weight) {
-    if (b->failed) return 0;
+int build_linear_tied(Model *m, int in, int weight) {
     Node node = node_of(OP_LINEAR, in);
     node.weight = weight;
-    return add_node(b, node, with_channels(shape_at(b, in), b->model->param[weight].dim[0]));
+    return add_node(m, node, with_channels(m->value[in].shape, m->param[weight].dim[0]));
 }
 
-int build_conv2d(Builder *b, const char *name, int in, int outputs, int kernel, int stride) {
-    if (b->failed) return 0;
-    Shape shape = shape_at(b, in);
+int build_conv2d(Model *m, const char *name, int in, int outputs, int kernel, int stride) {
+    Shape shape = m->value[in].shape;
     Node node = node_of(OP_CONV2D, in);
     node.kernel = kernel;
     node.stride = stride;
     node.pad = kernel / 2;
-    node.weight = add_param(b, name, "weight", 4, (int[]){outputs, kernel, kernel, shape.c},
+    node.weight = add_param(m, name, "weight", 4, (int[]){outputs, kernel, kernel, shape.c},
                             INIT_NORMAL, sqrt(2.0 / (kernel * kernel * (double)outputs)));
     Shape out = {conv2d_out(shape.h, kernel, stride, node.pad),
                  conv2d_out(shape.w, kernel, stride, node.pad), outputs};
-    return add_node(b, node, out);
+    return add_node(m, node, out);
 }
 
-static int norm(Builder *b, const char *name, Node node, bool shift) {
-    if (b->failed) return 0;
-    Shape shape = shape_at(b, node.in);
-    node.weight = add_param(b, name, "weight", 1, &shape.c, INIT_ONES, 0);
-    if (shift) node.bias = add_param(b, name, "bias", 1, &shape.c, INIT_ZEROS, 0);
-    return add_node(b, node, shape);
+static int norm(Model *m, const char *name, Node node, bool shift) {
+    Shape shape = m->value[node.in].shape;
+    node.weight = add_param(m, name, "weight", 1, &shape.c, INIT_ONES, 0);
+    if (shift) node.bias = add_param(m, name, "bias", 1, &shape.c, INIT_ZEROS, 0);
+    return add_node(m, node, shape);
 }
 
-int build_batchnorm(Builder *b, const char *name, int in, int skip, bool relu) {
-    if (b->failed) return 0;
+int build_batchnorm(Model *m, const char *name, int in, int skip, bool relu) {
     Node node = node_of(OP_BATCHNORM, in);
     node.skip = skip;
     node.relu = relu;
-    node.running = add_buffer(b, name, "running_mean", shape_at(b, in).c, INIT_ZEROS);
-    add_buffer(b, name, "running_var", shape_at(b, in).c, INIT_ONES);
-    return norm(b, name, node, true);
+    node.running = add_buffer(m, name, "running_mean", m->value[in].shape.c, INIT_ZEROS);
+    add_buffer(m, name, "running_var", m->value[in].shape.c, INIT_ONES);
+    return norm(m, name, node, true);
 }
 
-int build_layernorm(Builder *b, const char *name, int in, double eps) {
+int build_layernorm(Model *m, const char *name, int in, double eps) {
     Node node = node_of(OP_LAYERNORM, in);
     node.eps = eps;
-    return norm(b, name, node, true);
+    return norm(m, name, node, true);
 }
 
-int build_rmsnorm(Builder *b, const char *name, int in, double eps) {
+int build_rmsnorm(Model *m, const char *name, int in, double eps) {
     Node node = node_of(OP_RMSNORM, in);
     node.eps = eps;
-    return norm(b, name, node, false);
+    return norm(m, name, node, false);
 }
 
-int build_attention(Builder *b, int in, Attention attention) {
+int build_attention(Model *m, int in, Attention attention) {
     Node node = node_of(OP_ATTENTION, in);
     node.attention = attention;
-    Shape out = with_channels(shape_at(b, in), attention.heads * attention.d);
-    return b->failed ? 0 : add_node(b, node, out);
+    return add_node(m, node, with_channels(m->value[in].shape, attention.heads * attention.d));
 }
 
-static int elementwise(Builder *b, Node node, int divide_channels) {
-    Shape shape = shape_at(b, node.in);
-    return b->failed ? 0 : add_node(b, node, with_channels(shape, shape.c / divide_channels));
+static int elementwise(Model *m, Node node, int divide_channels) {
+    Shape shape = m->value[node.in].shape;
+    return add_node(m, node, with_channels(shape, shape.c / divide_channels));
 }
 
-int build_relu(Builder *b, int in) { return elementwise(b, node_of(OP_RELU, in), 1); }
-int build_gelu(Builder *b, int in) { return elementwise(b, node_of(OP_GELU, in), 1); }
-int build_swiglu(Builder *b, int in) { return elementwise(b, node_of(OP_SWIGLU, in), 2); }
+int build_relu(Model *m, int in) { return elementwise(m, node_of(OP_RELU, in), 1); }
+int build_gelu(Model *m, int in) { return elementwise(m, node_of(OP_GELU, in), 1); }
+int build_swiglu(Model *m, int in) { return elementwise(m, node_of(OP_SWIGLU, in), 2); }
 
-int build_add(Builder *b, int in, int skip) {
+int build_add(Model *m, int in, int skip) {
     Node node = node_of(OP_ADD, in);
     node.skip = skip;
-    return elementwise(b, node, 1);
+    return elementwise(m, node, 1);
 }
 
-int build_avgpool(Builder *b, int in) {
-    if (b->failed) return 0;
-    return add_node(b, node_of(OP_AVGPOOL, in), (Shape){1, 1, shape_at(b, in).c});
+int build_avgpool(Model *m, int in) {
+    return add_node(m, node_of(OP_AVGPOOL, in), (Shape){1, 1, m->value[in].shape.c});
 }
 
-int build_embedding(Builder *b, int in, int vocabulary, int width, int context) {
-    if (b->failed) return 0;
+int build_embedding(Model *m, int in, int vocabulary, int width, int context) {
     const double deviation = 0.02; /* Radford et al. 2019 */
     Node node = node_of(OP_EMBEDDING, in);
     node.vocabulary = vocabulary;
     node.weight =
-        add_param(b, "token", "weight", 2, (int[]){vocabulary, width}, INIT_NORMAL, deviation);
+        add_param(m, "token", "weight", 2, (int[]){vocabulary, width}, INIT_NORMAL, deviation);
     if (context)
         node.bias =
-            add_param(b, "position", "weight", 2, (int[]){context, width}, INIT_NORMAL, deviation);
-    return add_node(b, node, with_channels(shape_at(b, in), width));
+            add_param(m, "position", "weight", 2, (int[]){context, width}, INIT_NORMAL, deviation);
+    return add_node(m, node, with_channels(m->value[in].shape, width));
 }

@@ -41,14 +41,12 @@ struct Family {
      * NULL. */
     void (*derive)(Settings *settings);
     /* Appends the blocks and sets the sizes of the model.  -1 and an error if the settings do not
-     * fit together. */
-    int (*build)(Builder *builder, const Settings *settings);
+     * fit together or memory runs out. */
+    int (*build)(Model *model, const Settings *settings);
 };
 
 extern const Family family_resnet, family_bottleneck, family_gpt, family_llama;
 
-/* Returns the index of the setting with a name of `length` characters, or -1 if there is none. */
-int setting_index(const Family *family, const char *name, size_t length);
 /* Return a setting by name; the program aborts if the family does not have it. */
 double *setting_pointer(Settings *settings, const char *name);
 double setting(const Settings *settings, const char *name);

@@ -6,22 +6,22 @@
 #include "../error.h"
 #include "transformer.h"
 
-static int gpt_block(Builder *b, int x, TransformerSizes s) {
+static int gpt_block(Model *m, int x, TransformerSizes s) {
     /* GPT-2 scales down the 2 L weights that write to the residual stream. */
     const double deviation = 0.02, residual = deviation / sqrt(2.0 * s.layers);
-    int h = build_layernorm(b, "norm1", x, s.eps);
-    h = build_linear(b, "attention.qkv", h, 3 * s.width, true, deviation);
-    h = build_attention(b, h, s.attention);
-    h = build_linear(b, "attention.out", h, s.width, true, residual);
-    x = build_add(b, h, x);
-    h = build_layernorm(b, "norm2", x, s.eps);
-    h = build_linear(b, "mlp.up", h, s.ffn, true, deviation);
-    h = build_gelu(b, h);
-    h = build_linear(b, "mlp.down", h, s.width, true, residual);
-    return build_add(b, h, x);
+    int h = build_layernorm(m, "norm1", x, s.eps);
+    h = build_linear(m, "attention.qkv", h, 3 * s.width, true, deviation);
+    h = build_attention(m, h, s.attention);
+    h = build_linear(m, "attention.out", h, s.width, true, residual);
+    x = build_add(m, h, x);
+    h = build_layernorm(m, "norm2", x, s.eps);
+    h = build_linear(m, "mlp.up", h, s.ffn, true, deviation);
+    h = build_gelu(m, h);
+    h = build_linear(m, "mlp.down", h, s.width, true, residual);
+    return build_add(m, h, x);
 }
 
-static int gpt_build(Builder *b, const Settings *settings) {
+static int gpt_build(Model *m, const Settings *settings) {
     const int width = setting_int(settings, "width"), heads = setting_int(settings, "heads");
     TransformerSizes s = transformer_sizes(settings);
     if (width % heads)
@@ -30,9 +30,7 @@ static int gpt_build(Builder *b, const Settings *settings) {
     s.attention = (Attention){.heads = heads, .groups = heads, .d = width / heads, .causal = true};
     s.tied = true;
     if (transformer_check(&s)) return -1;
-    b->model->transformer = s;
-    transformer_blocks(b, s, true, gpt_block, build_layernorm);
-    return 0;
+    return transformer_blocks(m, s, true, gpt_block, build_layernorm);
 }
 
 const Family family_gpt = {

@@ -6,19 +6,19 @@
 #include "../error.h"
 #include "transformer.h"
 
-static int llama_block(Builder *b, int x, TransformerSizes s) {
+static int llama_block(Model *m, int x, TransformerSizes s) {
     const double deviation = 0.02, residual = deviation / sqrt(2.0 * s.layers);
     const int packed = (s.attention.heads + 2 * s.attention.groups) * s.attention.d;
-    int h = build_rmsnorm(b, "norm1", x, s.eps);
-    h = build_linear(b, "attention.qkv", h, packed, false, deviation);
-    h = build_attention(b, h, s.attention);
-    h = build_linear(b, "attention.out", h, s.width, false, residual);
-    x = build_add(b, h, x);
-    h = build_rmsnorm(b, "norm2", x, s.eps);
-    h = build_linear(b, "mlp.gate_up", h, 2 * s.ffn, false, deviation);
-    h = build_swiglu(b, h);
-    h = build_linear(b, "mlp.down", h, s.width, false, residual);
-    return build_add(b, h, x);
+    int h = build_rmsnorm(m, "norm1", x, s.eps);
+    h = build_linear(m, "attention.qkv", h, packed, false, deviation);
+    h = build_attention(m, h, s.attention);
+    h = build_linear(m, "attention.out", h, s.width, false, residual);
+    x = build_add(m, h, x);
+    h = build_rmsnorm(m, "norm2", x, s.eps);
+    h = build_linear(m, "mlp.gate_up", h, 2 * s.ffn, false, deviation);
+    h = build_swiglu(m, h);
+    h = build_linear(m, "mlp.down", h, s.width, false, residual);
+    return build_add(m, h, x);
 }
 
 /* The feed-forward's default is 8/3 of the width (Touvron et al. 2023), rounded up to a multiple of
@@ -32,7 +32,7 @@ static void llama_derive(Settings *s) {
     if ((int)*size * heads == width) *size = 0;
 }
 
-static int llama_build(Builder *b, const Settings *settings) {
+static int llama_build(Model *m, const Settings *settings) {
     const int width = setting_int(settings, "width"), heads = setting_int(settings, "heads"),
               groups = setting_int(settings, "groups"), d = setting_int(settings, "head_size");
     TransformerSizes s = transformer_sizes(settings);
@@ -51,9 +51,7 @@ static int llama_build(Builder *b, const Settings *settings) {
         return error_set("model: width %d is not a multiple of %d heads; give head_size", width,
                          heads);
     if (transformer_check(&s)) return -1;
-    b->model->transformer = s;
-    transformer_blocks(b, s, false, llama_block, build_rmsnorm);
-    return 0;
+    return transformer_blocks(m, s, false, llama_block, build_rmsnorm);
 }
 
 const Family family_llama = {

@@ -14,61 +14,64 @@ typedef struct {
 } ResnetSizes;
 
 /* Appends relu(bn(x) + skip), as one fused node or as separate ones; without a skip if it is -1. */
-static int norm_relu(Builder *b, const char *name, int x, int skip, bool fused) {
-    if (fused) return build_batchnorm(b, name, x, skip, true);
-    x = build_batchnorm(b, name, x, -1, false);
-    if (skip >= 0) x = build_add(b, x, skip);
-    return build_relu(b, x);
+static int norm_relu(Model *m, const char *name, int x, int skip, bool fused) {
+    if (fused) return build_batchnorm(m, name, x, skip, true);
+    x = build_batchnorm(m, name, x, -1, false);
+    if (skip >= 0) x = build_add(m, x, skip);
+    return build_relu(m, x);
 }
 
-static int shortcut(Builder *b, int x, int width, int stride, bool project) {
+static int shortcut(Model *m, int x, int width, int stride, bool project) {
     if (!project) return x;
-    x = build_conv2d(b, "project", x, width, 1, stride);
-    return build_batchnorm(b, "project_norm", x, -1, false);
+    x = build_conv2d(m, "project", x, width, 1, stride);
+    return build_batchnorm(m, "project_norm", x, -1, false);
 }
 
-static int basic_block(Builder *b, int x, int width, int stride, bool project, bool fused) {
-    int skip = shortcut(b, x, width, stride, project);
-    x = build_conv2d(b, "conv1", x, width, 3, stride);
-    x = norm_relu(b, "norm1", x, -1, fused);
-    x = build_conv2d(b, "conv2", x, width, 3, 1);
-    return norm_relu(b, "norm2", x, skip, fused);
+static int basic_block(Model *m, int x, int width, int stride, bool project, bool fused) {
+    int skip = shortcut(m, x, width, stride, project);
+    x = build_conv2d(m, "conv1", x, width, 3, stride);
+    x = norm_relu(m, "norm1", x, -1, fused);
+    x = build_conv2d(m, "conv2", x, width, 3, 1);
+    return norm_relu(m, "norm2", x, skip, fused);
 }
 
-static int bottleneck_block(Builder *b, int x, int width, int stride, bool project, bool fused) {
-    int skip = shortcut(b, x, 4 * width, stride, project);
-    x = build_conv2d(b, "conv1", x, width, 1, 1);
-    x = norm_relu(b, "norm1", x, -1, fused);
-    x = build_conv2d(b, "conv2", x, width, 3, stride);
-    x = norm_relu(b, "norm2", x, -1, fused);
-    x = build_conv2d(b, "conv3", x, 4 * width, 1, 1);
-    return norm_relu(b, "norm3", x, skip, fused);
+static int bottleneck_block(Model *m, int x, int width, int stride, bool project, bool fused) {
+    int skip = shortcut(m, x, 4 * width, stride, project);
+    x = build_conv2d(m, "conv1", x, width, 1, 1);
+    x = norm_relu(m, "norm1", x, -1, fused);
+    x = build_conv2d(m, "conv2", x, width, 3, stride);
+    x = norm_relu(m, "norm2", x, -1, fused);
+    x = build_conv2d(m, "conv3", x, 4 * width, 1, 1);
+    return norm_relu(m, "norm3", x, skip, fused);
 }
 
-typedef int (*ResidualBlock)(Builder *b, int x, int width, int stride, bool project, bool fused);
+typedef int (*ResidualBlock)(Model *m, int x, int width, int stride, bool project, bool fused);
 
 /* Builds stages of blocks[i] residual blocks each; all but the first stage start with stride 2.  A
  * residual block has `expansion` times the stage's width in its output. */
-static void build_stages(Builder *b, ResnetSizes s, ResidualBlock residual, int expansion,
-                         const int *blocks, int stages) {
-    int x = build_input(b, (Shape){s.size, s.size, 3}, false);
-    build_block(b, "stem");
-    x = build_conv2d(b, "conv", x, s.width, 3, 1);
-    x = norm_relu(b, "norm", x, -1, s.fused);
+static int build_stages(Model *m, ResnetSizes s, ResidualBlock residual, int expansion,
+                        const int *blocks, int stages) {
+    int all = 2; /* stem and head */
+    for (int stage = 0; stage < stages; stage++) all += blocks[stage];
+    if (build_tables(m, all, (Shape){s.size, s.size, 3}, false)) return -1;
+    build_block(m, "stem");
+    int x = build_conv2d(m, "conv", 0, s.width, 3, 1);
+    x = norm_relu(m, "norm", x, -1, s.fused);
     int number = 0, channels = s.width;
     for (int stage = 0; stage < stages; stage++) {
         int width = s.width << stage;
         for (int i = 0; i < blocks[stage]; i++) {
             int stride = stage > 0 && i == 0 ? 2 : 1;
-            build_block(b, "block%d", ++number);
-            x = residual(b, x, width, stride, channels != expansion * width, s.fused);
+            build_block(m, "block%d", ++number);
+            x = residual(m, x, width, stride, channels != expansion * width, s.fused);
             channels = expansion * width;
         }
     }
-    build_block(b, "head");
-    x = build_avgpool(b, x);
+    build_block(m, "head");
+    x = build_avgpool(m, x);
     /* The deviation is that of PyTorch's default, uniform in +-1 / sqrt(channels). */
-    build_linear(b, "", x, s.classes, true, sqrt(1.0 / (3.0 * channels)));
+    build_linear(m, "", x, s.classes, true, sqrt(1.0 / (3.0 * channels)));
+    return 0;
 }
 
 static ResnetSizes resnet_sizes(const Settings *settings) {
@@ -79,17 +82,16 @@ static ResnetSizes resnet_sizes(const Settings *settings) {
                          .fused = setting_int(settings, "fused") != 0};
 }
 
-static int resnet_build(Builder *b, const Settings *settings) {
+static int resnet_build(Model *m, const Settings *settings) {
     ResnetSizes s = resnet_sizes(settings);
     int n = (s.depth - 2) / 6;
     if (n < 1 || 6 * n + 2 != s.depth)
         return error_set("model: resnet depth %d is not 6n+2; use 8, 14, 20, 26, 32, 44, 56 ...",
                          s.depth);
-    build_stages(b, s, basic_block, 1, (int[]){n, n, n}, 3);
-    return 0;
+    return build_stages(m, s, basic_block, 1, (int[]){n, n, n}, 3);
 }
 
-static int bottleneck_build(Builder *b, const Settings *settings) {
+static int bottleneck_build(Model *m, const Settings *settings) {
     ResnetSizes s = resnet_sizes(settings);
     static const struct {
         int depth, blocks[4];
@@ -98,10 +100,8 @@ static int bottleneck_build(Builder *b, const Settings *settings) {
         {101, {3, 4, 23, 3}}, {152, {3, 8, 36, 3}},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (known[i].depth == s.depth) {
-            build_stages(b, s, bottleneck_block, 4, known[i].blocks, 4);
-            return 0;
-        }
+        if (known[i].depth == s.depth)
+            return build_stages(m, s, bottleneck_block, 4, known[i].blocks, 4);
     return error_set("model: no bottleneck ResNet of depth %d; use 14, 26, 50, 101 or 152",
                      s.depth);
 }

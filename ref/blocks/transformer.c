@@ -26,20 +26,21 @@ int transformer_check(const TransformerSizes *s) {
     return 0;
 }
 
-void transformer_blocks(Builder *b, TransformerSizes s, bool positions, TransformerBlock *block,
-                        TransformerNorm *norm) {
-    int x = build_input(b, (Shape){1, s.context, 1}, true);
-    build_block(b, "embedding");
-    int token = b->model->params; /* the first parameter of the block */
-    x = build_embedding(b, x, s.vocabulary, s.width, positions ? s.context : 0);
+int transformer_blocks(Model *m, TransformerSizes s, bool positions, TransformerBlock *block,
+                       TransformerNorm *norm) {
+    if (build_tables(m, s.layers + 2, (Shape){1, s.context, 1}, true)) return -1;
+    m->transformer = s;
+    build_block(m, "embedding");
+    int x = build_embedding(m, 0, s.vocabulary, s.width, positions ? s.context : 0);
     for (int i = 0; i < s.layers; i++) {
-        build_block(b, "block%d", i + 1);
-        x = block(b, x, s);
+        build_block(m, "block%d", i + 1);
+        x = block(m, x, s);
     }
-    build_block(b, "head");
-    x = norm(b, "norm", x, s.eps);
+    build_block(m, "head");
+    x = norm(m, "norm", x, s.eps);
     if (s.tied)
-        build_linear_tied(b, x, token);
+        build_linear_tied(m, x, m->node[0].weight);
     else
-        build_linear(b, "", x, s.vocabulary, false, 0.02);
+        build_linear(m, "", x, s.vocabulary, false, 0.02);
+    return 0;
 }

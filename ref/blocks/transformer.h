@@ -13,8 +13,8 @@ int transformer_check(const TransformerSizes *sizes);
 
 /* Appends the embedding, the layers and the head.  `block` appends the nodes of a layer that reads
  * value x and returns the value it writes; `norm` is the norm before the head.  With `positions`
- * the embedding learns positions. */
-typedef int TransformerBlock(Builder *b, int x, TransformerSizes sizes);
-typedef int TransformerNorm(Builder *b, const char *name, int in, double eps);
-void transformer_blocks(Builder *b, TransformerSizes sizes, bool positions, TransformerBlock *block,
-                        TransformerNorm *norm);
+ * the embedding learns positions.  -1 and an error when memory runs out. */
+typedef int TransformerBlock(Model *m, int x, TransformerSizes sizes);
+typedef int TransformerNorm(Model *m, const char *name, int in, double eps);
+int transformer_blocks(Model *m, TransformerSizes sizes, bool positions, TransformerBlock *block,
+                       TransformerNorm *norm);

@@ -19,7 +19,8 @@ enum { TILE = 64 }; /* queries and keys; a multiple of LANES */
 /* One query head of one sample with its keys and values.  The strides are the distances from one
  * row to the next: of q and k, of v, and of y. */
 typedef struct {
-    int t, d, stride, v_stride, y_stride;
+    int t, d;
+    ptrdiff_t stride, v_stride, y_stride;
     const real *q, *k, *v;
     real scale;
     bool causal;
@@ -29,30 +30,28 @@ typedef struct {
     int start, size;
 } Span;
 
-static Span tile_at(int start, int t) { return (Span){start, t - start < TILE ? t - start : TILE}; }
-
-static size_t row_at(int row, int stride) { return (size_t)row * (size_t)stride; }
+static Span tile_at(int start, int t) { return (Span){start, min(TILE, t - start)}; }
 
 static Head head_at(const real *qkv, int sample, int head, int t, const Attention *a) {
-    const int stride = (a->heads + 2 * a->groups) * a->d, group = head / (a->heads / a->groups);
-    const real *q = qkv + row_at(sample * t, stride);
-    const real *k = q + row_at(a->heads + group, a->d);
-    return (Head){t,
-                  a->d,
-                  stride,
-                  stride,
-                  a->heads * a->d,
-                  q + row_at(head, a->d),
-                  k,
-                  k + row_at(a->groups, a->d),
-                  (real)(1 / sqrt((double)a->d)),
-                  a->causal};
+    const ptrdiff_t stride = (ptrdiff_t)(a->heads + 2 * a->groups) * a->d;
+    const real *q = qkv + sample * t * stride;
+    const real *k = q + (a->heads + head / (a->heads / a->groups)) * a->d;
+    return (Head){.t = t,
+                  .d = a->d,
+                  .stride = stride,
+                  .v_stride = stride,
+                  .y_stride = (ptrdiff_t)a->heads * a->d,
+                  .q = q + head * a->d,
+                  .k = k,
+                  .v = k + a->groups * a->d,
+                  .scale = (real)(1 / sqrt((double)a->d)),
+                  .causal = a->causal};
 }
 
 /* Returns the head with rotated copies of q and k, in scratch of the calling thread. */
 static Head rotated_head(const Head *h, const Angles *angles) {
-    const size_t count = row_at(h->t, h->d);
-    real *q = scratch(SCRATCH_ROTATED, 2 * count), *k = q + count;
+    const ptrdiff_t count = (ptrdiff_t)h->t * h->d;
+    real *q = scratch(SCRATCH_ROTATED, 2 * (size_t)count), *k = q + count;
     rope_rotate_rows(q, h->q, h->stride, angles, h->t);
     rope_rotate_rows(k, h->k, h->stride, angles, h->t);
     Head rotated = *h;
@@ -64,9 +63,8 @@ static Head rotated_head(const Head *h, const Angles *angles) {
 
 /* Overwrites s[TILE][TILE] with q k^T, not yet scaled. */
 static void scores(real *s, const Head *h, Span queries, Span keys) {
-    const real *q = h->q + row_at(queries.start, h->stride);
-    const real *k = h->k + row_at(keys.start, h->stride);
-    matmul(s, TILE, q, h->stride, false, k, h->stride, true, NULL, queries.size, keys.size, h->d,
+    matmul(s, TILE, h->q + queries.start * h->stride, h->stride, false,
+           h->k + keys.start * h->stride, h->stride, true, NULL, queries.size, keys.size, h->d,
            false);
 }
 
@@ -75,14 +73,15 @@ static int keys_of(const Head *h, int query) { return h->causal ? query + 1 : h-
 
 /* Returns how many of them are in a tile; may be negative. */
 static int visible(const Head *h, int query, Span keys) {
-    const int count = keys_of(h, query) - keys.start;
-    return count < keys.size ? count : keys.size;
+    return min(keys_of(h, query) - keys.start, keys.size);
 }
 
 /* Returns the end of the keys that any query of a tile attends to. */
 static int keys_end(const Head *h, Span queries) {
     return keys_of(h, queries.start + queries.size - 1);
 }
+
+static bool worth_threads(int n, int t, int c) { return (ptrdiff_t)n * t * c > WORTH_THREADS / 4; }
 
 /* ---- Forward ---- */
 
@@ -115,48 +114,38 @@ static void scale_row(real *y, real factor, int d) {
 }
 
 static void forward_tile(real *y, real *lse, const Head *h, Span queries) {
-    real s[TILE * TILE], max[TILE], sum[TILE];
-    for (int i = 0; i < queries.size; i++) {
-        max[i] = (real)-INFINITY;
-        sum[i] = 0;
-    }
+    real s[TILE * TILE], max[TILE], sum[TILE] = {0};
+    for (int i = 0; i < TILE; i++) max[i] = (real)-INFINITY;
     for (int start = 0; start < keys_end(h, queries); start += TILE) {
         const Span keys = tile_at(start, h->t);
         scores(s, h, queries, keys);
         for (int i = 0; i < queries.size; i++) {
             const real rescale = softmax_row(s + i * TILE, max + i, sum + i, h->scale,
                                              visible(h, queries.start + i, keys));
-            if (start > 0) scale_row(y + row_at(i, h->y_stride), rescale, h->d);
+            if (start > 0) scale_row(y + i * h->y_stride, rescale, h->d);
         }
-        matmul(y, h->y_stride, s, TILE, false, h->v + row_at(start, h->v_stride), h->v_stride,
-               false, NULL, queries.size, h->d, keys.size, start > 0);
+        matmul(y, h->y_stride, s, TILE, false, h->v + start * h->v_stride, h->v_stride, false, NULL,
+               queries.size, h->d, keys.size, start > 0);
     }
     for (int i = 0; i < queries.size; i++) {
-        scale_row(y + row_at(i, h->y_stride), 1 / sum[i], h->d);
+        scale_row(y + i * h->y_stride, 1 / sum[i], h->d);
         lse[i] = (real)((double)max[i] + log((double)sum[i]));
     }
-}
-
-static bool worth_threads(int n, int t, int c) {
-    return (size_t)n * (size_t)t * (size_t)c > WORTH_THREADS / 4;
-}
-
-static void forward_head(real *y, real *lse, const Head *h) {
-    for (int start = 0; start < h->t; start += TILE)
-        forward_tile(y + row_at(start, h->y_stride), lse + start, h, tile_at(start, h->t));
 }
 
 void fast_attention_forward(real *y, real *lse, const real *qkv, int n, int t, Attention a) {
     const int c = a.heads * a.d;
     const bool rotated = a.rope.base > 0;
-    Angles angles = {0};
-    if (rotated) angles = rope_angles(&a.rope, t, a.d);
+    const Angles angles = rotated ? rope_angles(&a.rope, t, a.d) : (Angles){0};
 #pragma omp parallel for schedule(dynamic) if (worth_threads(n, t, c))
     for (int task = 0; task < n * a.heads; task++) {
         const int sample = task / a.heads, head = task % a.heads;
+        real *to = y + (ptrdiff_t)sample * t * c + head * a.d;
         Head h = head_at(qkv, sample, head, t, &a);
         if (rotated) h = rotated_head(&h, &angles);
-        forward_head(y + row_at(sample * t, c) + row_at(head, a.d), lse + row_at(task, t), &h);
+        for (int start = 0; start < t; start += TILE)
+            forward_tile(to + (ptrdiff_t)start * c, lse + (ptrdiff_t)task * t + start, &h,
+                         tile_at(start, t));
     }
 }
 
@@ -179,10 +168,9 @@ static void gradient_row(real *s, real *dp, real lse, real dot, real scale, real
 }
 
 static real dot_product(const real *a, const real *b, int d) {
-    const size_t count = (size_t)d;
     vec sum = {0};
-    for (size_t i = 0; i < count; i += LANES)
-        sum += vec_load_part(a + i, count - i, 0) * vec_load_part(b + i, count - i, 0);
+    for (int i = 0; i < d; i += LANES)
+        sum += vec_load_part(a + i, d - i, 0) * vec_load_part(b + i, d - i, 0);
     return vec_sum(sum);
 }
 
@@ -190,12 +178,12 @@ static real dot_product(const real *a, const real *b, int d) {
 static void gradient_tile(const HeadGradient *d, const real *dy, const real *y, const real *lse,
                           const Head *h, Span queries) {
     real p[TILE * TILE], dp[TILE * TILE], dot[TILE];
-    const size_t q_at = row_at(queries.start, h->stride);
+    const ptrdiff_t q_at = queries.start * h->stride;
     for (int i = 0; i < queries.size; i++) /* = sum_j p dp */
-        dot[i] = dot_product(dy + row_at(i, h->y_stride), y + row_at(i, h->y_stride), h->d);
+        dot[i] = dot_product(dy + i * h->y_stride, y + i * h->y_stride, h->d);
     for (int start = 0; start < keys_end(h, queries); start += TILE) {
         const Span keys = tile_at(start, h->t);
-        const size_t k_at = row_at(start, h->stride), v_at = row_at(start, h->v_stride);
+        const ptrdiff_t k_at = start * h->stride, v_at = start * h->v_stride;
         scores(p, h, queries, keys);
         matmul(dp, TILE, dy, h->y_stride, false, h->v + v_at, h->v_stride, true, NULL, queries.size,
                keys.size, h->d, false);
@@ -217,30 +205,17 @@ static void gradient_tile(const HeadGradient *d, const real *dy, const real *y, 
     }
 }
 
-/* Zeroes dq, and with `keys` also dk and dv, which the query heads of a group share. */
-static void clear_head(const HeadGradient *d, const Head *h, bool keys) {
-    const size_t bytes = (size_t)h->d * sizeof *d->q;
-    for (int i = 0; i < h->t; i++) {
-        const size_t at = row_at(i, h->stride);
-        memset(d->q + at, 0, bytes);
-        if (!keys) continue;
-        memset(d->k + at, 0, bytes);
-        memset(d->v + at, 0, bytes);
-    }
-}
-
 static void gradient_head(const HeadGradient *d, const real *dy, const real *y, const real *lse,
                           const Head *h) {
-    for (int start = 0; start < h->t; start += TILE) {
-        const size_t at = row_at(start, h->y_stride);
-        gradient_tile(d, dy + at, y + at, lse + start, h, tile_at(start, h->t));
-    }
+    for (int start = 0; start < h->t; start += TILE)
+        gradient_tile(d, dy + start * h->y_stride, y + start * h->y_stride, lse + start, h,
+                      tile_at(start, h->t));
 }
 
 /* Does the same where q and k are rotated: their gradients are rotated back at the end. */
 static void gradient_rotated_head(const HeadGradient *d, const real *dy, const real *y,
                                   const real *lse, const Head *h, const Angles *angles) {
-    const size_t count = row_at(h->t, h->d);
+    const size_t count = (size_t)h->t * (size_t)h->d;
     real *dq = scratch(SCRATCH_ROTATED_GRADIENT, 2 * count), *dk = dq + count;
     const Head rotated = rotated_head(h, angles);
     memset(dq, 0, 2 * count * sizeof *dq);
@@ -249,21 +224,28 @@ static void gradient_rotated_head(const HeadGradient *d, const real *dy, const r
     rope_unrotate_rows(d->k, h->stride, dk, angles, h->t);
 }
 
+static void clear_rows(real *x, const Head *h) {
+    for (int i = 0; i < h->t; i++) memset(x + i * h->stride, 0, (size_t)h->d * sizeof *x);
+}
+
 void fast_attention_input_gradient(real *dqkv, const real *dy, const real *qkv, const real *y,
                                    const real *lse, int n, int t, Attention a, bool add) {
     const int c = a.heads * a.d, shared = a.heads / a.groups;
     const bool rotated = a.rope.base > 0;
-    Angles angles = {0};
-    if (rotated) angles = rope_angles(&a.rope, t, a.d);
+    const Angles angles = rotated ? rope_angles(&a.rope, t, a.d) : (Angles){0};
 #pragma omp parallel for schedule(dynamic) if (worth_threads(n, t, c))
     for (int task = 0; task < n * a.groups; task++) {
         const int sample = task / a.groups, first = task % a.groups * shared;
         for (int head = first; head < first + shared; head++) {
             const Head h = head_at(qkv, sample, head, t, &a);
             const HeadGradient d = {dqkv + (h.q - qkv), dqkv + (h.k - qkv), dqkv + (h.v - qkv)};
-            if (!add) clear_head(&d, &h, head == first);
-            const size_t at = row_at(sample * t, c) + row_at(head, a.d);
-            const real *head_lse = lse + row_at(sample * a.heads + head, t);
+            const ptrdiff_t at = (ptrdiff_t)sample * t * c + head * a.d;
+            const real *head_lse = lse + ((ptrdiff_t)sample * a.heads + head) * t;
+            if (!add) clear_rows(d.q, &h);
+            if (!add && head == first) { /* the query heads of a group share dk and dv */
+                clear_rows(d.k, &h);
+                clear_rows(d.v, &h);
+            }
             if (rotated)
                 gradient_rotated_head(&d, dy + at, y + at, head_lse, &h, &angles);
             else

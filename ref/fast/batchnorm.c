@@ -26,7 +26,7 @@ typedef struct {
 } SumArguments;
 
 /* Adds x - K to acc[0] and (x - K)^2 to acc[1], where K = mean[] is an estimate of the mean. */
-INLINE void shifted_sums(vec *acc, const SumArguments *a, size_t at, int column, size_t left) {
+INLINE void shifted_sums(vec *acc, const SumArguments *a, ptrdiff_t at, int column, int left) {
     vec shift = vec_load_part(a->mean + column, left, 0);
     vec d = vec_load_part(a->x + at, left, 0) - shift;
     acc[0] += d;
@@ -34,7 +34,7 @@ INLINE void shifted_sums(vec *acc, const SumArguments *a, size_t at, int column,
 }
 
 /* Adds dz to acc[0] and dz (x - mean) to acc[1]. */
-INLINE void gradient_sums(vec *acc, const SumArguments *a, size_t at, int column, size_t left) {
+INLINE void gradient_sums(vec *acc, const SumArguments *a, ptrdiff_t at, int column, int left) {
     vec mean = vec_load_part(a->mean + column, left, 0);
     vec dz = vec_load_part(a->dy + at, left, 0);
     if (a->y) dz = vec_select(vec_load_part(a->y + at, left, 0) <= 0, (vec){0}, dz);
@@ -42,7 +42,7 @@ INLINE void gradient_sums(vec *acc, const SumArguments *a, size_t at, int column
     acc[1] += dz * (vec_load_part(a->x + at, left, 0) - mean);
 }
 
-typedef void Term(vec *acc, const SumArguments *a, size_t at, int column, size_t left);
+typedef void Term(vec *acc, const SumArguments *a, ptrdiff_t at, int column, int left);
 
 /* Adds both sums of `vectors` vectors of columns over rows [first, end) to sums. */
 INLINE void sum_columns(double *sums, const SumArguments *a, int first, int end, int column,
@@ -51,9 +51,8 @@ INLINE void sum_columns(double *sums, const SumArguments *a, int first, int end,
     for (int k = 0; k < 2 * vectors; k++) acc[k] = (vec){0};
     for (int row = first; row < end; row++)
         for (int k = 0; k < vectors; k++) {
-            size_t left = vectors > 1 ? LANES : (size_t)width;
-            int j = column + k * LANES;
-            term(acc + 2 * k, a, (size_t)row * (size_t)a->columns + (size_t)j, j, left);
+            int j = column + k * LANES, left = vectors > 1 ? LANES : width;
+            term(acc + 2 * k, a, (ptrdiff_t)row * a->columns + j, j, left);
         }
     for (int k = 0; k < vectors; k++)
         for (int i = 0; i < min(LANES, width - k * LANES); i++) {
@@ -81,32 +80,26 @@ static void sum_gradients(double *sums, const void *arguments, int first, int en
     sum_tile(sums, arguments, first, end, column, width, gradient_sums);
 }
 
-/* Overwrites totals[2][SUM_WIDTH] with the sums over n rows of channels [channel, channel + width).
- */
-static void sum_channels(double *totals, SumArguments a, int n, int c, int channel, int width,
-                         RowSum *sum) {
+/* Returns [2][c]: both sums over n rows, in scratch. */
+static const double *sum_channels(SumArguments a, int n, int c, RowSum *sum) {
     const int fold = c <= SUM_COLUMNS ? SUM_COLUMNS / c : 1;
     a.columns = fold * c;
-    if (fold == 1) {
-        rows_sum(totals, 2, n, channel, width, sum, &a);
-        return;
-    }
+    if (fold == 1) return rows_sum(2, n, c, sum, &a);
     real mean[SUM_COLUMNS];
     for (int j = 0; j < a.columns; j++) mean[j] = a.mean[j % c];
     a.mean = mean;
     double last[2 * SUM_COLUMNS] = {0};
-    memset(totals, 0, 2 * SUM_WIDTH * sizeof *totals);
-    if (n >= fold) rows_sum(totals, 2, n / fold, 0, a.columns, sum, &a);
+    double *totals = rows_sum(2, n / fold, a.columns, sum, &a);
     if (n % fold) sum(last, &a, n / fold, n / fold + 1, 0, n % fold * c);
     for (int q = 0; q < 2; q++)
         for (int j = 0; j < a.columns; j++) {
-            double *total = totals + q * SUM_WIDTH;
-            double all = total[j] + last[q * SUM_COLUMNS + j];
+            double all = totals[q * a.columns + j] + last[q * SUM_COLUMNS + j];
             if (j < c)
-                total[j] = all;
+                totals[q * c + j] = all;
             else
-                total[j % c] += all;
+                totals[q * c + j % c] += all;
         }
+    return totals;
 }
 
 /* ---- Forward ---- */
@@ -118,7 +111,7 @@ static void estimate_mean(real *mean, const real *x, int n, int c) {
     const int samples = min(n, SAMPLE_ROWS);
     for (int j = 0; j < c; j++) mean[j] = 0;
     for (int i = 0; i < samples; i++) {
-        const real *row = x + (size_t)((int64_t)n * i / samples) * (size_t)c;
+        const real *row = x + (ptrdiff_t)n * i / samples * c;
         for (int j = 0; j < c; j++) mean[j] += row[j];
     }
     for (int j = 0; j < c; j++) mean[j] /= (real)samples;
@@ -127,23 +120,18 @@ static void estimate_mean(real *mean, const real *x, int n, int c) {
 static void batch_statistics(real *mean, real *rstd, real *running_mean, real *running_var,
                              const real *x, int n, int c, double momentum) {
     estimate_mean(mean, x, n, c);
-    for (int channel = 0; channel < c; channel += SUM_WIDTH) {
-        const int width = min(SUM_WIDTH, c - channel);
-        double totals[2 * SUM_WIDTH];
-        sum_channels(totals, (SumArguments){.x = x, .mean = mean}, n, c, channel, width,
-                     sum_shifted);
-        for (int j = 0; j < width; j++) {
-            const double distance = totals[j] / n;
-            double squares = totals[SUM_WIDTH + j] - distance * totals[j];
-            if (squares < 0) squares = 0; /* by rounding */
-            const double average = (double)mean[channel + j] + distance;
-            mean[channel + j] = (real)average;
-            rstd[channel + j] = (real)(1 / sqrt(squares / n + EPS));
-            if (momentum == 0) continue;
-            real *m = running_mean + channel + j, *v = running_var + channel + j;
-            *m = (real)((1 - momentum) * (double)*m + momentum * average);
-            *v = (real)((1 - momentum) * (double)*v + momentum * squares / (n > 1 ? n - 1 : 1));
-        }
+    const double *sums = sum_channels((SumArguments){.x = x, .mean = mean}, n, c, sum_shifted);
+    for (int j = 0; j < c; j++) {
+        const double distance = sums[j] / n;
+        double squares = sums[c + j] - distance * sums[j];
+        if (squares < 0) squares = 0; /* by rounding */
+        const double average = (double)mean[j] + distance;
+        mean[j] = (real)average;
+        rstd[j] = (real)(1 / sqrt(squares / n + EPS));
+        if (momentum == 0) continue;
+        real *m = &running_mean[j], *v = &running_var[j];
+        *m = (real)((1 - momentum) * (double)*m + momentum * average);
+        *v = (real)((1 - momentum) * (double)*v + momentum * squares / (n > 1 ? n - 1 : 1));
     }
 }
 
@@ -214,24 +202,20 @@ void fast_batchnorm_forward(real *y, real *mean, real *rstd, real *running_mean,
 
 void fast_batchnorm_sums(real *sums, const real *dy, const real *x, const real *y, const real *mean,
                          const real *rstd, int n, int c, bool relu) {
-    for (int channel = 0; channel < c; channel += SUM_WIDTH) {
-        const int width = min(SUM_WIDTH, c - channel);
-        const SumArguments a = {.dy = dy, .x = x, .y = relu ? y : NULL, .mean = mean};
-        double totals[2 * SUM_WIDTH];
-        sum_channels(totals, a, n, c, channel, width, sum_gradients);
-        for (int j = 0; j < width; j++) {
-            sums[channel + j] = (real)totals[j];
-            sums[c + channel + j] = (real)(totals[SUM_WIDTH + j] * (double)rstd[channel + j]);
-        }
+    const SumArguments a = {.dy = dy, .x = x, .y = relu ? y : NULL, .mean = mean};
+    const double *totals = sum_channels(a, n, c, sum_gradients);
+    for (int j = 0; j < c; j++) {
+        sums[j] = (real)totals[j];
+        sums[c + j] = (real)(totals[c + j] * (double)rstd[j]);
     }
 }
 
 /* Computes dx and dskip of one wide row, unless they are NULL.  y is NULL without a relu, x with
  * running statistics. */
 INLINE void gradient_row(real *dx, real *dskip, const real *dy, const real *x, const real *y,
-                         const Terms *t, size_t width, bool add_dx, bool add_dskip) {
-    for (size_t j = 0; j < width; j += LANES) {
-        const size_t left = width - j;
+                         const Terms *t, int width, bool add_dx, bool add_dskip) {
+    for (int j = 0; j < width; j += LANES) {
+        const int left = width - j;
         vec dz = vec_load_part(dy + j, left, 0);
         if (y) dz = vec_select(vec_load_part(y + j, left, 0) <= 0, (vec){0}, dz);
         if (dskip) {
@@ -275,8 +259,8 @@ void fast_batchnorm_input_gradient(real *dx, real *dskip, const real *dy, const 
             const size_t at = (size_t)row * (size_t)wide.stride + (size_t)channel;
             const int width = row + 1 < wide.rows ? wide.width : wide.last_width;
             gradient_row(dx ? dx + at : NULL, dskip ? dskip + at : NULL, dy + at,
-                         use_running ? NULL : x + at, relu ? y + at : NULL, &t, (size_t)width,
-                         add_dx, add_dskip);
+                         use_running ? NULL : x + at, relu ? y + at : NULL, &t, width, add_dx,
+                         add_dskip);
         }
     }
 }

@@ -121,12 +121,12 @@ static void multiply(const MatmulProduct *product) {
 }
 
 /* Describes a matrix whose lines are its rows, or its columns. */
-static Operand operand(const real *from, int ld, bool lines_are_rows) {
+static Operand operand(const real *from, ptrdiff_t ld, bool lines_are_rows) {
     return lines_are_rows ? (Operand){from, ld, 1} : (Operand){from, 1, ld};
 }
 
-void matmul(real *c, int ldc, const real *a, int lda, bool transpose_a, const real *b, int ldb,
-            bool transpose_b, const real *bias, int m, int n, int k, bool add) {
+void matmul(real *c, ptrdiff_t ldc, const real *a, ptrdiff_t lda, bool transpose_a, const real *b,
+            ptrdiff_t ldb, bool transpose_b, const real *bias, int m, int n, int k, bool add) {
     multiply(&(MatmulProduct){c, ldc, operand(a, lda, !transpose_a), operand(b, ldb, transpose_b),
                               bias, m, n, k, add});
 }

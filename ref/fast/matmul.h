@@ -7,5 +7,5 @@
  * ldb.  With transpose_a A is stored as [k][m], with transpose_b B as [n][k].  bias may be NULL.
  * Uses all threads, but inside a parallel region only the calling one.  The order in which an
  * element is summed over k depends only on k, so a row's bits do not depend on the other rows. */
-void matmul(real *c, int ldc, const real *a, int lda, bool transpose_a, const real *b, int ldb,
-            bool transpose_b, const real *bias, int m, int n, int k, bool add);
+void matmul(real *c, ptrdiff_t ldc, const real *a, ptrdiff_t lda, bool transpose_a, const real *b,
+            ptrdiff_t ldb, bool transpose_b, const real *bias, int m, int n, int k, bool add);

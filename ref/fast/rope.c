@@ -2,26 +2,35 @@
 
 #include <math.h>
 
-#include "rows.h"
 #include "scratch.h"
 
+static bool same_rope(const Rope *a, const Rope *b) {
+    return a->base == b->base && a->factor == b->factor && a->low == b->low && a->high == b->high &&
+           a->original == b->original;
+}
+
 Angles rope_angles(const Rope *rope, int t, int d) {
-    const size_t half = (size_t)(d / 2), count = (size_t)t * half;
-    real *cosine = scratch(SCRATCH_ROPE, 2 * count), *sine = cosine + count;
+    static _Thread_local Rope last;
+    static _Thread_local int last_t, last_d;
+    const ptrdiff_t half = d / 2, count = t * half;
+    real *cosine = scratch(SCRATCH_ROPE, 2 * (size_t)count), *sine = cosine + count;
+    if (t == last_t && d == last_d && same_rope(rope, &last)) return (Angles){d, cosine, sine};
     enum { COST = 64 }; /* of one angle, in additions */
 #pragma omp parallel for if (count > WORTH_THREADS / COST)
     for (int pair = 0; pair < d / 2; pair++) {
         const double frequency = rope_frequency(rope, pair, d);
         for (int position = 0; position < t; position++) {
-            const size_t at = (size_t)position * half + (size_t)pair;
-            cosine[at] = (real)cos(position * frequency);
-            sine[at] = (real)sin(position * frequency);
+            cosine[position * half + pair] = (real)cos(position * frequency);
+            sine[position * half + pair] = (real)sin(position * frequency);
         }
     }
+    last = *rope;
+    last_t = t;
+    last_d = d;
     return (Angles){d, cosine, sine};
 }
 
-void rope_rotate_rows(real *to, const real *x, int ldx, const Angles *angles, int t) {
+void rope_rotate_rows(real *to, const real *x, ptrdiff_t ldx, const Angles *angles, int t) {
     const int half = angles->d / 2;
     const real *cosine = angles->cosine, *sine = angles->sine;
     for (; t > 0; t--, to += 2 * half, x += ldx, cosine += half, sine += half) {
@@ -33,7 +42,7 @@ void rope_rotate_rows(real *to, const real *x, int ldx, const Angles *angles, in
     }
 }
 
-void rope_unrotate_rows(real *dx, int ldx, const real *from, const Angles *angles, int t) {
+void rope_unrotate_rows(real *dx, ptrdiff_t ldx, const real *from, const Angles *angles, int t) {
     const int half = angles->d / 2;
     const real *cosine = angles->cosine, *sine = angles->sine;
     for (; t > 0; t--, dx += ldx, from += 2 * half, cosine += half, sine += half) {

@@ -2,21 +2,25 @@
 
 #include <string.h>
 
-/* Partial sums of all chunks, on the stack: 128 KB. */
-enum { PARTIALS = 16384 };
+#include "scratch.h"
+
+enum {
+    WIDTH = 1024,    /* columns at a time */
+    PARTIALS = 16384 /* partial sums of all chunks of these columns, on the stack: 128 KB */
+};
 
 /* Cuts rows into chunks and columns into tiles.  One thread sums each (chunk, tile) in the order of
  * its rows; then the chunks are added in their order. */
-void rows_sum(double *totals, int quantities, int rows, int column, int width, RowSum *sum,
-              const void *arguments) {
-    const int tile_sums = quantities * SUM_COLUMNS;
+static void sum_part(double *totals, int quantities, int rows, int columns, int column, RowSum *sum,
+                     const void *arguments) {
+    const int width = min(WIDTH, columns - column), tile_sums = quantities * SUM_COLUMNS;
     const int tiles = (width + SUM_COLUMNS - 1) / SUM_COLUMNS;
     const int max = PARTIALS / (tiles * tile_sums);
     const int chunk_rows = (rows + max - 1) / max > SUM_ROWS ? (rows + max - 1) / max : SUM_ROWS;
     const int chunks = (rows + chunk_rows - 1) / chunk_rows;
 
     double partial[PARTIALS];
-#pragma omp parallel for if ((size_t)rows * (size_t)width > WORTH_THREADS)
+#pragma omp parallel for if ((ptrdiff_t)rows * width > WORTH_THREADS)
     for (int task = 0; task < chunks * tiles; task++) {
         double *sums = partial + task * tile_sums;
         const int chunk = task / tiles, left = task % tiles * SUM_COLUMNS;
@@ -27,12 +31,19 @@ void rows_sum(double *totals, int quantities, int rows, int column, int width, R
                 min(SUM_COLUMNS, width - left));
     }
 
-    for (int q = 0; q < quantities; q++) {
-        double *total = totals + q * SUM_WIDTH;
-        memset(total, 0, (size_t)width * sizeof *total);
+    for (int q = 0; q < quantities; q++)
         for (int chunk = 0; chunk < chunks; chunk++)
             for (int j = 0; j < width; j++)
-                total[j] += partial[(chunk * tiles + j / SUM_COLUMNS) * tile_sums +
-                                    q * SUM_COLUMNS + j % SUM_COLUMNS];
-    }
+                totals[q * columns + column + j] +=
+                    partial[(chunk * tiles + j / SUM_COLUMNS) * tile_sums + q * SUM_COLUMNS +
+                            j % SUM_COLUMNS];
+}
+
+double *rows_sum(int quantities, int rows, int columns, RowSum *sum, const void *arguments) {
+    const size_t bytes = (size_t)quantities * (size_t)columns * sizeof(double);
+    double *totals = (double *)(void *)scratch(SCRATCH_SUMS, bytes / sizeof(real));
+    memset(totals, 0, bytes);
+    for (int column = 0; column < columns; column += WIDTH)
+        sum_part(totals, quantities, rows, columns, column, sum, arguments);
+    return totals;
 }

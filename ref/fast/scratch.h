@@ -15,6 +15,7 @@ typedef enum {
     SCRATCH_IMAGE,
     SCRATCH_IMAGE_GRADIENT,
     SCRATCH_PARTIAL,
+    SCRATCH_SUMS,
     SCRATCH_SLOTS
 } ScratchSlot;
 

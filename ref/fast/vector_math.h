@@ -14,21 +14,21 @@
 INLINE vec vec_all(real x) { return x - (vec){0}; }
 
 /* Returns the first `count` elements, at most LANES of them; the other lanes are `rest`. */
-INLINE vec vec_load_part(const real *from, size_t count, real rest) {
+INLINE vec vec_load_part(const real *from, ptrdiff_t count, real rest) {
     if (count >= LANES) return vec_load(from);
     real part[LANES];
     for (int i = 0; i < LANES; i++) part[i] = rest;
-    memcpy(part, from, count * sizeof *part);
+    memcpy(part, from, (size_t)count * sizeof *part);
     return vec_load(part);
 }
 
-INLINE void vec_store_part(real *to, vec x, size_t count) {
+INLINE void vec_store_part(real *to, vec x, ptrdiff_t count) {
     if (count >= LANES) {
         vec_store(to, x);
     } else {
         real part[LANES];
         vec_store(part, x);
-        memcpy(to, part, count * sizeof *part);
+        memcpy(to, part, (size_t)count * sizeof *part);
     }
 }
 

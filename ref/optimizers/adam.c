@@ -17,40 +17,6 @@
 #define real_sqrt sqrtf
 #endif
 
-static int two_moments(const OptimizerSettings *s) {
-    (void)s;
-    return 2;
-}
-
-/* Returns the factors that Adam and AdamW share, without weight decay. */
-static OptimizerFactors moment_factors(const OptimizerSettings *s, double lr, uint64_t t) {
-    double bias_correction1 = 1 - pow(s->beta1, (double)t);
-    double bias_correction2 = 1 - pow(s->beta2, (double)t);
-    return (OptimizerFactors){.lr = (real)lr,
-                              .beta1 = (real)s->beta1,
-                              .one_minus_beta1 = (real)(1 - s->beta1),
-                              .beta2 = (real)s->beta2,
-                              .one_minus_beta2 = (real)(1 - s->beta2),
-                              .eps = (real)s->eps,
-                              .step_size = (real)(lr / bias_correction1),
-                              .rsqrt_bias_correction2 = (real)(1 / sqrt(bias_correction2))};
-}
-
-static OptimizerFactors adam_factors(const OptimizerSettings *s, double lr, double weight_decay,
-                                     uint64_t t) {
-    OptimizerFactors f = moment_factors(s, lr, t);
-    f.coupled_decay = (real)weight_decay;
-    f.decoupled_decay = 1;
-    return f;
-}
-
-static OptimizerFactors adamw_factors(const OptimizerSettings *s, double lr, double weight_decay,
-                                      uint64_t t) {
-    OptimizerFactors f = moment_factors(s, lr, t);
-    f.decoupled_decay = (real)(1 - lr * weight_decay);
-    return f;
-}
-
 static void moments_update(size_t count, real *restrict p, real *restrict m, real *restrict v,
                            const real *restrict g, real g_scale, OptimizerFactors f) {
 #pragma omp parallel for if (count > WORTH_THREADS)
@@ -68,18 +34,9 @@ static void adam_update(const Param *param, real *p, real *const state[2], const
     moments_update(param->count, p, state[0], state[1], g, g_scale, f);
 }
 
-#define ADAM_DEFAULTS \
-    { .lr = 1e-4, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 1e-5 }
+#define ADAM                                                                                   \
+    .defaults = {.lr = 1e-4, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 1e-5}, \
+    .state_vectors = 2, .update = adam_update
 
-const Optimizer optimizer_adam = {
-    .defaults = ADAM_DEFAULTS,
-    .state_vectors = two_moments,
-    .factors = adam_factors,
-    .update = adam_update,
-};
-const Optimizer optimizer_adamw = {
-    .defaults = ADAM_DEFAULTS,
-    .state_vectors = two_moments,
-    .factors = adamw_factors,
-    .update = adam_update,
-};
+const Optimizer optimizer_adam = {ADAM};
+const Optimizer optimizer_adamw = {ADAM, .decoupled_decay = true};

@@ -9,22 +9,6 @@
  */
 #include "optimizers.h"
 
-static int one_moment(const OptimizerSettings *s) {
-    (void)s;
-    return 1;
-}
-
-static OptimizerFactors lion_factors(const OptimizerSettings *s, double lr, double weight_decay,
-                                     uint64_t t) {
-    (void)t;
-    return (OptimizerFactors){.lr = (real)lr,
-                              .beta1 = (real)s->beta1,
-                              .one_minus_beta1 = (real)(1 - s->beta1),
-                              .beta2 = (real)s->beta2,
-                              .one_minus_beta2 = (real)(1 - s->beta2),
-                              .decoupled_decay = (real)(1 - lr * weight_decay)};
-}
-
 static void signed_update(size_t count, real *restrict p, real *restrict m, const real *restrict g,
                           real g_scale, OptimizerFactors f) {
 #pragma omp parallel for if (count > WORTH_THREADS)
@@ -45,7 +29,7 @@ static void lion_update(const Param *param, real *p, real *const state[2], const
 /* The defaults are those of the authors' code. */
 const Optimizer optimizer_lion = {
     .defaults = {.lr = 1e-4, .beta1 = 0.9, .beta2 = 0.99},
-    .state_vectors = one_moment,
-    .factors = lion_factors,
+    .state_vectors = 1,
+    .decoupled_decay = true,
     .update = lion_update,
 };

@@ -7,16 +7,11 @@
 
 typedef struct {
     OptimizerSettings defaults; /* without the kind, which is the index in the table */
-    int (*state_vectors)(const OptimizerSettings *settings);
-    /* lr is the rate of this step; weight_decay is 0 for parameters that do not decay. */
-    OptimizerFactors (*factors)(const OptimizerSettings *settings, double lr, double weight_decay,
-                                uint64_t t);
-    /* The same as optimizer_update; param tells the tensor's shape. */
+    int state_vectors;
+    bool decoupled_decay; /* weight decay is a step of its own instead of part of the gradient */
+    /* The same as optimizer_update, with the factors computed; param tells the tensor's shape. */
     void (*update)(const Param *param, real *p, real *const state[2], const real *g, real g_scale,
                    OptimizerFactors f);
 } Optimizer;
 
 extern const Optimizer optimizer_sgd, optimizer_adam, optimizer_adamw, optimizer_lion;
-
-/* For tensors with fewer numbers than this, waking the other threads costs more than it saves. */
-enum { WORTH_THREADS = 1 << 15 };

@@ -5,15 +5,6 @@
  *     p = p - lr v */
 #include "optimizers.h"
 
-static int sgd_state_vectors(const OptimizerSettings *s) { return s->momentum != 0; }
-
-static OptimizerFactors sgd_factors(const OptimizerSettings *s, double lr, double weight_decay,
-                                    uint64_t t) {
-    (void)t;
-    return (OptimizerFactors){
-        .lr = (real)lr, .momentum = (real)s->momentum, .coupled_decay = (real)weight_decay};
-}
-
 static void plain_update(const Param *param, real *restrict p, const real *restrict g, real g_scale,
                          OptimizerFactors f) {
 #pragma omp parallel for if (param->count > WORTH_THREADS)
@@ -40,7 +31,6 @@ static void sgd_update(const Param *param, real *p, real *const state[2], const 
 
 const Optimizer optimizer_sgd = {
     .defaults = {.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-5},
-    .state_vectors = sgd_state_vectors,
-    .factors = sgd_factors,
+    .state_vectors = 1, /* see optimizer_state_vectors */
     .update = sgd_update,
 };
