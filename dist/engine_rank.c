@@ -269,7 +269,3 @@ Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replic
     }
     return &e->base;
 }
-
-int engine_rank_capacity(const Placement *p, PipelineSettings settings) {
-    return p->chunks * (p->chunks + 3 + settings.slack);
-}

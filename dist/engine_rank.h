@@ -14,7 +14,3 @@
 Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replicas,
                            const Placement *placement, RankBlocks blocks,
                            PipelineSettings settings);
-
-/* Returns the messages that a channel must hold so that senders that wait for room never deadlock,
- * whatever submodel is active: at least schedule_bound of all chunks together. */
-int engine_rank_capacity(const Placement *placement, PipelineSettings settings);

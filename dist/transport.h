@@ -42,7 +42,7 @@ typedef struct Transport Transport;
 typedef struct {
     /* Does a batch of sends and receives, in any order, so that two ranks that send to each other
      * do not deadlock.  Returns when all are done and the data of sends may be overwritten.  A send
-     * may wait while its channel is full (the capacity of transport_local_create). */
+     * of a value or gradient never waits for the receiver. */
     int (*sendrecv)(Transport *transport, Transfer *transfers, int count);
     /* Tells the other ranks that this one gives up, and why.  Their calls then fail with that
      * line. */
@@ -93,8 +93,7 @@ typedef char AbortLine[400];
 void transport_abort_line(AbortLine line, const Transport *transport, const char *why);
 
 /* Creates the transports of ranks that are threads of this process.  Overwrites transport[ranks];
- * one thread uses each and frees it.  A channel holds up to `capacity` messages.  message_free
- * frees messages of a device that were never received; if it is NULL, no such messages are carried.
- * -1 and an error when memory runs out. */
-int transport_local_create(Transport **transport, int ranks, int capacity, double timeout_s,
+ * one thread uses each and frees it.  message_free frees messages of a device that were never
+ * received; if it is NULL, no such messages are carried.  -1 and an error when memory runs out. */
+int transport_local_create(Transport **transport, int ranks, double timeout_s,
                            void (*message_free)(void *message));

@@ -1,6 +1,8 @@
 /* The transport between threads: channels are queues of copied messages, under one lock and with
  * one condition variable for all of them.  That is simple, and fast enough because training spends
- * its time in the ops. */
+ * its time in the ops.  A send never waits for its receiver, except in collectives, whose pieces
+ * would otherwise fill the memory; how many values and gradients are on their way is bounded by the
+ * schedule. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +11,8 @@
 #include "../ref/error.h"
 #include "deadline.h"
 #include "transport.h"
+
+enum { MAX_PIECES = 4 }; /* of collectives, on their way from one rank to another */
 
 typedef struct QueuedMessage {
     struct QueuedMessage *next;
@@ -32,7 +36,7 @@ typedef struct {
 typedef struct Hub {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    int ranks, capacity, users;
+    int ranks, users;
     void (*message_free)(void *message);
     Queue *queue; /* [from][to][CHANNELS] */
     bool broken;
@@ -77,109 +81,93 @@ static Queue *queue_of(Transport *transport, const Transfer *t) {
     return &hub->queue[(from * hub->ranks + to) * CHANNELS + (int)t->channel];
 }
 
-/* A transfer in progress. */
-typedef struct {
-    Transfer *t;
-    QueuedMessage *message; /* of a send until it is done, of a receive once it is done */
-    bool done;
-} LocalTransfer;
-
-static QueuedMessage *copy_message(const Transfer *t) {
-    QueuedMessage *m = malloc(sizeof *m + (t->message ? 0 : t->bytes));
-    if (!m) {
-        error_set("transport: out of memory for a message of %zu bytes", t->bytes);
-        return NULL;
-    }
-    *m = (QueuedMessage){.bytes = t->bytes, .message = t->message};
-    if (!t->message) memcpy(m->data, t->data, t->bytes);
-    return m;
-}
-
-/* Copies the data of all sends. */
-static int prepare(LocalTransfer *pending, Transfer *transfers, int count) {
-    for (int i = 0; i < count; i++) {
-        pending[i].t = &transfers[i];
-        if (!transfers[i].send) continue;
-        pending[i].message = copy_message(&transfers[i]);
-        if (!pending[i].message) return -1;
-    }
-    return 0;
-}
-
-/* Copies received messages to where the caller wants them, and frees all that are left.  The caller
- * keeps a device's message that was not sent. */
-static void deliver(LocalTransfer *pending, int count) {
-    for (int i = 0; i < count; i++) {
-        QueuedMessage *m = pending[i].message;
-        if (!m) continue;
-        if (pending[i].done && !m->message) memcpy(pending[i].t->data, m->data, m->bytes);
-        if (pending[i].done) pending[i].t->message = m->message;
-        free(m);
-    }
-}
-
-/* Tries one transfer.  The lock is held.  Returns 1 if it is done, 0 if that is not possible yet,
- * or -1 and an error. */
-static int try_transfer(Transport *transport, LocalTransfer *pending) {
+/* Queues a copy of what is sent, or a device's message itself. */
+static int send(Transport *transport, Transfer *t) {
     Hub *hub = hub_of(transport);
-    Queue *queue = queue_of(transport, pending->t);
-    if (pending->t->send) {
-        if (queue->count == hub->capacity) return 0;
-        *queue->end = pending->message;
-        queue->end = &pending->message->next;
+    Queue *queue = queue_of(transport, t);
+    QueuedMessage *m = malloc(sizeof *m + (t->message ? 0 : t->bytes));
+    if (!m) return error_set("transport: out of memory for a message of %zu bytes", t->bytes);
+    *m = (QueuedMessage){.bytes = t->bytes, .message = t->message};
+    if (!t->message) memcpy(m->data, t->data, t->bytes); /* without holding the lock */
+    pthread_mutex_lock(&hub->lock);
+    int failed = hub->broken ? error_set("%s", hub->why) : 0;
+    if (!failed) {
+        *queue->end = m;
+        queue->end = &m->next;
         queue->count++;
-        pending->message = pending->t->message = NULL;
-    } else {
-        QueuedMessage *m = queue->first;
-        if (!m) return 0;
-        if (m->bytes != pending->t->bytes)
-            return transport_wrong_length(transport, pending->t->peer, m->bytes, pending->t->bytes);
+        t->message = NULL;
+        pthread_cond_broadcast(&hub->changed);
+    }
+    pthread_mutex_unlock(&hub->lock);
+    if (failed) free(m);
+    return failed;
+}
+
+/* Waits for the next message of a channel and takes it.  NULL and an error. */
+static QueuedMessage *take(Transport *transport, const Transfer *t, const Deadline *until) {
+    Hub *hub = hub_of(transport);
+    Queue *queue = queue_of(transport, t);
+    int failed = 0;
+    pthread_mutex_lock(&hub->lock);
+    while (!failed && (hub->broken || !queue->first))
+        failed = wait_change(transport, until, t->peer, "to send a message");
+    QueuedMessage *m = failed ? NULL : queue->first;
+    if (m) {
         queue->first = m->next;
         if (!m->next) queue->end = &queue->first;
         queue->count--;
-        pending->message = m;
+        pthread_cond_broadcast(&hub->changed);
     }
-    pending->done = true;
-    pthread_cond_broadcast(&hub->changed);
-    return 1;
+    pthread_mutex_unlock(&hub->lock);
+    return m;
 }
 
-/* Tries all transfers of a batch once.  The lock is held.  Those of one channel stay in order,
- * because if one is not possible, no later one is.  Returns how many are left and sets *first to
- * the first of them, or returns -1 and an error. */
-static int try_batch(Transport *transport, LocalTransfer *pending, int count, int *first) {
-    int left = 0;
-    for (int i = 0; i < count; i++) {
-        if (pending[i].done) continue;
-        int result = try_transfer(transport, &pending[i]);
-        if (result < 0) return -1;
-        if (!result && left++ == 0) *first = i;
-    }
-    return left;
+static void queued_free(const Hub *hub, QueuedMessage *m) {
+    if (m->message) hub->message_free(m->message);
+    free(m);
 }
 
-/* Messages are copied without holding the lock. */
+static int receive(Transport *transport, Transfer *t, const Deadline *until) {
+    QueuedMessage *m = take(transport, t, until);
+    if (!m) return -1;
+    int failed =
+        m->bytes == t->bytes ? 0 : transport_wrong_length(transport, t->peer, m->bytes, t->bytes);
+    if (!failed && !m->message) memcpy(t->data, m->data, m->bytes);
+    if (!failed) {
+        t->message = m->message;
+        m->message = NULL;
+    }
+    queued_free(hub_of(transport), m);
+    return failed;
+}
+
+/* Waits until the receiver of a piece has taken most of those before it. */
+static int wait_taken(Transport *transport, const Transfer *t, const Deadline *until) {
+    Hub *hub = hub_of(transport);
+    int failed = 0;
+    pthread_mutex_lock(&hub->lock);
+    while (!failed && queue_of(transport, t)->count > MAX_PIECES)
+        failed = wait_change(transport, until, t->peer, "to take a message");
+    pthread_mutex_unlock(&hub->lock);
+    return failed;
+}
+
 static int local_sendrecv(Transport *transport, Transfer *transfers, int count) {
     Hub *hub = hub_of(transport);
-    LocalTransfer *pending = calloc((size_t)count + 1, sizeof *pending);
-    if (!pending) return error_set("transport: out of memory for %d messages", count);
-    int left, before = count, first = 0, failed = prepare(pending, transfers, count);
     Deadline until = deadline_in(transport->timeout_s);
+    int failed = 0;
+    for (int i = 0; i < count && !failed; i++)
+        if (transfers[i].send) failed = send(transport, &transfers[i]);
+    for (int i = 0; i < count && !failed; i++)
+        if (!transfers[i].send) failed = receive(transport, &transfers[i], &until);
+    for (int i = 0; i < count && !failed; i++)
+        if (transfers[i].send && transfers[i].channel == CHANNEL_COLLECTIVE)
+            failed = wait_taken(transport, &transfers[i], &until);
+    if (!failed) return 0;
     pthread_mutex_lock(&hub->lock);
-    if (!failed && hub->broken) failed = error_set("%s", hub->why);
-    while (!failed && (left = try_batch(transport, pending, count, &first)) != 0) {
-        const Transfer *t = pending[first].t;
-        bool moved = left > 0 && left < before; /* then try again before waiting */
-        before = left;
-        failed = left < 0 ||
-                 (!moved && wait_change(transport, &until, t->peer,
-                                        t->send ? "to take a message" : "to send a message"));
-    }
-    if (failed) break_transport(hub, error_message());
+    break_transport(hub, error_message());
     pthread_mutex_unlock(&hub->lock);
-    deliver(pending, count);
-    free(pending);
-    return failed ? -1 : 0;
+    return -1;
 }
 
 /* ---- create and destroy ---- */
@@ -199,8 +187,7 @@ static void hub_free(Hub *hub) {
         while (hub->queue[i].first) {
             QueuedMessage *m = hub->queue[i].first;
             hub->queue[i].first = m->next;
-            if (m->message) hub->message_free(m->message);
-            free(m);
+            queued_free(hub, m);
         }
     free(hub->queue);
     pthread_cond_destroy(&hub->changed);
@@ -216,7 +203,7 @@ static void local_free(Transport *transport) {
     if (last) hub_free(hub);
 }
 
-int transport_local_create(Transport **transport, int ranks, int capacity, double timeout_s,
+int transport_local_create(Transport **transport, int ranks, double timeout_s,
                            void (*message_free)(void *message)) {
     static const TransportClass class = {
         .sendrecv = local_sendrecv,
@@ -231,11 +218,7 @@ int transport_local_create(Transport **transport, int ranks, int capacity, doubl
         free(hub);
         return error_set("transport: out of memory for %d ranks", ranks);
     }
-    *hub = (Hub){.ranks = ranks,
-                 .capacity = capacity,
-                 .users = ranks,
-                 .message_free = message_free,
-                 .queue = queue};
+    *hub = (Hub){.ranks = ranks, .users = ranks, .message_free = message_free, .queue = queue};
     pthread_mutex_init(&hub->lock, NULL);
     deadline_condition(&hub->changed);
     for (size_t i = 0; i < queues; i++) queue[i].end = &queue[i].first;

@@ -91,9 +91,7 @@ static int send_run_config(const Setup *s, Transport *world) {
 static int engine_of_threads(Setup *s) {
     Transport **world = xmalloc((size_t)s->ranks * sizeof *world);
     void (*message_free)(void *) = s->device ? s->device->message_free : NULL;
-    int capacity = engine_rank_capacity(&s->placement, s->pipeline);
-    int failed =
-        transport_local_create(world, s->ranks, capacity, s->options.timeout, message_free);
+    int failed = transport_local_create(world, s->ranks, s->options.timeout, message_free);
     if (!failed) s->engine = engine_team_create(world, make_rank, s);
     free(world);
     return s->engine ? 0 : -1;

@@ -44,7 +44,7 @@ static int measure(double *ms, size_t bytes, double least_ms) {
     Transport *transport[2];
     Player player[2];
     pthread_t other;
-    if (transport_local_create(transport, 2, 1, 60, NULL)) return -1;
+    if (transport_local_create(transport, 2, 60, NULL)) return -1;
     for (int r = 0; r < 2; r++) player[r] = (Player){transport[r], bytes, calloc(bytes, 1), 0};
     if (!player[0].data || !player[1].data || pthread_create(&other, NULL, play_back, &player[1]))
         return error_set("bench: no memory or no thread");

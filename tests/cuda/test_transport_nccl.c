@@ -40,7 +40,7 @@ static void *run_rank(void *argument) {
 static void run_ranks(Rank *rank, int ranks, double timeout_s, int (*play)(Rank *rank)) {
     Transport *transport[MOST_RANKS];
     pthread_t thread[MOST_RANKS];
-    if (!CHECK(transport_local_create(transport, ranks, 8, timeout_s, message_free) == 0, "%s",
+    if (!CHECK(transport_local_create(transport, ranks, timeout_s, message_free) == 0, "%s",
                error_message()))
         return;
     for (int r = 0; r < ranks; r++) {

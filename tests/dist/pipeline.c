@@ -111,8 +111,7 @@ void pipeline_open(Pipeline *p, const Recipe *recipe, const PipelineRecipe *how)
     p->tiny.engine->is->free(p->tiny.engine);
     p->tiny.stage = NULL;
     place(p, recipe->spec);
-    int capacity = engine_rank_capacity(&p->placement, p->how.settings);
-    need(transport_local_create(p->transport, p->how.ranks * p->how.replicas, capacity, timeout_s,
+    need(transport_local_create(p->transport, p->how.ranks * p->how.replicas, timeout_s,
                                 how->message_free) == 0,
          "transport");
     p->tiny.engine = engine_team_create(p->transport, make_rank, p);

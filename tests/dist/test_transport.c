@@ -22,14 +22,12 @@ static void *run_rank(void *argument) {
     return NULL;
 }
 
-static int capacity; /* of the channels in the next run_on_threads */
-
 static void run_on_threads(Outcome *outcome, int ranks, double timeout_s,
                            const Scenario *scenario) {
     Transport *transport[MAX_RANKS];
     Rank rank[MAX_RANKS];
     pthread_t thread[MAX_RANKS];
-    if (!CHECK(transport_local_create(transport, ranks, capacity, timeout_s, NULL) == 0, "%s",
+    if (!CHECK(transport_local_create(transport, ranks, timeout_s, NULL) == 0, "%s",
                error_message()))
         return;
     for (int r = 0; r < ranks; r++) {
@@ -40,53 +38,36 @@ static void run_on_threads(Outcome *outcome, int ranks, double timeout_s,
 }
 
 static void neighbours_never_block(void) {
-    for (int ranks = 1; ranks <= MAX_RANKS; ranks++)
-        for (capacity = 1; capacity <= 3; capacity++) transport_swaps(run_on_threads, ranks);
+    for (int ranks = 1; ranks <= MAX_RANKS; ranks++) transport_swaps(run_on_threads, ranks);
 }
 
-static void channels_keep_their_order(void) {
-    for (capacity = 1; capacity <= 5; capacity++) transport_keeps_order(run_on_threads);
-}
+static void channels_keep_their_order(void) { transport_keeps_order(run_on_threads); }
 
 static void sends_go_ahead_of_receives(void) {
-    capacity = 6;
     for (int ranks = 1; ranks <= MAX_RANKS; ranks++) transport_sends_ahead(run_on_threads, ranks);
 }
 
-static void large_messages_pass_each_other(void) {
-    capacity = 2;
-    transport_carries_much(run_on_threads);
-}
+static void large_messages_pass_each_other(void) { transport_carries_much(run_on_threads); }
 
-static void wrong_lengths_are_errors(void) {
-    capacity = 1;
-    transport_checks_lengths(run_on_threads);
-}
+static void wrong_lengths_are_errors(void) { transport_checks_lengths(run_on_threads); }
 
 static void sums_are_in_the_order_of_ranks(void) {
-    capacity = 1;
     for (int ranks = 1; ranks <= MAX_RANKS; ranks++) transport_sums(run_on_threads, ranks);
 }
 
 static void broadcasts_reach_all(void) {
-    capacity = 1;
     for (int ranks = 1; ranks <= MAX_RANKS; ranks++) transport_broadcasts(run_on_threads, ranks);
 }
 
 static void large_data_are_sent_in_pieces(void) {
-    capacity = 1;
     for (int ranks = 1; ranks <= 3; ranks++) transport_shares_much(run_on_threads, ranks);
 }
 
 static void groups_are_transports(void) {
-    capacity = 1;
     for (int ranks = 1; ranks <= MAX_RANKS; ranks++) transport_groups(run_on_threads, ranks);
 }
 
-static void missing_rank_is_named(void) {
-    capacity = 1;
-    transport_names_silent_rank(run_on_threads, "leave");
-}
+static void missing_rank_is_named(void) { transport_names_silent_rank(run_on_threads, "leave"); }
 
 /* Rank 4 waits for 3, 3 for 1, 1 for 0, and 0 for none, so rank 0 has failed.  If the ranks wait in
  * a circle, it is the last one before the rank that asks. */
@@ -106,7 +87,6 @@ static void failed_rank_waits_for_none(void) {
 }
 
 static void abort_reaches_all_at_once(void) {
-    capacity = 1;
     transport_reports_failure(run_on_threads, "give-up", "rank 2 gave up: bcd: the loss is nan");
 }
 
@@ -138,7 +118,7 @@ static Transfer of_message(Transfer t, int number) {
 static void messages_of_devices_are_passed_on(void) {
     Transport *transport[2];
     living = 0;
-    if (!CHECK(transport_local_create(transport, 2, 3, 0.05, free_message) == 0, "%s",
+    if (!CHECK(transport_local_create(transport, 2, 0.05, free_message) == 0, "%s",
                error_message()))
         return;
     Transfer sent[3], got = transport_receive(0, CHANNEL_VALUES, NULL, 4);
@@ -150,12 +130,12 @@ static void messages_of_devices_are_passed_on(void) {
     for (int i = 0; i < 3; i++) CHECK(!sent[i].message, "message %d is still the sender's", i);
     CHECK(transport[1]->is->sendrecv(transport[1], &got, 1) == 0, "%s", error_message());
     CHECK(got.message == first && living == 3, "another message came, of %d", living);
-    Transfer more[2] = {of_message(transport_send(1, CHANNEL_VALUES, NULL, 4), 13),
-                        of_message(transport_send(1, CHANNEL_VALUES, NULL, 4), 14)};
-    CHECK(transport[0]->is->sendrecv(transport[0], more, 2) == -1, "a channel of 3 holds 4");
-    CHECK(!more[0].message && more[1].message && living == 5, "%d messages are left", living);
+    Transfer more = of_message(transport_send(1, CHANNEL_VALUES, NULL, 4), 13);
+    transport[1]->is->abort(transport[1], "out of memory");
+    CHECK(transport[0]->is->sendrecv(transport[0], &more, 1) == -1, "sent to a rank that gave up");
+    CHECK(more.message && living == 4, "%d messages are left", living);
     free_message(got.message);
-    free_message(more[1].message);
+    free_message(more.message);
     for (int r = 0; r < 2; r++) transport[r]->is->free(transport[r]);
     CHECK(living == 0, "%d messages were never freed", living);
 }

@@ -236,7 +236,7 @@ static Engine *create_pipeline(const Row *row, const Model *model, StageSettings
     rank.stage.batch = 2;
     Transport *world;
     if (placement_make(placed, model, PLACEMENT_PLAIN, 1, 3, cost, NULL) ||
-        transport_local_create(&world, 1, engine_rank_capacity(placed, rank.pipeline), 60, NULL))
+        transport_local_create(&world, 1, 60, NULL))
         return NULL;
     return engine_team_create(&world, create_rank, &rank);
 }
