@@ -19,23 +19,20 @@ typedef enum {
     CALL_END
 } CallKind;
 
-/* What a worker must know before it can receive the arguments. */
+/* A call and its call->  The pointers mean nothing to other ranks, which have their own. */
 typedef struct {
     CallKind kind;
-    int samples;     /* STEP, EVALUATE: in the batch */
-    double lr;       /* STEP */
-    TensorRole role; /* READ, WRITE */
-    int number;      /* of the tensor, or for SET_OPTIMIZER_STEP of the block */
-    uint64_t t;      /* SET_OPTIMIZER_STEP */
-    size_t bytes;    /* of data */
-} RemoteCall;
-
-typedef struct {
+    int samples;        /* STEP, EVALUATE: in the batch */
+    double lr;          /* STEP */
+    TensorRole role;    /* READ, WRITE */
+    int number;         /* of the tensor, or for SET_OPTIMIZER_STEP of the block */
+    uint64_t t;         /* SET_OPTIMIZER_STEP */
+    size_t bytes;       /* of data */
     const Batch *batch; /* STEP, EVALUATE; workers overwrite its arrays with the coordinator's */
     Loss *loss;         /* STEP, EVALUATE: overwritten */
     size_t *count;      /* READ: overwritten with the elements of the tensor */
     void *data;         /* CallKind says what; NULL: none */
-} CallArguments;
+} RemoteCall;
 
 static int share_batch(Transport *world, const Model *m, const Batch *batch) {
     size_t samples = (size_t)batch->n, inputs = samples * shape_count(m->input);
@@ -50,40 +47,38 @@ static int share_batch(Transport *world, const Model *m, const Batch *batch) {
 }
 
 /* Overwrites the arguments of a call on every rank with the coordinator's. */
-static int share(Transport *world, const Model *m, const RemoteCall *call,
-                 CallArguments arguments) {
+static int share(Transport *world, const Model *m, const RemoteCall *call) {
     switch (call->kind) {
         case CALL_STEP:
         case CALL_EVALUATE:
-            return share_batch(world, m, arguments.batch);
+            return share_batch(world, m, call->batch);
         case CALL_ACTIVATE:
         case CALL_WRITE:
-            return transport_broadcast(world, 0, arguments.data, call->bytes);
+            return transport_broadcast(world, 0, call->data, call->bytes);
         default:
             return 0;
     }
 }
 
 /* Makes the call on this rank's engine. */
-static int carry_out(Engine *own, Transport *world, const RemoteCall *call,
-                     CallArguments arguments) {
+static int carry_out(Engine *own, Transport *world, const RemoteCall *call) {
     switch (call->kind) {
         case CALL_ACTIVATE:
-            return own->is->activate(own, arguments.data);
+            return own->is->activate(own, call->data);
         case CALL_STEP:
-            return own->is->step(own, arguments.batch, call->lr, arguments.loss);
+            return own->is->step(own, call->batch, call->lr, call->loss);
         case CALL_EVALUATE:
-            return own->is->evaluate(own, arguments.batch, arguments.loss);
+            return own->is->evaluate(own, call->batch, call->loss);
         case CALL_READ:
-            *arguments.count = own->is->read(own, call->role, call->number, arguments.data);
-            return *arguments.count == READ_FAILED ? -1 : 0;
+            *call->count = own->is->read(own, call->role, call->number, call->data);
+            return *call->count == READ_FAILED ? -1 : 0;
         case CALL_WRITE:
-            return own->is->write(own, call->role, call->number, arguments.data);
+            return own->is->write(own, call->role, call->number, call->data);
         case CALL_SET_OPTIMIZER_STEP:
             own->is->set_optimizer_step(own, call->number, call->t);
             return 0;
         case CALL_MEMORY:
-            return transport_gather(world, arguments.data, own->is->memory(own), sizeof(MemCount));
+            return transport_gather(world, call->data, own->is->memory(own), sizeof(MemCount));
         case CALL_END:
             return 0;
     }
@@ -106,48 +101,51 @@ static Coordinator *of(Engine *base) { return (Coordinator *)(void *)base; }
 
 /* Makes a call on all ranks.  Only the workers' arguments are overwritten, so that the caller's may
  * be const. */
-static int call_all(Coordinator *e, RemoteCall call, CallArguments arguments) {
+static int call_all(Coordinator *e, RemoteCall call) {
     return transport_broadcast(e->world, 0, &call, sizeof call) ||
-                   share(e->world, e->base.model, &call, arguments) ||
-                   carry_out(e->own, e->world, &call, arguments)
+                   share(e->world, e->base.model, &call) || carry_out(e->own, e->world, &call)
                ? -1
                : 0;
 }
 
 static int coordinator_activate(Engine *base, const bool *active) {
-    RemoteCall call = {.kind = CALL_ACTIVATE,
-                       .bytes = (size_t)base->model->blocks * sizeof *active};
-    return call_all(of(base), call, (CallArguments){.data = (void *)active});
+    return call_all(of(base), (RemoteCall){.kind = CALL_ACTIVATE,
+                                           .bytes = (size_t)base->model->blocks * sizeof *active,
+                                           .data = (void *)active});
 }
 
 static int coordinator_step(Engine *base, const Batch *batch, double lr, Loss *loss) {
-    RemoteCall call = {.kind = CALL_STEP, .samples = batch->n, .lr = lr};
-    return call_all(of(base), call, (CallArguments){.batch = batch, .loss = loss});
+    return call_all(
+        of(base),
+        (RemoteCall){
+            .kind = CALL_STEP, .samples = batch->n, .lr = lr, .batch = batch, .loss = loss});
 }
 
 static int coordinator_evaluate(Engine *base, const Batch *batch, Loss *loss) {
-    RemoteCall call = {.kind = CALL_EVALUATE, .samples = batch->n};
-    return call_all(of(base), call, (CallArguments){.batch = batch, .loss = loss});
+    return call_all(
+        of(base),
+        (RemoteCall){.kind = CALL_EVALUATE, .samples = batch->n, .batch = batch, .loss = loss});
 }
 
 /* Calls twice, because the workers need to know the size before they can receive. */
 static size_t coordinator_read(Engine *base, TensorRole role, int number, real *data) {
-    RemoteCall call = {.kind = CALL_READ, .role = role, .number = number};
     size_t count;
-    CallArguments arguments = {.count = &count};
-    if (call_all(of(base), call, arguments)) return READ_FAILED;
+    RemoteCall call = {.kind = CALL_READ, .role = role, .number = number, .count = &count};
+    if (call_all(of(base), call)) return READ_FAILED;
     if (!data || !count) return count;
     call.bytes = count * sizeof *data;
-    arguments.data = data;
-    return call_all(of(base), call, arguments) ? READ_FAILED : count;
+    call.data = data;
+    return call_all(of(base), call) ? READ_FAILED : count;
 }
 
 static int coordinator_write(Engine *base, TensorRole role, int number, const real *data) {
     const Model *m = base->model;
     size_t count = role == TENSOR_BUFFER ? (size_t)m->buffer[number].count : m->param[number].count;
-    RemoteCall call = {
-        .kind = CALL_WRITE, .role = role, .number = number, .bytes = count * sizeof *data};
-    return call_all(of(base), call, (CallArguments){.data = (void *)data});
+    return call_all(of(base), (RemoteCall){.kind = CALL_WRITE,
+                                           .role = role,
+                                           .number = number,
+                                           .bytes = count * sizeof *data,
+                                           .data = (void *)data});
 }
 
 static uint64_t coordinator_optimizer_step(Engine *base, int block) {
@@ -155,16 +153,16 @@ static uint64_t coordinator_optimizer_step(Engine *base, int block) {
 }
 
 static void coordinator_set_optimizer_step(Engine *base, int block, uint64_t t) {
-    RemoteCall call = {.kind = CALL_SET_OPTIMIZER_STEP, .number = block, .t = t};
-    call_all(of(base), call, (CallArguments){0});
+    call_all(of(base), (RemoteCall){.kind = CALL_SET_OPTIMIZER_STEP, .number = block, .t = t});
 }
 
 /* Adds up the memory of all ranks.  Peaks are added too, although the ranks may have reached theirs
  * at different times. */
 static const MemCount *coordinator_memory(Engine *base) {
     Coordinator *e = of(base);
-    RemoteCall call = {.kind = CALL_MEMORY, .bytes = (size_t)e->world->ranks * sizeof *e->each};
-    if (call_all(e, call, (CallArguments){.data = e->each})) return &e->memory;
+    size_t bytes = (size_t)e->world->ranks * sizeof *e->each;
+    if (call_all(e, (RemoteCall){.kind = CALL_MEMORY, .bytes = bytes, .data = e->each}))
+        return &e->memory;
     e->memory = (MemCount){0};
     for (int r = 0; r < e->world->ranks; r++) {
         const MemCount *one = &e->each[r];
@@ -184,7 +182,7 @@ static void coordinator_free(Engine *base) {
     Coordinator *e = of(base);
     char cause[400]; /* an earlier error, which that of a broken transport must not replace */
     snprintf(cause, sizeof cause, "%s", error_message());
-    if (call_all(e, (RemoteCall){.kind = CALL_END}, (CallArguments){0})) error_set("%s", cause);
+    if (call_all(e, (RemoteCall){.kind = CALL_END})) error_set("%s", cause);
     e->own->is->free(e->own);
     e->world->is->free(e->world);
     if (e->after) e->after(e->context);
@@ -246,20 +244,19 @@ static int reserve_batch(Worker *w, int samples) {
 /* Makes a call of the coordinator.  Ignores errors of a step: those of the training itself, such as
  * a loss that is not finite, all ranks have alike, and the coordinator handles them.  A broken
  * transport makes the next call fail. */
-static int worker_call(Worker *w, const RemoteCall *call) {
+static int worker_call(Worker *w, RemoteCall *call) {
     Loss loss;
     size_t count;
-    CallArguments arguments = {.batch = &w->batch, .loss = &loss, .count = &count};
-    if (reserve_batch(w, call->samples)) return -1;
-    if (call->bytes) {
-        arguments.data = malloc(call->bytes);
-        if (!arguments.data) return error_set("pipeline: out of memory for %zu bytes", call->bytes);
-    }
-    int failed = share(w->world, w->own->model, call, arguments);
-    if (!failed && carry_out(w->own, w->world, call, arguments))
-        failed = call->kind == CALL_STEP ? 0 : -1;
-    free(arguments.data);
-    return failed;
+    call->batch = &w->batch;
+    call->loss = &loss;
+    call->count = &count;
+    call->data = call->bytes ? malloc(call->bytes) : NULL;
+    if (call->bytes && !call->data)
+        return error_set("pipeline: out of memory for %zu bytes", call->bytes);
+    int failed = reserve_batch(w, call->samples) || share(w->world, w->own->model, call);
+    if (!failed && carry_out(w->own, w->world, call)) failed = call->kind != CALL_STEP;
+    free(call->data);
+    return failed ? -1 : 0;
 }
 
 static int serve(Worker *w) {

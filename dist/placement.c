@@ -23,55 +23,39 @@ static int cut_inner(int *piece, const int *outer_of, int outer, int pieces, con
     return 0;
 }
 
-/* Cuts the blocks into outer parts, and each of these into pieces. */
-static int cut_twice(int *outer_of, int *piece, int outers, int pieces, const double *cost,
-                     int blocks) {
+/* Cuts the blocks into outer parts unless these are given, and each of them into pieces. */
+static int cut_twice(int *outer_of, bool given, int *piece, int outers, int pieces,
+                     const double *cost, int blocks) {
     if (outers * pieces > blocks)
         return error_set("placement: the model has %d blocks, too few for %d parts of %d pieces",
                          blocks, outers, pieces);
-    if (cut_contiguous(outer_of, cost, blocks, outers, pieces)) return -1;
+    if (!given && cut_contiguous(outer_of, cost, blocks, outers, pieces)) return -1;
     for (int outer = 0; outer < outers; outer++)
         if (cut_inner(piece, outer_of, outer, pieces, cost, blocks)) return -1;
     return 0;
 }
 
-static int cut_plain(Placement *p, const double *cost, int blocks) {
+static int cut_plain(Placement *p, bool given, const double *cost, int blocks) {
     if (p->ranks > blocks || p->submodels > blocks)
         return error_set(
             "placement: the model has %d blocks, too few for %d ranks and %d "
             "submodels",
             blocks, p->ranks, p->submodels);
     return cut_contiguous(p->chunk_of, cost, blocks, p->ranks, 1) ||
-           cut_contiguous(p->submodel_of, cost, blocks, p->submodels, 1);
+           (!given && cut_contiguous(p->submodel_of, cost, blocks, p->submodels, 1));
 }
 
-static int cut(Placement *p, PlacementKind kind, const double *cost, int blocks) {
-    switch (kind) {
-        case PLACEMENT_PLAIN:
-            return cut_plain(p, cost, blocks);
-        case PLACEMENT_VIRTUAL:
-            return cut_twice(p->submodel_of, p->chunk_of, p->submodels, p->ranks, cost, blocks);
-        default:
-            if (cut_twice(p->chunk_of, p->submodel_of, p->ranks, p->submodels, cost, blocks))
-                return -1;
-            for (int b = 0; b < blocks; b++) p->submodel_of[b] %= p->submodels;
-            return 0;
-    }
+static int cut_virtual(Placement *p, bool given, const double *cost, int blocks) {
+    for (int b = 1; given && b < blocks; b++)
+        if (p->submodel_of[b] < p->submodel_of[b - 1])
+            return error_set("placement: virtual stages need submodels contiguous in depth");
+    return cut_twice(p->submodel_of, given, p->chunk_of, p->submodels, p->ranks, cost, blocks);
 }
 
-/* Cuts only the chunks; the submodels are given. */
-static int cut_given(Placement *p, PlacementKind kind, const double *cost, const int *submodel_of,
-                     int blocks) {
-    if (kind != PLACEMENT_VIRTUAL) {
-        if (cut_plain(p, cost, blocks)) return -1;
-    } else {
-        for (int b = 1; b < blocks; b++)
-            if (submodel_of[b] < submodel_of[b - 1])
-                return error_set("placement: virtual stages need submodels contiguous in depth");
-        for (int outer = 0; outer < p->submodels; outer++)
-            if (cut_inner(p->chunk_of, submodel_of, outer, p->ranks, cost, blocks)) return -1;
-    }
-    memcpy(p->submodel_of, submodel_of, (size_t)blocks * sizeof *submodel_of);
+static int cut_figure2(Placement *p, const double *cost, int blocks) {
+    if (cut_twice(p->chunk_of, false, p->submodel_of, p->ranks, p->submodels, cost, blocks))
+        return -1;
+    for (int b = 0; b < blocks; b++) p->submodel_of[b] %= p->submodels;
     return 0;
 }
 
@@ -95,9 +79,13 @@ int placement_reserve(Placement *p, const Model *model, PlacementKind kind, int 
 
 int placement_make(Placement *p, const Model *model, PlacementKind kind, int ranks, int submodels,
                    const double *cost, const int *submodel_of) {
+    const bool given = submodel_of != NULL;
+    const int blocks = model->blocks;
     if (placement_reserve(p, model, kind, ranks, submodels)) return -1;
-    int failed = submodel_of ? cut_given(p, kind, cost, submodel_of, model->blocks)
-                             : cut(p, kind, cost, model->blocks);
+    if (given) memcpy(p->submodel_of, submodel_of, (size_t)blocks * sizeof *submodel_of);
+    int failed = kind == PLACEMENT_VIRTUAL             ? cut_virtual(p, given, cost, blocks)
+                 : kind == PLACEMENT_FIGURE2 && !given ? cut_figure2(p, cost, blocks)
+                                                       : cut_plain(p, given, cost, blocks);
     if (failed) placement_free(p);
     return failed ? -1 : 0;
 }
