@@ -1,4 +1,4 @@
-#include "simulate_inside.h"
+#include "simulate.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -6,6 +6,172 @@
 
 #include "../ref/error.h"
 #include "rank_plan.h"
+
+/* The state of a simulation. */
+typedef struct {
+    const Configuration *c;
+    bool quick;    /* for simulate_bound, which makes no schedule */
+    Placement own; /* unless the configuration has one */
+    const Placement *placement;
+    /* Of the present submodel: */
+    bool *active;       /* [blocks] */
+    BlockCost *block;   /* [blocks] */
+    BlockMemory *bytes; /* [blocks] */
+    ChunkCost *chunk;   /* [chunks] */
+    double *transfer_s; /* [chunks]: of a message between this chunk and the one above */
+    bool *local;        /* [blocks]: on the rank whose memory is computed */
+    int *in_flight;     /* [blocks]: micro-batches in flight there */
+    SchedulePlan plan;
+} Simulation;
+
+static int rank_of_block(const Simulation *s, int block) {
+    return s->placement->rank_of[s->placement->chunk_of[block]];
+}
+
+/* ---- times: those of the passes by their schedule, the others in closed form ---- */
+
+/* Adds up the blocks' costs by chunk. */
+static void sum_blocks(Simulation *s) {
+    memset(s->chunk, 0, (size_t)s->placement->chunks * sizeof *s->chunk);
+    for (int b = 0; b < s->c->model->blocks; b++)
+        for (Pass pass = 0; pass < PASSES; pass++)
+            s->chunk[s->placement->chunk_of[b]].pass[pass] += s->block[b].pass_s[pass];
+}
+
+/* Returns the time of a message between two ranks of a pipeline.  Replicas may lie on the nodes in
+ * different ways; this is the time of the slowest. */
+static double message_time(const Configuration *c, int from, int to, double bytes) {
+    double max = 0;
+    for (int first = 0; first < c->replicas * c->pipeline; first += c->pipeline)
+        max = fmax(max, cluster_message_s(&c->cluster, first + from, first + to, bytes));
+    return max;
+}
+
+static void time_transfers(Simulation *s) {
+    for (int b = 0; b < s->c->model->blocks - 1; b++) {
+        int below = rank_of_block(s, b), above = rank_of_block(s, b + 1);
+        if (below != above)
+            s->transfer_s[s->placement->chunk_of[b]] =
+                message_time(s->c, below, above, s->block[b].out_bytes);
+    }
+}
+
+/* Makes the plan of the schedule: where forward begins, where backward ends, and the costs. */
+static void make_plan(Simulation *s) {
+    const Configuration *c = s->c;
+    int lowest = 0;
+    sum_blocks(s);
+    while (lowest < c->model->blocks - 1 && !s->active[lowest]) lowest++;
+    time_transfers(s);
+    /* If weight gradients are not deferred, a chunk's gradients are one task. */
+    for (int i = 0; i < s->placement->chunks && !c->stage.deferred; i++) {
+        double *pass = s->chunk[i].pass;
+        pass[PASS_INPUT_GRADIENT] += pass[PASS_WEIGHT_GRADIENT];
+        pass[PASS_WEIGHT_GRADIENT] = 0;
+    }
+    s->plan = (SchedulePlan){.kind = c->schedule,
+                             .ranks = c->pipeline,
+                             .chunks = s->placement->chunks,
+                             .micro_batches = c->micro_batches,
+                             .rank_of = s->placement->rank_of,
+                             .lowest = s->placement->chunk_of[lowest],
+                             .cost = s->chunk,
+                             .transfer = s->transfer_s,
+                             .slack = c->slack};
+    if (c->cached) s->plan.first = s->plan.lowest;
+    /* Within the first chunk that runs, the blocks below the active ones are cached too. */
+    for (int b = 0; c->cached && b < lowest; b++)
+        if (s->placement->chunk_of[b] == s->plan.first)
+            s->chunk[s->plan.first].pass[PASS_FORWARD] -= s->block[b].pass_s[PASS_FORWARD];
+}
+
+/* Returns the number of nodes that a pipeline is on. */
+static int nodes_of(const Configuration *c) {
+    return (c->pipeline + c->cluster.per_node - 1) / c->cluster.per_node;
+}
+
+/* Returns the time that offload adds to a step: Adam runs in host memory, on the processors of
+ * every node.  Gradients go there during the backward pass, and weights come back after the
+ * update. */
+static double offload_time(const Simulation *s) {
+    const Configuration *c = s->c;
+    const Efficiency *efficiency = &c->cluster.efficiency;
+    double count = (double)c->model->param_count, backward = 0;
+    double rate = c->cluster.gpu->host_rate * efficiency->interconnect * c->pipeline;
+    double host_rate = fmin(efficiency->host_process_rate * c->pipeline,
+                            efficiency->host_memory_rate * nodes_of(c));
+    for (int b = 0; b < c->model->blocks; b++)
+        backward +=
+            s->block[b].pass_s[PASS_INPUT_GRADIENT] + s->block[b].pass_s[PASS_WEIGHT_GRADIENT];
+    double out = 4 * count / rate, hidden = backward * c->micro_batches / c->pipeline;
+    double adam = count * update_bytes(&c->stage.optimizer, PRECISION_FP32) / host_rate;
+    double back = count * (double)value_bytes(&c->stage) / rate;
+    return fmax(0, out - hidden) + adam + back;
+}
+
+/* Returns the time to send the gradient of a tied head to the owner, and the new values back; 0 if
+ * both are on one rank. */
+static double tied_time(const Simulation *s) {
+    const Model *m = s->c->model;
+    const Node *head = &m->node[m->nodes - 1];
+    if (head->weight < 0) return 0;
+    const Param *param = &m->param[head->weight];
+    int owner = rank_of_block(s, param->block), user = rank_of_block(s, m->blocks - 1);
+    if (owner == user || !s->active[param->block]) return 0;
+    double count = (double)param->count;
+    return message_time(s->c, user, owner, count * sizeof(float)) +
+           message_time(s->c, owner, user, count * (double)value_bytes(&s->c->stage));
+}
+
+/* Returns the time that a rank computes for one micro-batch. */
+static double rank_work(const Simulation *s, int rank) {
+    double work = 0;
+    for (int chunk = s->plan.first; chunk < s->plan.chunks; chunk++) {
+        if (s->plan.rank_of[chunk] != rank) continue;
+        const double *pass = s->chunk[chunk].pass;
+        work += pass[PASS_FORWARD];
+        if (chunk >= s->plan.lowest) work += pass[PASS_INPUT_GRADIENT] + pass[PASS_WEIGHT_GRADIENT];
+    }
+    return work;
+}
+
+/* Returns the time in which a rank adds up its gradients with those of the other replicas.  Sets
+ * *update_s to that in which it updates its parameters. */
+static double reduce_time(const Simulation *s, int rank, double *update_s) {
+    const Configuration *c = s->c;
+    double bytes = 0;
+    *update_s = 0;
+    for (int b = 0; b < c->model->blocks; b++) {
+        if (rank_of_block(s, b) != rank) continue;
+        bytes += (double)s->bytes[b].gradients;
+        *update_s += s->block[b].update_s;
+    }
+    return cluster_reduce_s(&c->cluster, c->replicas, c->pipeline, bytes);
+}
+
+/* Adds the times of the present submodel's step to *sum.  -1 and an error when memory runs out. */
+static int add_times(const Simulation *s, Prediction *sum) {
+    const Configuration *c = s->c;
+    double reduce = 0, update = 0, work = 0, busiest = 0;
+    for (int r = 0; r < c->pipeline; r++) {
+        double own_update, own_work = rank_work(s, r);
+        reduce = fmax(reduce, reduce_time(s, r, &own_update));
+        update = fmax(update, own_update);
+        work += own_work;
+        busiest = fmax(busiest, own_work);
+    }
+    Schedule schedule = {.time = busiest * c->micro_batches};
+    if (!s->quick && schedule_make(&schedule, &s->plan)) return -1;
+    sum->passes_s += schedule.time;
+    sum->reduce_s += reduce;
+    sum->tied_s += tied_time(s);
+    sum->update_s += c->stage.offload ? offload_time(s) : update;
+    sum->bubble += 1 - work * c->micro_batches / (c->pipeline * schedule.time);
+    schedule_free(&schedule);
+    return 0;
+}
+
+/* ---- a submodel ---- */
 
 /* Computes costs, memory and the plan of one submodel's schedule. */
 static int plan_submodel(Simulation *s, int submodel, const BlockCost *measured) {
@@ -18,7 +184,7 @@ static int plan_submodel(Simulation *s, int submodel, const BlockCost *measured)
                          &c->cluster.efficiency))
         return -1;
     if (memory_blocks(s->bytes, c->model, &c->stage, s->active)) return -1;
-    simulation_plan(s);
+    make_plan(s);
     return 0;
 }
 
@@ -55,19 +221,17 @@ static int check(const Configuration *c) {
 }
 
 static int reserve(Simulation *s) {
-    size_t blocks = (size_t)s->c->model->blocks, ranks = (size_t)s->c->pipeline;
-    size_t chunks = ranks * (size_t)s->c->submodels;
+    size_t blocks = (size_t)s->c->model->blocks;
+    size_t chunks = (size_t)s->c->pipeline * (size_t)s->c->submodels;
     s->active = calloc(blocks, sizeof *s->active);
     s->block = calloc(blocks, sizeof *s->block);
     s->bytes = calloc(blocks, sizeof *s->bytes);
     s->chunk = calloc(chunks, sizeof *s->chunk);
     s->transfer_s = calloc(chunks, sizeof *s->transfer_s);
-    s->update_s = calloc(ranks, sizeof *s->update_s);
-    s->reduced = calloc(ranks, sizeof *s->reduced);
     s->local = calloc(blocks, sizeof *s->local);
     s->in_flight = calloc(blocks, sizeof *s->in_flight);
-    return s->active && s->block && s->bytes && s->chunk && s->transfer_s && s->update_s &&
-                   s->reduced && s->local && s->in_flight
+    return s->active && s->block && s->bytes && s->chunk && s->transfer_s && s->local &&
+                   s->in_flight
                ? 0
                : error_set("simulate: out of memory");
 }
@@ -79,8 +243,6 @@ static void simulation_free(Simulation *s) {
     free(s->bytes);
     free(s->chunk);
     free(s->transfer_s);
-    free(s->update_s);
-    free(s->reduced);
     free(s->local);
     free(s->in_flight);
 }
@@ -104,7 +266,7 @@ static void find_memory(Simulation *s, Prediction *max) {
     for (int rank = 0; rank < p->ranks; rank++) {
         size_t bytes[MEM_ROLES];
         double total = 0;
-        for (int b = 0; b < m->blocks; b++) s->local[b] = p->rank_of[p->chunk_of[b]] == rank;
+        for (int b = 0; b < m->blocks; b++) s->local[b] = rank_of_block(s, b) == rank;
         rank_in_flight(s->in_flight, s->local, p, m->blocks, &s->plan);
         memory_stage(bytes, s->bytes, m, &stage);
         for (int i = 0; i < MEM_ROLES; i++) total += (double)bytes[i];
@@ -131,8 +293,7 @@ static void finish(const Configuration *c, Prediction *p) {
     p->fits = p->total_bytes <= gpu_usable_bytes(c->cluster.gpu);
     if (c->stage.offload)
         p->host_bytes = (double)c->model->param_count * 4 *
-                        (1 + 1 + optimizer_state_vectors(&c->stage.optimizer)) /
-                        simulation_nodes(c);
+                        (1 + 1 + optimizer_state_vectors(&c->stage.optimizer)) / nodes_of(c);
 }
 
 /* Simulates all submodels and computes their mean. */
@@ -140,7 +301,7 @@ static int simulate_all(Simulation *s, Prediction *prediction, double *submodel_
                         const BlockCost *measured) {
     for (int k = 0; k < s->c->submodels; k++) {
         double before = step_time(prediction);
-        if (plan_submodel(s, k, measured) || simulation_time(s, prediction)) return -1;
+        if (plan_submodel(s, k, measured) || add_times(s, prediction)) return -1;
         find_memory(s, prediction);
         if (submodel_s) submodel_s[k] = step_time(prediction) - before;
     }
