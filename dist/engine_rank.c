@@ -27,7 +27,7 @@ static int rank_abort(RankEngine *e) {
 static int make_training(RankEngine *e, SchedulePlan plan) {
     schedule_free(&e->training);
     schedule_free(&e->cached_training);
-    if (schedule_make(&e->training, &plan) || boundary_reserve_all(e, &plan)) return -1;
+    if (schedule_make(&e->training, &plan) || messages_reserve(e, &plan)) return -1;
     if (e->cache.lowest < 0) return 0;
     plan.first = e->placement->chunk_of[e->cache.lowest];
     return schedule_make(&e->cached_training, &plan);
@@ -201,7 +201,7 @@ static const MemCount *rank_memory(Engine *base) {
 
 static void rank_free(Engine *base) {
     RankEngine *e = of(base);
-    if (e->transit) boundary_drop_all(e);
+    if (e->transit) messages_drop(e);
     rank_cache_close(e);
     free(e->transit);
     schedule_free(&e->training);

@@ -26,7 +26,7 @@ static int cut_inner(int *piece, const int *outer_of, int outer, int pieces, con
 /* Cuts the blocks into outer parts unless these are given, and each of them into pieces. */
 static int cut_twice(int *outer_of, bool given, int *piece, int outers, int pieces,
                      const double *cost, int blocks) {
-    if (outers * pieces > blocks)
+    if (!given && outers * pieces > blocks)
         return error_set("placement: the model has %d blocks, too few for %d parts of %d pieces",
                          blocks, outers, pieces);
     if (!given && cut_contiguous(outer_of, cost, blocks, outers, pieces)) return -1;

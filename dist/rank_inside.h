@@ -1,9 +1,7 @@
 /* The engine of one rank, shared by its files:
  *   engine_rank.c     the engine: activate, step, evaluate, read, write
- *   rank_tasks.c      executes a schedule
- *   rank_boundary.c   values and gradients on their way between chunks
- *   rank_tied.c       tied parameters
- *   rank_replicas.c   what replicas of the pipeline add up
+ *   rank_tasks.c      executes a schedule, with the messages between chunks
+ *   rank_sums.c       adds up gradients of tied parameters and of replicas
  *   rank_cache.c      the prefix cache
  *
  * Some errors occur on all ranks alike, such as a loss that is not finite.  Any other error must be
@@ -65,36 +63,17 @@ static inline int block_rank(const RankEngine *e, int block) {
 static inline int rank_read_stage(RankEngine *e, TensorRole role, int number, real *data) {
     return e->stage->is->read(e->stage, role, number, data) == READ_FAILED ? -1 : 0;
 }
-int chunk_first_block(const RankEngine *e, int chunk);
-int chunk_end_block(const RankEngine *e, int chunk);
-/* Returns the samples in a micro-batch of the step; the last ones may have none. */
-int micro_batch_samples(const RankEngine *e, int micro);
 
 /* ---- schedules ---- */
 
 /* Executes this rank's list for the batch of the step. */
 int rank_run_schedule(RankEngine *engine, const Schedule *schedule);
 
-/* What passes between neighbouring chunks: the input of chunk `to`, on its way up, or the gradient
- * of that chunk's output, on its way down. */
-typedef struct {
-    bool gradient;
-    int to, micro;
-} Boundary;
-static inline Boundary input_of(int chunk, int micro) { return (Boundary){false, chunk, micro}; }
-static inline Boundary output_gradient_of(int chunk, int micro) {
-    return (Boundary){true, chunk, micro};
-}
-/* Copies it out of the stage. */
-int boundary_pack(RankEngine *engine, Boundary boundary);
-/* Copies it into the stage and drops it. */
-int boundary_unpack(RankEngine *engine, Boundary boundary);
-/* Sends it to the rank of a neighbouring chunk, or receives it from there. */
-int boundary_transfer(RankEngine *engine, Boundary boundary, bool send, int peer_chunk);
-/* Before the steps of a plan: makes sure that the device has memory for all its messages. */
-int boundary_reserve_all(RankEngine *engine, const SchedulePlan *plan);
-/* Drops what is left after a step has failed. */
-void boundary_drop_all(RankEngine *engine);
+/* Before the steps of a plan: makes sure that the device has memory for all messages between
+ * chunks. */
+int messages_reserve(RankEngine *engine, const SchedulePlan *plan);
+/* Drops the messages that are left after a step has failed. */
+void messages_drop(RankEngine *engine);
 
 /* ---- tied parameters ---- */
 

@@ -15,7 +15,7 @@
  * communicators concurrently"): their kernels must all fit on the GPU, and nothing may wait for the
  * whole device while one of them waits.  So they have few blocks; they are connected, and have
  * their memory, before training begins; messages are allocated before a submodel trains
- * (dist/rank_boundary.c); and kernels are loaded when the program starts, because CUDA may stop the
+ * (dist/rank_tasks.c); and kernels are loaded when the program starts, because CUDA may stop the
  * device to load one at its first launch (CUDA's programming guide, "Lazy Loading"). */
 #include "../transport_nccl.h"
 
