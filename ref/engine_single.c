@@ -29,16 +29,26 @@ static int engine_activate(Engine *base, const bool *active) {
     return e->cache ? engine_cache_reserve(e->cache, lowest) : 0;
 }
 
-/* Runs a pass on one block and, if times are measured, adds up how long it takes. */
+/* If times are measured, adds the time until stop_time, of the device or else of the processor, to
+ * *ms.  Returns when it started. */
+static double start_time(SingleEngine *e, double *ms) {
+    if (ms && e->stage->is->charge_time) e->stage->is->charge_time(e->stage, ms);
+    return ms ? clock_ms() : 0;
+}
+
+static void stop_time(const SingleEngine *e, double *ms, double start) {
+    if (ms && !e->stage->is->charge_time) *ms += clock_ms() - start;
+}
+
+/* Runs a pass on one block. */
 static void run(SingleEngine *e, Pass pass, int block) {
     const StageClass *is = e->stage->is;
     void (*const call[PASSES])(Stage *, int) = {is->forward, is->input_gradient,
                                                 is->weight_gradient};
     double *ms = e->settings.times ? &e->settings.times[block].ms[pass] : NULL;
-    double start = ms ? clock_ms() : 0;
-    if (ms && is->charge_time) is->charge_time(e->stage, ms);
+    double start = start_time(e, ms);
     call[pass](e->stage, block);
-    if (ms && !is->charge_time) *ms += clock_ms() - start;
+    stop_time(e, ms, start);
 }
 
 /* With a cache, puts the prefix's outputs into the stage: from the cache if all samples are in it,
@@ -71,24 +81,14 @@ static int pass_by_block(SingleEngine *e, int first, double scale, Loss *loss) {
 static int update(SingleEngine *e, double lr) {
     Stage *stage = e->stage;
     const OptimizerSettings *optimizer = &stage->settings.optimizer;
-    double norm = 0;
-    if (optimizer->clip_norm > 0 && stage->is->gradient_norm(stage, &norm)) return -1;
-    if (optimizer_check_norm(norm)) return -1;
-    stage->is->update(stage, lr, optimizer_clip(optimizer, norm));
-    return 0;
-}
-
-static int timed_update(SingleEngine *e, double lr) {
-    double *ms = e->settings.update_ms, start = ms ? clock_ms() : 0;
-    void (*charge_time)(Stage *, double *) = e->stage->is->charge_time;
-    if (!ms) return update(e, lr);
-    *ms = 0;
-    if (charge_time) charge_time(e->stage, ms);
-    int failed = update(e, lr);
-    if (charge_time)
-        charge_time(e->stage, NULL);
-    else
-        *ms = clock_ms() - start;
+    double norm = 0, *ms = e->settings.update_ms;
+    if (ms) *ms = 0;
+    double start = start_time(e, ms);
+    int failed = optimizer->clip_norm > 0 ? stage->is->gradient_norm(stage, &norm) : 0;
+    if (!failed) failed = optimizer_check_norm(norm);
+    if (!failed) stage->is->update(stage, lr, optimizer_clip(optimizer, norm));
+    stop_time(e, ms, start);
+    if (ms && stage->is->charge_time) stage->is->charge_time(stage, NULL);
     return failed;
 }
 
@@ -107,7 +107,7 @@ static int run_micro_batch(SingleEngine *e, const Batch *batch, double scale, bo
         return failed;
     }
     if (pass_by_block(e, first, scale, loss)) return -1;
-    return last ? timed_update(e, lr) : 0;
+    return last ? update(e, lr) : 0;
 }
 
 /* Computes the gradient of a batch, in micro-batches, and makes an update from it if `updates`. */

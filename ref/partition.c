@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alloc.h"
 #include "error.h"
 
 enum { UNASSIGNED = -2 };
@@ -28,20 +29,24 @@ static int partition_reserve(Partition *partition, const Model *model, int submo
     return 0;
 }
 
-static void measure(Partition *partition, const Model *model) {
+/* Computes the sizes, or if the blocks could not be assigned, frees the partition and returns -1.
+ */
+static int finish(Partition *partition, const Model *model, bool failed) {
+    size_t largest = 0;
+    if (failed) {
+        partition_free(partition);
+        return -1;
+    }
     for (int b = 0; b < model->blocks; b++) {
         int submodel = partition->of_block[b];
-        size_t params = block_params(model, b);
-        if (submodel == ALWAYS_ACTIVE)
-            partition->always_params += params;
-        else
-            partition->params[submodel] += params;
+        *(submodel == ALWAYS_ACTIVE ? &partition->always_params : &partition->params[submodel]) +=
+            block_params(model, b);
     }
-    size_t largest = 0;
     for (int m = 0; m < partition->submodels; m++)
-        if (partition->params[m] > largest) largest = partition->params[m];
+        largest = size_max(largest, partition->params[m]);
     double others = (double)(model->param_count - partition->always_params);
     partition->imbalance = (double)largest / (others / partition->submodels) - 1;
+    return 0;
 }
 
 double partition_share(const Partition *partition, const Model *model) {
@@ -165,12 +170,8 @@ int partition_parse(Partition *partition, const Model *model, const char *text,
     if (submodels > model->blocks)
         return error_set("partition: %d submodels of %d blocks", submodels, model->blocks);
     if (partition_reserve(partition, model, submodels)) return -1;
-    if (assign_always(partition, model, always) < 0 || assign_all(partition, model, text)) {
-        partition_free(partition);
-        return -1;
-    }
-    measure(partition, model);
-    return 0;
+    int failed = assign_always(partition, model, always) < 0 || assign_all(partition, model, text);
+    return finish(partition, model, failed);
 }
 
 /* Assigns the `left` blocks that are not always active. */
@@ -202,12 +203,9 @@ int partition_balanced(Partition *partition, const Model *model, int submodels,
     if (check_submodels(submodels, model->blocks) || partition_reserve(partition, model, submodels))
         return -1;
     int left = assign_always(partition, model, always);
-    if (left < 0 || check_submodels(submodels, left) || assign_balanced(partition, model, left)) {
-        partition_free(partition);
-        return -1;
-    }
-    measure(partition, model);
-    return 0;
+    int failed =
+        left < 0 || check_submodels(submodels, left) || assign_balanced(partition, model, left);
+    return finish(partition, model, failed);
 }
 
 int partition_lr(Partition *partition, const char *text) {
