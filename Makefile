@@ -157,18 +157,12 @@ provenance_o := $(call objects,float,$(filter %/provenance.c,$(app_c)))
 $(provenance_o): $(BUILD)/commit
 $(provenance_o): CPPFLAGS += -DBCD_COMMIT='"$(commit)"' \
     -DBCD_FLAGS='"$(filter-out -W%,$(CFLAGS))"'
-# What reads files of the source tree.
-reads_sources := %/data/textset.o %/tests/fixtures/loader.o \
-    %/tests/experiments/test_cells.o %/tests/experiments/test_cli.o %/tests/experiments/test_devices.o %/tests/experiments/test_convert.o %/tests/experiments/test_results.o \
-    %/tests/experiments/test_schema.o %/tests/experiments/test_report.o \
-    %/tests/experiments/test_tokenizer.o %/tests/experiments/test_transformers.o
-$(filter $(reads_sources),$(foreach kind,float double,$(call objects,$(kind),$(ref_tests_c) $(more_tests_c) $(data_c)))): \
-    CPPFLAGS += -DBCD_SOURCE_DIR='"$(SOURCE_DIR)"'
-# The tests of the command line run the program itself.
-$(BUILD)/float/tests/experiments/%.o: CPPFLAGS += -DBCD_PROGRAM='"$(program)"'
-
-$(BUILD)/float/tests/dist/%.o: CPPFLAGS += -DBCD_PROGRAM='"$(program)"' -DBCD_SOURCE_DIR='"$(SOURCE_DIR)"' \
-    -DBCD_TRANSPORT_RANKS='"$(abspath $(BUILD))/transport-mpi-ranks"'
+# What reads files of the source tree; tests of these folders also run the programs.
+paths := -DBCD_SOURCE_DIR='"$(SOURCE_DIR)"' -DBCD_PROGRAM='"$(program)"' \
+         -DBCD_TRANSPORT_RANKS='"$(abspath $(BUILD))/transport-mpi-ranks"'
+reads_paths := float/data/textset.o float/tests/experiments/%.o float/tests/dist/%.o \
+               float/tests/fixtures/loader.o double/tests/fixtures/loader.o
+$(reads_paths:%=$(BUILD)/%): CPPFLAGS += $(paths)
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 

@@ -8,8 +8,6 @@
 #include "bf16.h"
 #include "stage_inside.h"
 
-enum { WORTH_THREADS = 1 << 15 };
-
 void round_to_bf16(uint16_t *y, const float *x, size_t count) {
 #pragma omp parallel for if (count > WORTH_THREADS)
     for (size_t i = 0; i < count; i++) y[i] = bf16_of(x[i]);

@@ -31,22 +31,24 @@ INLINE vec gelu_sigmoid(vec x, vec *complement) {
 
 void fast_gelu_forward(real *y, const real *x, size_t count) {
 #pragma omp parallel for if (count > WORTH_THREADS)
-    for (ptrdiff_t i = 0; i < (ptrdiff_t)count; i += LANES) {
-        vec complement, v = vec_load_part(x + i, (ptrdiff_t)count - i, 0);
-        vec_store_part(y + i, v * gelu_sigmoid(v, &complement), (ptrdiff_t)count - i);
+    for (size_t i = 0; i < count; i += LANES) {
+        const ptrdiff_t left = (ptrdiff_t)(count - i);
+        vec complement, v = vec_load_part(x + i, left, 0);
+        vec_store_part(y + i, v * gelu_sigmoid(v, &complement), left);
     }
 }
 
 /* dx = dy (s + x s (1 - s) 2u'), s = sigmoid(2u) */
 void fast_gelu_input_gradient(real *dx, const real *dy, const real *x, size_t count, bool add) {
 #pragma omp parallel for if (count > WORTH_THREADS)
-    for (ptrdiff_t i = 0; i < (ptrdiff_t)count; i += LANES) {
-        vec complement, v = vec_load_part(x + i, (ptrdiff_t)count - i, 0);
+    for (size_t i = 0; i < count; i += LANES) {
+        const ptrdiff_t left = (ptrdiff_t)(count - i);
+        vec complement, v = vec_load_part(x + i, left, 0);
         vec s = gelu_sigmoid(v, &complement);
         vec slope = v * v * (3 * ROOT * CUBE) + ROOT;
-        vec d = vec_load_part(dy + i, (ptrdiff_t)count - i, 0) * (s + v * s * complement * slope);
-        if (add) d += vec_load_part(dx + i, (ptrdiff_t)count - i, 0);
-        vec_store_part(dx + i, d, (ptrdiff_t)count - i);
+        vec d = vec_load_part(dy + i, left, 0) * (s + v * s * complement * slope);
+        if (add) d += vec_load_part(dx + i, left, 0);
+        vec_store_part(dx + i, d, left);
     }
 }
 

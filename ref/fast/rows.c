@@ -31,12 +31,13 @@ static void sum_part(double *totals, int quantities, int rows, int columns, int 
                 min(SUM_COLUMNS, width - left));
     }
 
-    for (int q = 0; q < quantities; q++)
+    for (int q = 0; q < quantities; q++) {
+        double *restrict total = totals + q * columns + column;
         for (int chunk = 0; chunk < chunks; chunk++)
             for (int j = 0; j < width; j++)
-                totals[q * columns + column + j] +=
-                    partial[(chunk * tiles + j / SUM_COLUMNS) * tile_sums + q * SUM_COLUMNS +
-                            j % SUM_COLUMNS];
+                total[j] += partial[(chunk * tiles + j / SUM_COLUMNS) * tile_sums +
+                                    q * SUM_COLUMNS + j % SUM_COLUMNS];
+    }
 }
 
 double *rows_sum(int quantities, int rows, int columns, RowSum *sum, const void *arguments) {
