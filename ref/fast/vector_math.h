@@ -15,7 +15,7 @@ INLINE vec vec_all(real x) { return x - (vec){0}; }
 
 /* Returns the first `count` elements, at most LANES of them; the other lanes are `rest`. */
 INLINE vec vec_load_part(const real *from, ptrdiff_t count, real rest) {
-    if (count >= LANES) return vec_load(from);
+    if ((size_t)count >= LANES) return vec_load(from);
     real part[LANES];
     for (int i = 0; i < LANES; i++) part[i] = rest;
     memcpy(part, from, (size_t)count * sizeof *part);
@@ -23,7 +23,7 @@ INLINE vec vec_load_part(const real *from, ptrdiff_t count, real rest) {
 }
 
 INLINE void vec_store_part(real *to, vec x, ptrdiff_t count) {
-    if (count >= LANES) {
+    if ((size_t)count >= LANES) {
         vec_store(to, x);
     } else {
         real part[LANES];
