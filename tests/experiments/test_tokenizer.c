@@ -223,6 +223,38 @@ static void error_of_the_last_python(void) {
     if (before) setenv("PATH", before, 1);
 }
 
+/* How Python ends, and what is said then. */
+static const struct {
+    const char *script, *expected; /* expected: of stderr, its only line */
+} endings[] = {
+    {"exit 1", "bcd: data/encode.py\n"},
+    {"echo one >&2; echo two >&2; exit 1", "bcd: two\n"},
+    {"echo one >&2; echo >&2; exit 2", "bcd: one\n"},
+    {"echo one >&2; kill -9 $$", "bcd: one\n"},
+    {"echo tokenizers is missing >&2; exit 3", "bcd: tokenizers is missing\n"},
+    {"exit 127", "bcd: Python is missing; type: apt-get install --no-install-recommends python3\n"},
+    {"test \"$1 $3 $4\" = \"-B wordy own.jsonl\" || exit 4; basename $2 >&2; exit 1",
+     "bcd: encode.py\n"},
+};
+
+static void python_ends(void) {
+    char before[1024] = "", *python = getenv("PYTHON");
+    if (python) snprintf(before, sizeof before, "%s", python);
+    scratch_text("own.jsonl", "{\"text\": \"a\"}\n");
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        char script[256];
+        snprintf(script, sizeof script, "#!/bin/sh\n%s\n", endings[i].script);
+        const char *fake = scratch_text("fake/ends", script);
+        CHECK(chmod(fake, 0700) == 0 && setenv("PYTHON", fake, 1) == 0, "no fake");
+        const Printed *printed = run(1, "tokenize own.jsonl --tokenizer wordy");
+        CHECK(strcmp(printed->error, endings[i].expected) == 0, "%s: \"%s\"", endings[i].script,
+              printed->error);
+    }
+    setenv("PYTHON", "/nowhere/python", 1);
+    check_error(run(1, "tokenize own.jsonl --tokenizer wordy"), "Python is missing; type:");
+    python ? setenv("PYTHON", before, 1) : unsetenv("PYTHON");
+}
+
 /* The line that says how far it is does not end it. */
 static void goes_on_on_a_terminal(void) {
     make_words();
@@ -238,5 +270,6 @@ void test_tokenizer(void) {
     RUN(template_in_a_file);
     RUN(another_tokenizer_is_refused);
     RUN(error_of_the_last_python);
+    RUN(python_ends);
     RUN(the_tokenizer_goes_along);
 }
