@@ -1,10 +1,13 @@
 /* What `bcd train` prints. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../../experiments/text.h"
 #include "../../experiments/train/modules.h"
+#include "../../experiments/train/progress.h"
 #include "cli.h"
 
 static void help_has_each_section_once(void) {
@@ -130,6 +133,62 @@ static void says_where_it_was_trained(void) {
           "not moved");
 }
 
+/* ---- progress ---- */
+
+/* What is shown: two steps at once, a note, and the last step. */
+static void show_steps(bool quiet, bool terminal, bool brief) {
+    Progress p;
+    progress_start(&p, quiet, 100, 32, "images");
+    p.terminal = terminal;
+    p.brief = brief;
+    progress_step(&p, 1, 9, 0, 0, 1); /* took no time that the clock can tell */
+    progress_step(&p, 1, 2, 0.5, 0, 3);
+    progress_step(&p, 2, 2, 0.5, 1, 3);
+    progress_note(&p, "note %d", 7);
+    progress_step(&p, 100, 1, 1.5, 2, 3);
+    progress_end(&p);
+}
+
+/* Sends stdout into a file meanwhile. */
+static void capture(const char *name, bool quiet, bool terminal, bool brief) {
+    FILE *file = fopen(scratch_path(name), "w");
+    int before = dup(STDOUT_FILENO);
+    fflush(stdout);
+    if (!file || before < 0 || dup2(fileno(file), STDOUT_FILENO) < 0) abort();
+    show_steps(quiet, terminal, brief);
+    fflush(stdout);
+    if (dup2(before, STDOUT_FILENO) < 0) abort();
+    close(before);
+    fclose(file);
+}
+
+/* 32 images in half a second; then the mean of the seconds is 0.95 * 0.5 + 0.05 * 1.5 = 0.55, that
+ * of the loss 0.95 * 2 + 0.05. */
+#define FIRST "step 1/100  loss 2.0000  submodel 1 of 3  64 images/s  50 s left"
+#define LAST "step 100/100  loss 1.9500  submodel 3 of 3  58 images/s  0 s left"
+#define WIPE "\r\033[K"
+
+static void progress_by_hand(void) {
+    static const struct {
+        const char *name;
+        bool quiet, terminal, brief;
+        const char *text;
+    } rows[] = {
+        {"log", false, false, false, FIRST "\nnote 7\n" LAST "\n"},
+        {"terminal", false, true, false, FIRST WIPE "note 7\n" LAST "\n"},
+        {"brief log", false, false, true, FIRST "\n" LAST "\n"},
+        {"brief terminal", false, true, true, FIRST WIPE LAST WIPE},
+        {"quiet", true, true, false, ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        size_t count;
+        capture("shown.txt", rows[i].quiet, rows[i].terminal, rows[i].brief);
+        char *text = read_bytes("shown.txt", &count);
+        CHECK(strcmp(text, rows[i].text) == 0, "%s: \"%s\"", rows[i].name, text);
+        free(text);
+    }
+}
+
 void test_train_print(void) {
     make_words();
     RUN(help_has_each_section_once);
@@ -139,4 +198,5 @@ void test_train_print(void) {
     RUN(one_line_on_a_terminal);
     RUN(says_whose_turn_it_is);
     RUN(says_where_it_was_trained);
+    RUN(progress_by_hand);
 }
