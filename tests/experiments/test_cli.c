@@ -276,75 +276,6 @@ static void evaluates(void) {
     runfile_free(&file);
 }
 
-static void samples(void) {
-    static char first[1 << 16];
-    const Printed *printed = run(0, "sample two --prompt abc --tokens 40 --seed 3");
-    CHECK(strncmp(printed->out, "abc", 3) == 0 && strlen(printed->out) >= 43, "\"%s\"",
-          printed->out);
-    snprintf(first, sizeof first, "%s", printed->out);
-    CHECK(strcmp(run(0, "sample two --prompt abc --tokens 40 --seed 3")->out, first) == 0,
-          "another text from the same seed");
-    CHECK(strcmp(run(0, "sample two --prompt abc --tokens 40 --seed 4")->out, first) != 0,
-          "the same text from another seed");
-    snprintf(first, sizeof first, "%s", run(0, "sample two --tokens 20 --temperature 0")->out);
-    CHECK(strcmp(run(0, "sample two --tokens 20 --top-k 1 --seed 9")->out, first) == 0,
-          "top-k 1 is not the likeliest token");
-    CHECK(strcmp(run(0, "sample two --tokens 20 --top-p 1e-6 --seed 9")->out, first) == 0,
-          "so little probability is not the likeliest token's");
-    CHECK(strcmp(run(0, "sample two --tokens 20 --top-p 0.9 --seed 9")->out, first) != 0,
-          "most of the probability is one token's");
-    check_error(run(1, "sample again"), "reads images");
-}
-
-/* Counts how often each byte follows "abc" in 16 texts of one token each. */
-static int first_tokens(int counts[256], const char *flags) {
-    int distinct = 0;
-    memset(counts, 0, 256 * sizeof *counts);
-    for (int seed = 0; seed < 16; seed++) {
-        const Printed *printed =
-            run(0, "sample two --prompt abc --tokens 1 --seed %d %s", seed, flags);
-        distinct += !counts[(unsigned char)printed->out[3]]++;
-    }
-    return distinct;
-}
-
-/* At such a temperature all tokens are about equally likely, so that --top-k and --top-p say how
- * many may be drawn: of 256 or 257 tokens, 0.01 of the probability is that of three. */
-static void draws_from_as_many_as_asked(void) {
-    static const struct {
-        const char *flags;
-        int distinct, most; /* tokens, and how often one of them comes at most */
-    } rows[] = {
-        {"--temperature 100 --top-k 1", 1, 16},
-        {"--temperature 100 --top-k 3", 3, 12},
-        {"--temperature 100 --top-p 0.001", 1, 16},
-        {"--temperature 100 --top-p 0.01", 3, 12},
-        {"--temperature 100 --top-k 3 --top-p 0.5", 2, 13},
-        {"--temperature 0.001", 1, 16},
-    };
-    int counts[256];
-    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-        int distinct = first_tokens(counts, rows[r].flags), most = 0;
-        for (int byte = 0; byte < 256; byte++)
-            if (counts[byte] > most) most = counts[byte];
-        CHECK(distinct == rows[r].distinct && most <= rows[r].most,
-              "%s: %d tokens, one of them %d times", rows[r].flags, distinct, most);
-    }
-    int distinct = first_tokens(counts, "--temperature 100 --top-k 1000000");
-    CHECK(distinct > 10, "of all tokens only %d were drawn", distinct);
-}
-
-/* The model sees the last 16 letters: what was before them does not change what follows. */
-static void samples_from_the_last_tokens(void) {
-    static const char tail[] = "abcabcbcaabcabcd", flags[] = "--tokens 12 --temperature 1";
-    char follows[64];
-    const Printed *printed = run(0, "sample two --prompt %s %s", tail, flags);
-    snprintf(follows, sizeof follows, "%.60s", printed->out + strlen(tail));
-    printed = run(0, "sample two --prompt zzz%s %s", tail, flags);
-    CHECK(strcmp(printed->out + 3 + strlen(tail), follows) == 0, "\"%s\", not \"%s\"", printed->out,
-          follows);
-}
-
 /* With --valid nothing is held out of the training data, and evaluation reads that file. */
 static void validates_on_a_file(void) {
     RunFile file;
@@ -418,9 +349,6 @@ void test_cli(void) {
     RUN(tells_why_it_switched);
     RUN(quiet_and_named_by_itself);
     RUN(evaluates);
-    RUN(samples);
-    RUN(draws_from_as_many_as_asked);
-    RUN(samples_from_the_last_tokens);
     RUN(validates_on_a_file);
     RUN(informs);
     RUN(tokenizes);

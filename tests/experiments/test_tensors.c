@@ -1,9 +1,11 @@
 /* bcd train --init FILE.safetensors loads tensors under our own names, as another framework writes
  * them. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../data/safetensors.h"
+#include "../../experiments/convert/convert.h"
 #include "../../experiments/store/tensors.h"
 #include "../../ref/error.h"
 #include "cli.h"
@@ -142,7 +144,34 @@ static void embeddings_have_names(void) {
     model_free(model);
 }
 
+/* A model may be in 256 files. */
+static void a_limit_of_files(void) {
+    enum { MOST = 256 };
+    static const char empty[] = "\x02\0\0\0\0\0\0\0{}";
+    static char list[40 * (MOST + 2)];
+    for (int files = MOST; files <= MOST + 1; files++) {
+        Weights w;
+        size_t length = (size_t)snprintf(list, sizeof list, "{\"weight_map\": {");
+        for (int i = 0; i < files; i++) {
+            char name[32];
+            snprintf(name, sizeof name, "many/part-%d", i);
+            scratch_file(name, empty, sizeof empty - 1);
+            length += (size_t)snprintf(list + length, sizeof list - length, "%s\"%d\": \"part-%d\"",
+                                       i ? ", " : "", i, i);
+        }
+        snprintf(list + length, sizeof list - length, "}}");
+        scratch_text("many/model.safetensors.index.json", list);
+        int failed = weights_open(&w, scratch_path("many"));
+        CHECK(failed == (files == MOST ? 0 : -1) &&
+                  (!failed || strstr(error_message(), "many: more than 256 files")),
+              "%d files: %s", files, failed ? error_message() : "opened");
+        CHECK(w.files == MOST, "%d are open", w.files);
+        weights_close(&w);
+    }
+}
+
 void test_tensors(void) {
     RUN(own_names_are_read);
     RUN(embeddings_have_names);
+    RUN(a_limit_of_files);
 }

@@ -90,8 +90,25 @@ static void what_is_printed(void) {
                 "at most 126 submodels");
 }
 
+/* The cells that follow from the shapes alone, as they are printed. */
+static void closed_form_as_text(void) {
+    static const char *const rows[] = {
+        "full update            0.01 c     0.01 c  0.01 c       0.31 c  0.",
+        "submodel 2             0.01 c     0.00 c  0.00 c       0.13 c  0.",
+        "submodel 3             0.01 c     0.00 c  0.00 c       0.06 c  0.",
+        "mean, most memory      0.01 c     0.00 c  0.00 c       0.14 c  0."};
+    static const char *const operations[] = {"1.00      1.00 c\n", "      0.83 c\n",
+                                             "      0.58 c\n", "      0.50 c\n", "      0.64 c\n"};
+    const char *text = run(0, PARTS "--threads 1")->out;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        CHECK(strstr(text, rows[i]), "\"%s\" is missing in\n%s", rows[i], text);
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+        CHECK(strstr(text, operations[i]), "\"%s\" is missing in\n%s", operations[i], text);
+}
+
 void test_trace(void) {
     RUN(parts_hold_what_they_should);
     RUN(draws_the_cycle);
     RUN(what_is_printed);
+    RUN(closed_form_as_text);
 }
