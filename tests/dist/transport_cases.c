@@ -99,6 +99,7 @@ void transport_reports_failure(RunScenario run, const char *name, const char *wo
     Outcome outcome[MAX_RANKS] = {{0}};
     run(outcome, 4, TIME_LIMIT_S, scenario_find(name));
     check_failed(outcome, name, words);
+    CHECK(outcome[2].result == 0, "%s: rank 2 did not end", name);
 }
 
 /* Returns true if ranks 0, 1 and 3 failed with these words, and the error is that of rank 0 or 3,

@@ -22,14 +22,16 @@ static int write_outcome(const Outcome *outcome, const char *directory, int rank
 }
 
 /* mpirun ends all ranks when one fails or leaves without MPI_Finalize, so each waits until the
- * others have written their outcome, except rank 2, which may be the one that was killed. */
-static void wait_for_others(const char *directory, int ranks) {
+ * others have written their outcome, except rank 2 where it is killed or stopped. */
+static void wait_for_others(const char *scenario, const char *directory, int ranks) {
+    const bool lost = strcmp(scenario, "kill") == 0 || strcmp(scenario, "stop") == 0;
     static const struct timespec moment = {0, 10000000};
     Deadline until = deadline_in(TIME_LIMIT_S);
     for (int r = 0; r < ranks; r++) {
         char path[600];
         snprintf(path, sizeof path, "%s/%d", directory, r);
-        while (r != 2 && access(path, F_OK) && !deadline_over(until)) nanosleep(&moment, NULL);
+        while (!(lost && r == 2) && access(path, F_OK) && !deadline_over(until))
+            nanosleep(&moment, NULL);
     }
 }
 
@@ -48,6 +50,6 @@ int main(int argc, char **argv) {
     }
     transport->is->free(transport);
     if (write_outcome(&outcome, argv[3], rank)) return 2;
-    wait_for_others(argv[3], ranks);
+    wait_for_others(argv[1], argv[3], ranks);
     return outcome.result != 0;
 }
