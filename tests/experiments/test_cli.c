@@ -34,6 +34,15 @@ static void helps(void) {
     }
 }
 
+/* What a flag is about goes on in the next line where the flag itself leaves too little room. */
+static void helps_in_79_columns(void) {
+    for (int i = 0; i < COMMANDS; i++) {
+        const char *line = strstr(run(0, "%s --help", command_table[i].name)->out, "\n  --");
+        for (; line; line = strstr(line + 1, "\n  --"))
+            CHECK(strcspn(line + 1, "\n") <= 79, "%.120s", line + 1);
+    }
+}
+
 /* What bash completes, and the manual page. */
 static void helps_when_installed(void) {
     static const char line[] = BCD_SOURCE_DIR "/tests/experiments/check_installed " BCD_PROGRAM;
@@ -336,6 +345,7 @@ static void tokenizes(void) {
 void test_cli(void) {
     make_words();
     RUN(helps);
+    RUN(helps_in_79_columns);
     RUN(helps_when_installed);
     RUN(refuses_wrong_use);
     RUN(says_that_output_is_lost);
