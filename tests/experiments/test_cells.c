@@ -270,6 +270,8 @@ static void check_column(const Table *today, int column, const Table *stored) {
               label, stored->label[r]);
         CHECK(x->source == y->source, "%s, %s, %s: %s, in the file %s", today->name, label, a->name,
               source_names[x->source], source_names[y->source]);
+        CHECK(!strcmp(x->text, y->text), "%s, %s, %s: \"%s\", in the file \"%s\"", today->name,
+              label, a->name, x->text, y->text);
         CHECK(fabs(x->value - y->value) <= allowed || (isnan(x->value) && isnan(y->value)),
               "%s, %s, %s: %g, in the file %g", today->name, label, a->name, x->value, y->value);
     }
@@ -289,6 +291,7 @@ static void check_files(const Tables *tables) {
             const Table *today = tables->table[t], *stored = tables_find(&file, today->name);
             if (!stored) continue;
             found++;
+            CHECK(today->figure == stored->figure, "%s: another figure", today->name);
             if (!CHECK(today->rows == stored->rows && today->columns <= stored->columns,
                        "%s: %d rows and %d columns, in the file %d and %d", today->name,
                        today->rows, today->columns, stored->rows, stored->columns))
@@ -371,27 +374,7 @@ static void case_cells(void) {
     tables_free(&tables);
 }
 
-/* ---- words of a plan ------------------------------------------------------------------------- */
-
-/* A step of 2 s, 1.8 s of it passes with a bubble of a tenth: 81 % are arithmetic.  With a bubble
- * of nine tenths, that is what limits it: 81 % of the step. */
-static void case_limit(void) {
-    Plan plan = {.method = PLAN_FULL,
-                 .gpus = 1,
-                 .configuration = {.cluster = {.gpu = gpu_find("a100")}, .pipeline = 1},
-                 .prediction = {.step_s = 2, .passes_s = 1.8, .bubble = 0.1, .fits = true}};
-    CHECK(!strcmp(plan_limit(&plan).text, "arithmetic 81 %"), "not arithmetic");
-    plan.prediction.bubble = 0.9;
-    CHECK(!strcmp(plan_limit(&plan).text, "bubble 81 %"), "not bubble");
-    plan.prediction.bubble = 0.1, plan.prediction.update_s = 0.6;
-    CHECK(!strcmp(plan_limit(&plan).text, "update 30 %"), "not update");
-    plan.prediction.reduce_s = 0.4, plan.prediction.tied_s = 0.3;
-    CHECK(!strcmp(plan_limit(&plan).text, "all-reduce of gradients 35 %"),
-          "not all-reduce of gradients");
-}
-
 void test_cells(void) {
     RUN(case_cells);
     RUN(case_timelines);
-    RUN(case_limit);
 }

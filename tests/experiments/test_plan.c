@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../leak.h"
 #include "cli.h"
 
 #define GIB (1024.0 * 1024 * 1024)
@@ -263,6 +264,39 @@ static void case_measured_here(void) {
     CHECK_ERROR("%s: not a file of bcd trace --out", path);
 }
 
+/* ---- words of a plan ------------------------------------------------------------------------- */
+
+/* A step of 2 s, 1.8 s of it passes with a bubble of a tenth: 81 % are arithmetic.  With a bubble
+ * of nine tenths, that is what limits it: 81 % of the step. */
+static void case_limit(void) {
+    Plan plan = {.method = PLAN_FULL,
+                 .gpus = 1,
+                 .configuration = {.cluster = {.gpu = gpu_find("a100")}, .pipeline = 1},
+                 .prediction = {.step_s = 2, .passes_s = 1.8, .bubble = 0.1, .fits = true}};
+    CHECK(!strcmp(plan_limit(&plan).text, "arithmetic 81 %"), "not arithmetic");
+    plan.prediction.bubble = 0.9;
+    CHECK(!strcmp(plan_limit(&plan).text, "bubble 81 %"), "not bubble");
+    plan.prediction.bubble = 0.1, plan.prediction.update_s = 0.6;
+    CHECK(!strcmp(plan_limit(&plan).text, "update 30 %"), "not update");
+    plan.prediction.reduce_s = 0.4, plan.prediction.tied_s = 0.3;
+    CHECK(!strcmp(plan_limit(&plan).text, "all-reduce of gradients 35 %"),
+          "not all-reduce of gradients");
+}
+
+static void plan_once(void) {
+    PlanQuestion q;
+    CommandLine line;
+    Tables tables = {0};
+    ask(&q, &line, TINY "--batch 8 --per-node 2 --cache");
+    CHECK(plan_cluster(&tables, &q) == 0 && plan_search(&tables, &q) == 0, "%s", error_message());
+    tables_free(&tables);
+    question_free(&q);
+}
+
+static void case_nothing_is_left(void) {
+    CHECK(allocations_left(plan_once) == 0, "memory of a plan is not freed");
+}
+
 void test_plan(void) {
     for (size_t i = 0; i < sizeof space_rows / sizeof *space_rows; i++)
         RUN_ROW(space_rows[i].name, case_search_is_brute_force, &space_rows[i]);
@@ -272,4 +306,6 @@ void test_plan(void) {
     RUN(case_prices);
     RUN(case_measured);
     RUN(case_measured_here);
+    RUN(case_limit);
+    RUN(case_nothing_is_left);
 }

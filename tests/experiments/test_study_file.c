@@ -8,6 +8,7 @@
 #include "../../experiments/study/cases.h"
 #include "../../ref/error.h"
 #include "../data/scratch.h"
+#include "../leak.h"
 #include "cli.h"
 #include "study_sample.h"
 
@@ -220,6 +221,25 @@ static void nonsense_is_refused(void) {
     study_free(&study);
 }
 
+static void write_and_read(void) {
+    Study study = sample_study(), read = {0};
+    double multiplier;
+    const char *path = scratch_path("again.h5");
+    CHECK(study_write(&study, path) == 0 && study_read(&read, path) == 0 &&
+              study_read(&read, path) == 0 && multiplier_read(&multiplier, path) == 0,
+          "%s", error_message());
+    study_free(&study);
+    study_free(&read);
+    CHECK(study_read(&read, "/nowhere/validity.h5") == -1, "missing");
+    CHECK(study_read(&read, scratch_text("bad.h5", "not HDF5 at all")) == -1, "text");
+    study_free(&read);
+}
+
+static void nothing_is_left(void) {
+    CHECK(allocations_left(write_and_read) == 0, "memory is not freed");
+    CHECK(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL) == 0, "HDF5 objects are open");
+}
+
 void test_study_file(void) {
     RUN(nonsense_is_refused);
     RUN(multiplier_of_any_kind);
@@ -229,4 +249,5 @@ void test_study_file(void) {
     RUN(a_setting_is_missing);
     RUN(unfinished_runs);
     RUN(bad_files);
+    RUN(nothing_is_left);
 }

@@ -8,6 +8,7 @@
 
 #include "../../experiments/study/converge.h"
 #include "../../ref/error.h"
+#include "../leak.h"
 #include "cli.h"
 #include "study_sample.h"
 
@@ -371,6 +372,18 @@ static void case_unlike(void) {
     study_free(&study);
 }
 
+static void print_once(void) {
+    Study study = sample_study();
+    Tables tables = tables_of(&study);
+    free(printed(&tables));
+    tables_free(&tables);
+    study_free(&study);
+}
+
+static void case_nothing_is_left(void) {
+    CHECK(allocations_left(print_once) == 0, "tables of trainings are not freed");
+}
+
 void test_study_tables(void) {
     RUN(case_table_2);
     RUN(case_tables_9_to_11);
@@ -383,4 +396,5 @@ void test_study_tables(void) {
     RUN(case_switching);
     RUN(case_same_training_twice);
     RUN(case_unlike);
+    RUN(case_nothing_is_left);
 }

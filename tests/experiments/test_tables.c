@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../data/scratch.h"
+#include "../leak.h"
 #include "cli.h"
 #include "tables_sample.h"
 
@@ -301,6 +302,26 @@ static void case_too_much(void) {
     CHECK(!tables_failed(&tables), "failed at once");
 }
 
+static void write_and_read(void) {
+    Tables tables = sample_tables(), back = {0};
+    CommandLine line;
+    command_line_defaults(&line, COMMAND_EXPERIMENT);
+    CHECK(tables_write(&tables, &line, scratch_path("again.h5")) == 0 &&
+              tables_read(&back, scratch_path("again.h5")) == 0,
+          "%s", error_message());
+    free(printed(table_print, back.table[0]));
+    free(printed(table_print_markdown, back.table[1]));
+    tables_free(&tables);
+    tables_free(&back);
+    CHECK(tables_read(&back, "/nowhere/memory.h5") == -1, "missing");
+    tables_free(&back);
+}
+
+static void case_nothing_is_left(void) {
+    CHECK(allocations_left(write_and_read) == 0, "memory is not freed");
+    CHECK(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL) == 0, "HDF5 objects are open");
+}
+
 void test_tables(void) {
     RUN(case_terminal);
     RUN(case_markdown);
@@ -312,4 +333,5 @@ void test_tables(void) {
     RUN(case_damaged_cell);
     RUN(case_lost_tables);
     RUN(case_too_much);
+    RUN(case_nothing_is_left);
 }

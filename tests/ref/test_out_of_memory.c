@@ -16,6 +16,7 @@
 #endif
 #include "../../ref/error.h"
 #include "../../ref/fast/scratch.h"
+#include "../leak.h"
 #include "../test.h"
 #include "tiny.h"
 
@@ -90,6 +91,15 @@ void __wrap_free(void *pointer) {
     forget(pointer);
     __real_free(pointer);
     pthread_mutex_unlock(&watch.lock);
+}
+
+int allocations_left(void (*function)(void)) {
+    function();
+    watch.count = watch.fails_at = 0;
+    watch.watching = true;
+    function();
+    watch.watching = false;
+    return watch.count;
 }
 
 /* ---- trainings ---- */
