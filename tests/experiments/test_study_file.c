@@ -1,5 +1,6 @@
 /* The file of a study: written, read back, older, damaged. */
 #include <hdf5.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,6 +95,57 @@ static void round_trip(void) {
     }
     study_free(&study);
     study_free(&read);
+}
+
+/* 10 updates of 4 samples of 8 targets in 2 seconds, of 5 updates to an epoch. */
+static void a_run_is_a_row(void) {
+    Study study = {0};
+    RunFile run = {.parameters = 77, .steps_per_epoch = 5, .imbalance = 0.25, .submodels = 2};
+    Options *o = &run.settings;
+    options_defaults(o);
+    CHECK(options_set_all(o,
+                          "model=gpt2 batch=4 seed=9 optimizer=adamw switch-every=3e "
+                          "order=descending precision=fp32") == 0,
+          "%s", error_message());
+    strcpy(run.spec, "gpt:layers=2,width=8,heads=2,context=8,vocabulary=16");
+    strcpy(run.data, "text");
+    run.checksum = 0xAB;
+    run.provenance.threads = 6;
+    runfile_add(&run, RUN_CURVE, &(CurveRow){.step = 1, .samples = 4, .seconds = 1});
+    runfile_add(&run, RUN_CURVE, &(CurveRow){.step = 10, .samples = 40, .seconds = 2});
+    runfile_add(&run, RUN_EVALUATIONS, &(EvaluationRow){.step = 1});
+    runfile_add(&run, RUN_EVALUATIONS,
+                &(EvaluationRow){.step = 10, .loss = 3, .accuracy = 0.5, .perplexity = 20});
+    runfile_add(&run, RUN_SWITCHES, &(SwitchRow){.step = 0});
+    for (int role = 0; role <= MEM_ROLES; role++) run.memory[role].peak = 100 + (uint64_t)role;
+    if (!CHECK(study_add_run(&study, &run, "mine") == 0, "%s", error_message())) return;
+    const StudyRow *row = study.row;
+    const struct {
+        const char *is, *was;
+    } texts[] = {{row->name, "mine"},    {row->model, "gpt2"},
+                 {row->data, "text"},    {row->optimizer, "adamw"},
+                 {row->method, "BCD"},   {row->order, "descending"},
+                 {row->switching, "3e"}, {row->checksum, "00000000000000ab"},
+                 {row->spec, run.spec},  {row->input, "tokens"}};
+    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
+        CHECK(!strcmp(texts[t].is, texts[t].was), "%s, not %s", texts[t].is, texts[t].was);
+    CHECK(row->submodels == 2 && row->parameters == 77 && row->batch == 4 && row->seed == 9 &&
+              row->threads == 6 && row->imbalance == 0.25 && row->steps == 10 && row->epochs == 2 &&
+              row->seconds == 2 && row->rate == 40 * 8 / 2,
+          "%" PRId64 " steps, %g epochs, %g targets a second", row->steps, row->epochs, row->rate);
+    CHECK(row->valid_loss == 3 && row->accuracy == 0.5 && row->perplexity == 20, "results");
+    /* Adam in two parts: W (1 + 3/2) with 4 bytes for each parameter of the model. */
+    Model *model = model_create(run.spec);
+    CHECK(model && row->closed_form == 10 * (double)model->param_count, "%g bytes",
+          row->closed_form);
+    model_free(model);
+    for (int role = 0; role <= MEM_ROLES; role++)
+        CHECK(row->peak[role] == 100 + role, "role %d: %g bytes", role, row->peak[role]);
+    CHECK(row->curve_rows == 2 && row->evaluation_rows == 2 && row->switch_rows == 1 &&
+              !run.curve && !run.evaluations && !run.switches,
+          "the curves are moved");
+    study_free(&study);
+    runfile_free(&run);
 }
 
 /* As it is before the first training is done. */
@@ -249,5 +301,6 @@ void test_study_file(void) {
     RUN(a_setting_is_missing);
     RUN(unfinished_runs);
     RUN(bad_files);
+    RUN(a_run_is_a_row);
     RUN(nothing_is_left);
 }

@@ -302,6 +302,34 @@ static void case_too_much(void) {
     CHECK(!tables_failed(&tables), "failed at once");
 }
 
+/* Letters of two bytes take a place of one, to the left of it and to the right. */
+static void case_long_letters(void) {
+    static const TableColumn columns[] = {{"x", "x", "", COLUMN_NUMBER, 1, SOURCE_MEASURED},
+                                          {"y", "y", "", COLUMN_TEXT, 0, SOURCE_NONE}};
+    static const char *const rows[][2] = {{"\u00C5\u00C5", "\u00E9\u00E9"}, {"four", "three"}};
+    Tables tables = {0};
+    Table *table = tables_add(&tables, "letters", "Letters", "row", columns, 2);
+    for (int r = 0; r < 2; r++) {
+        table_row(table, "%s", rows[r][0]);
+        table_mean(table, 0, r ? 12345678 : 1, r ? NAN : 2, SOURCE_MEASURED);
+        table_text(table, 1, SOURCE_NONE, "%s", rows[r][1]);
+    }
+    char *text = printed(table_print, table);
+    static const char *const expected =
+        "Letters\n"
+        "\n"
+        "row              x      y\n"
+        "----  ------------  -----\n"
+        "\u00C5\u00C5     1.0 \u00B1 2.0 m     \u00E9\u00E9\n"
+        "four  12345678.0 m  three\n"
+        "\n"
+        "m measured\n"
+        "\n";
+    CHECK(strcmp(text, expected) == 0, "\n%s", text);
+    free(text);
+    tables_free(&tables);
+}
+
 static void write_and_read(void) {
     Tables tables = sample_tables(), back = {0};
     CommandLine line;
@@ -327,6 +355,7 @@ void test_tables(void) {
     RUN(case_markdown);
     RUN(case_digits);
     RUN(case_wide);
+    RUN(case_long_letters);
     RUN(case_file_round_trip);
     RUN(case_file_schema);
     RUN(case_bad_files);

@@ -181,6 +181,63 @@ static void check_prefix(const Tables *t) {
     CHECK(number_in(t, "figure3", computed, "share", SOURCE_MEASURED) == 1, "of its own time");
 }
 
+/* A cycle of three phases of two epochs of 64 samples in batches of 8. */
+static void check_cycle(const char *dir) {
+    RunFile file;
+    if (!read_run(&file, dir)) return;
+    CHECK(file.submodels == 3 && file.curve_rows == 3 * 2 * 64 / 8 && file.switch_rows == 3,
+          "%d submodels, %zu updates, %zu phases", file.submodels, file.curve_rows,
+          file.switch_rows);
+    runfile_free(&file);
+}
+
+/* Medians of ratios are near the ratio of the medians. */
+static bool is_ratio(double ratio, const Cell *over, const Cell *under) {
+    double off = ratio / (over->value / under->value);
+    return off > 1.0 / 3 && off < 3;
+}
+
+/* Shares are of the step of the full update, or of the cycle that computes all. */
+static void check_shares(const Tables *t) {
+    const Table *steps = tables_find(t, "measured1"), *cycles = tables_find(t, "figure3");
+    if (!CHECK(steps && steps->rows == 5 && cycles && cycles->rows == 2, "no shares")) return;
+    for (int r = 1; r < 5; r++) {
+        const Cell *cell = &steps->cell[r * steps->columns];
+        const int k = r < 4 ? r : 0;
+        CHECK(is_ratio(cell[1].value, &cell[0], steps->cell) &&
+                  is_ratio(cell[4].value, &cell[3], steps->cell),
+              "%s: %g and %g of full", steps->label[r], cell[1].value, cell[4].value);
+        CHECK(cell[2].value == timing_flop_ratio(k, 3, false) &&
+                  cell[5].value == timing_flop_ratio(k, 3, true),
+              "%s: in theory %g and %g", steps->label[r], cell[2].value, cell[5].value);
+    }
+    const Cell *kept = &cycles->cell[cycles->columns];
+    CHECK(kept[1].value == kept[0].value / cycles->cell->value, "%g", kept[1].value);
+}
+
+/* The committed file has the same measured tables of other networks: the same columns and sources.
+ */
+static void check_columns(const Tables *today, const char *path) {
+    Tables file = {0};
+    CHECK(tables_read(&file, path) == 0, "%s", error_message());
+    for (int t = 0; t < 3; t++) {
+        static const char *const names[] = {"figure3", "measured1", "pipeline1"};
+        const Table *a = tables_find(today, names[t]), *b = tables_find(&file, names[t]);
+        if (!CHECK(a && b && a->columns == b->columns, "%s: another table", names[t])) continue;
+        CHECK(a->figure == b->figure && a->notes == b->notes, "%s: %d notes", a->name, a->notes);
+        for (int c = 0; c < a->columns; c++) {
+            const TableColumn *x = &a->column[c], *y = &b->column[c];
+            CHECK(!strcmp(x->name, y->name) && !strcmp(x->head, y->head) &&
+                      !strcmp(x->unit, y->unit) && x->kind == y->kind &&
+                      x->decimals == y->decimals &&
+                      a->cell[(a->rows - 1) * a->columns + c].source ==
+                          b->cell[(b->rows - 1) * b->columns + c].source,
+                  "%s: column %s is not as in the file", a->name, x->name);
+        }
+    }
+    tables_free(&file);
+}
+
 static void experiment_writes_its_tables(void) {
     Tables tables = {0};
     const Printed *printed = run(0, "experiment timing --preset smoke --out times");
@@ -193,6 +250,9 @@ static void experiment_writes_its_tables(void) {
         check_prefix(&tables);
         check_measured(&tables);
         check_pipelines(&tables);
+        check_shares(&tables);
+        check_cycle("times/rows/gpt:layers=4,width=16,heads=2,context=16-computed");
+        check_columns(&tables, BCD_SOURCE_DIR "/experiments/results/timing.h5");
     }
     tables_free(&tables);
     printed = run(0, "report times/timing.h5");
