@@ -35,6 +35,31 @@ static void data_sheets(void) {
     }
 }
 
+/* Memory, of which 3 % are the driver's, and dollars per hour, as the paper has them
+ * (section 4.4.1); then what is reached of a data sheet unless a measurement says otherwise. */
+static void memory_prices_efficiency(void) {
+    static const struct {
+        const char *key;
+        double gib, dollars;
+    } cards[] = {{"rtx4090", 24, 0.29}, {"a100", 80, 1.20}, {"a800", 80, 0.69}, {"h100", 80, 0}};
+    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++) {
+        const Gpu *gpu = gpu_find(cards[i].key);
+        if (!CHECK(gpu, "%s", error_message())) continue;
+        CHECK(near(gpu_usable_bytes(gpu), 0.97 * cards[i].gib * 1024 * 1024 * 1024) &&
+                  gpu->dollars_per_hour == cards[i].dollars,
+              "%s: %g bytes, %g dollars", gpu->name, gpu_usable_bytes(gpu), gpu->dollars_per_hour);
+    }
+    CHECK(near(gpu_find("h200")->memory_bytes, 141e9), "an H200 has 141 GB");
+    const Efficiency *e = &efficiency_default;
+    CHECK(e->products[PRECISION_FP32] == 0.73 && e->products[PRECISION_TF32] == 0.84 &&
+              e->products[PRECISION_BF16] == 0.80 && e->memory == 0.90 && e->interconnect == 0.80,
+          "fractions of the peak");
+    CHECK(near(e->launch_s, 2e-6) && near(e->interconnect_latency_s, 1e-5) &&
+              near(e->network_latency_s, 3e-5) && near(e->host_process_rate, 1e11) &&
+              near(e->host_memory_rate, 1e11) && !e->scores_in_memory,
+          "latencies, and the memory of the host");
+}
+
 /* An all-reduce of four takes six turns, each with a quarter of the bytes.  Between nodes, the GPUs
  * of a node that reduce at the same time share its network. */
 static void reduce_between_nodes(void) {
@@ -89,6 +114,7 @@ static void costs_in_bf16(void) {
 
 void test_cost(void) {
     RUN(data_sheets);
+    RUN(memory_prices_efficiency);
     RUN(reduce_between_nodes);
     RUN(costs_in_bf16);
 }

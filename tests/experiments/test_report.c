@@ -4,8 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../experiments/commands.h"
 #include "../../experiments/report/report.h"
 #include "../../experiments/study/study.h"
+#include "../leak.h"
 #include "cli.h"
 #include "report_sample.h"
 #include "tables_sample.h"
@@ -289,6 +291,25 @@ static void case_foreign_answer(void) {
     free(page);
 }
 
+/* The command in this process, without its text. */
+static void report_once(void) {
+    CommandLine line;
+    char words[512];
+    int out = dup(STDOUT_FILENO);
+    fflush(stdout);
+    CHECK(out >= 0 && freopen("/dev/null", "w", stdout), "no /dev/null");
+    snprintf(words, sizeof words, "report %s --markdown", scratch_path("once.h5"));
+    int status = parse_line(&line, words) ? -1 : command_report(&line);
+    fflush(stdout);
+    CHECK(dup2(out, STDOUT_FILENO) >= 0 && close(out) == 0, "no output");
+    CHECK(status == 0, "%s", error_message());
+}
+
+static void case_nothing_is_left(void) {
+    write_study("once.h5", sample_study());
+    CHECK(allocations_left(report_once) == 0, "memory of a report is not freed");
+}
+
 void test_report(void) {
     RUN(case_page);
     RUN(case_committed_results);
@@ -297,4 +318,5 @@ void test_report(void) {
     RUN(case_own_runs);
     RUN(case_where_it_goes);
     RUN(case_foreign_answer);
+    RUN(case_nothing_is_left);
 }

@@ -142,7 +142,8 @@ static void a_run_is_a_row(void) {
     for (int role = 0; role <= MEM_ROLES; role++)
         CHECK(row->peak[role] == 100 + role, "role %d: %g bytes", role, row->peak[role]);
     CHECK(row->curve_rows == 2 && row->evaluation_rows == 2 && row->switch_rows == 1 &&
-              !run.curve && !run.evaluations && !run.switches,
+              !run.curve && !run.evaluations && !run.switches && !run.curve_rows &&
+              !run.evaluation_rows && !run.switch_rows,
           "the curves are moved");
     study_free(&study);
     runfile_free(&run);

@@ -1,5 +1,6 @@
 /* The experiments that consist of trainings: what they train, and the committed results of it. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "../../experiments/study/trainings.h"
 #include "../../ref/error.h"
 #include "../data/scratch.h"
-#include "../test.h"
+#include "cli.h"
 
 static uint64_t add_text(uint64_t sum, const char *text) {
     return text ? checksum_bytes(sum, (const unsigned char *)text, strlen(text) + 1)
@@ -89,6 +90,24 @@ static void results(const void *data) {
     study_free(&study);
 }
 
+/* Of the second training: about as long as the first one took. */
+static void time_left(void) {
+    RunFile first;
+    double left = NAN;
+    const char *out = run(0,
+                          "experiment validity --preset smoke --models resnet:depth=8,width=2 "
+                          "--optimizers sgd --threads 1 --steps 120 --out two")
+                          ->out;
+    const char *second = strstr(out, "row 2 of 2: ");
+    if (!CHECK(second, "%s", out) ||
+        !read_run(&first, "two/rows/resnet-depth-8-width-2-synthetic-sgd-full"))
+        return;
+    CHECK(sscanf(second, "row 2 of 2: %*s (about %lf s left in all)", &left) == 1, "%s", second);
+    CHECK(left >= 1 && left <= 10 * (1 + first.provenance.wall), "%g s left after %g s", left,
+          first.provenance.wall);
+    runfile_free(&first);
+}
+
 static const KindRow rows[] = {
     {&training_validity, 0, {2, 6, 7, 0}, 0x1C180FAD5B146533},
     {&training_compression, -1, {2, 4, 2, 0}, 0xE329CD11BD454499},
@@ -100,6 +119,7 @@ static const KindRow rows[] = {
 };
 
 void test_study_kinds(void) {
+    RUN(time_left);
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         RUN_ROW(rows[r].kind->name, presets, &rows[r]);
         if (rows[r].old >= 0) RUN_ROW(rows[r].kind->name, results, &rows[r]);
