@@ -154,6 +154,40 @@ static void case_text(void) {
     CHECK(!strcmp(out, expected), "%s", out);
 }
 
+/* The row that the last note names has the least of a column.  Numbers of GPUs are divisors of a
+ * node's 8, within --gpus 8 and the budget of 6 dollars an hour. */
+static void check_search(const Table *table, int column) {
+    static const struct {
+        const char *key;
+        double price;
+        int most;
+    } gpus[] = {{"rtx4090", 0.29, 8}, {"a100", 1.20, 4}, {"a800", 0.69, 8}};
+    const char *note = table->note[table->notes - 1], *named = strstr(note, ": ");
+    double least = INFINITY;
+    int best = 0;
+    for (int r = 0; r < table->rows; r++) {
+        const Cell *cell = &table->cell[r * table->columns];
+        double cards = 0;
+        if (isnan(cell[2].value)) continue;
+        if (cell[column].value < least) best = r;
+        least = fmin(least, cell[column].value);
+        for (int g = 0; g < 3; g++) {
+            if (strncmp(table->label[r], gpus[g].key, strlen(gpus[g].key))) continue;
+            cards = cell[5].value / (1e9 / cell[4].value / 3600);
+            CHECK(near(cell[6].value, cell[5].value * gpus[g].price), "%s: %g dollars",
+                  table->label[r], cell[6].value);
+            CHECK(cards < gpus[g].most + 0.5, "%s: %g GPUs", table->label[r], cards);
+        }
+        CHECK(fabs(cards - 1) < 1e-9 || fabs(cards - 2) < 1e-9 || fabs(cards - 4) < 1e-9 ||
+                  fabs(cards - 8) < 1e-9,
+              "%s: %g GPUs", table->label[r], cards);
+        CHECK(near(cell[2].value * cell[4].value, 1e3 * 32 * 1024), "%s: %g ms", table->label[r],
+              cell[2].value);
+    }
+    CHECK(named && !strncmp(named + 2, table->label[best], strlen(table->label[best])),
+          "%s: the least is %s", note, table->label[best]);
+}
+
 static void case_search(void) {
     const Printed *printed = run(
         0, "plan --model G-1.6B --search --nodes 2 --batch 32 --gpus 8 --budget 6 --out search.h5");
@@ -166,6 +200,8 @@ static void case_search(void) {
     if (read_tables(&t, "search.h5")) {
         const Table *cheap = tables_find(&t, "cheapest"), *fast = tables_find(&t, "fastest");
         CHECK(cheap && fast && cheap->rows == 15 && fast->rows == 15, "rows");
+        check_search(cheap, 6);
+        check_search(fast, 2);
         CHECK(
             cell(&t, "fastest", "a100, full", "step") <= cell(&t, "cheapest", "a100, full", "step"),
             "the fastest is slower");
