@@ -104,7 +104,7 @@ static void case_multiplier(void) {
     full.evaluation_rows -= 5;
     CHECK(isnan(plateau_multiplier(&bcd, &full)), "of a full update that begins below");
     /* A constant loss begins at the level, too, whichever of the two has it. */
-    for (int e = 0; e < 12; e++) fast[e].loss = 6;
+    for (int e = 0; e < 12; e++) fast[e].loss = 8;
     full.evaluation = fast, full.evaluation_rows = 12;
     CHECK(isnan(plateau_multiplier(&bcd, &full)), "of a full update that begins there");
     CHECK(isnan(plateau_multiplier(&full, &bcd)), "of BCD that begins there");
