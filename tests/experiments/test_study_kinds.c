@@ -8,6 +8,7 @@
 #include "../../data/checksum.h"
 #include "../../experiments/study/study.h"
 #include "../../experiments/study/trainings.h"
+#include "../../experiments/tables/table.h"
 #include "../../ref/error.h"
 #include "../data/scratch.h"
 #include "cli.h"
@@ -108,6 +109,44 @@ static void time_left(void) {
     runfile_free(&first);
 }
 
+/* At 1000 and 3000 dollars an hour, where a cent is far less than the digits that are printed. */
+static void dollars_of_an_estimate(void) {
+    static const struct {
+        const char *name, *hours, *dollars;
+        double price;
+    } gpus[] = {{"RTX 4090", "rtx4090_hours", "rtx4090_dollars", 1000},
+                {"A100 80GB", "a100_hours", "a100_dollars", 3000}};
+    Tables tables = {0};
+    make_words();
+    const char *out =
+        run(0,
+            "experiment validity --preset gpu --models gpt:layers=6,width=32,heads=2,context=16 "
+            "--data words.tokens --optimizers adam --seeds 1 --price rtx4090=1000,a100=3000 "
+            "--out told")
+            ->out;
+    if (!CHECK(tables_read(&tables, scratch_path("told/validity-gpu-estimate.h5")) == 0, "%s",
+               error_message()))
+        return;
+    for (int g = 0; g < 2; g++) {
+        char line[80];
+        double hours = NAN, dollars = NAN, price = NAN;
+        snprintf(line, sizeof line, "on one %s, simulated: ", gpus[g].name);
+        const char *found = strstr(out, line);
+        CHECK(found && sscanf(found + strlen(line), "%lf hours, %lf dollars at %lf an hour", &hours,
+                              &dollars, &price) == 3,
+              "%s", out);
+        CHECK(price == gpus[g].price && fabs(dollars / (hours * price) - 1) < 0.01,
+              "%g hours, %g dollars at %g", hours, dollars, price);
+        const Table *table = tables_find(&tables, "estimate");
+        for (int r = 0; table && r < table->rows; r++) {
+            const Cell *h = table_find(table, table->label[r], gpus[g].hours),
+                       *d = table_find(table, table->label[r], gpus[g].dollars);
+            CHECK(h && d && h->value > 0 && d->value == h->value * price, "%s", table->label[r]);
+        }
+    }
+    tables_free(&tables);
+}
+
 static const KindRow rows[] = {
     {&training_validity, 0, {2, 6, 7, 0}, 0x1C180FAD5B146533},
     {&training_compression, -1, {2, 4, 2, 0}, 0xE329CD11BD454499},
@@ -120,6 +159,7 @@ static const KindRow rows[] = {
 
 void test_study_kinds(void) {
     RUN(time_left);
+    RUN(dollars_of_an_estimate);
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         RUN_ROW(rows[r].kind->name, presets, &rows[r]);
         if (rows[r].old >= 0) RUN_ROW(rows[r].kind->name, results, &rows[r]);
