@@ -97,6 +97,21 @@ static void round_trip(void) {
     study_free(&read);
 }
 
+static void an_empty_row(void) {
+    Study study = {0};
+    const char *row = (const char *)study_add(&study);
+    for (int c = 0; c < study_column_count; c++) {
+        const H5Column *column = &study_columns[c];
+        double number;
+        int64_t whole;
+        memcpy(&number, row + column->offset, sizeof number);
+        memcpy(&whole, row + column->offset, sizeof whole);
+        CHECK(column->kind == H5_DOUBLE ? isnan(number) : whole == 0, "%s: %g", column->name,
+              number);
+    }
+    study_free(&study);
+}
+
 /* 10 updates of 4 samples of 8 targets in 2 seconds, of 5 updates to an epoch. */
 static void a_run_is_a_row(void) {
     Study study = {0};
@@ -302,6 +317,7 @@ void test_study_file(void) {
     RUN(a_setting_is_missing);
     RUN(unfinished_runs);
     RUN(bad_files);
+    RUN(an_empty_row);
     RUN(a_run_is_a_row);
     RUN(nothing_is_left);
 }
