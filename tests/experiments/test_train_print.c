@@ -137,10 +137,12 @@ static void says_where_it_was_trained(void) {
 
 /* What is shown: two steps at once, a note, and the last step. */
 static void show_steps(bool quiet, bool terminal, bool brief) {
-    Progress p;
-    progress_start(&p, quiet, 100, 32, "images");
-    p.terminal = terminal;
-    p.brief = brief;
+    Progress p = {.quiet = quiet,
+                  .brief = brief,
+                  .terminal = terminal,
+                  .total = 100,
+                  .per_step = 32,
+                  .unit = "images"};
     progress_step(&p, 1, 9, 0, 0, 1); /* took no time that the clock can tell */
     progress_step(&p, 1, 2, 0.5, 0, 3);
     progress_step(&p, 2, 2, 0.5, 1, 3);
