@@ -56,11 +56,11 @@ static Tokenizer *bytes_tokenizer(const char *name, const char *dir) {
 /* Opens GPT-2's tokenizer; `name` may end in ":N". */
 static Tokenizer *gpt2_tokenizer(const char *name, const char *dir) {
     char path[PATH_BYTES];
-    return path_join(path, dir, "gpt2-bpe") ? NULL : tokenizer_gpt2(path, data_vocabulary(name));
+    return path_join(path, dir, "gpt2-bpe") ? NULL : tokenizer_gpt2(path, tokenizer_part(name));
 }
 
 static Tokenizer *shakespeare_tokenizer(const char *name, const char *dir) {
-    return data_vocabulary(name) ? gpt2_tokenizer(name, dir) : tokenizer_bytes();
+    return tokenizer_part(name) ? gpt2_tokenizer(name, dir) : tokenizer_bytes();
 }
 
 /* Opens the tokenizer that a token file names. */
@@ -71,7 +71,7 @@ static Tokenizer *file_tokenizer(const char *path, const char *dir) {
     const char *name = tokens.tokenizer;
     if (strcmp(name, "bytes") == 0)
         tokenizer = tokenizer_bytes();
-    else if (strcspn(name, ":") == 4 && strncmp(name, "gpt2", 4) == 0 && data_vocabulary(name) >= 0)
+    else if (strcspn(name, ":") == 4 && strncmp(name, "gpt2", 4) == 0 && tokenizer_part(name) >= 0)
         tokenizer = gpt2_tokenizer(name, dir);
     else
         error_set("data: %s: made with the tokenizer \"%s\"; only bytes and gpt2 are known", path,
@@ -109,19 +109,10 @@ static const DataSet sets[] = {
 };
 static const DataSet token_file = {"FILE.tokens", NULL, false, open_file, file_tokenizer};
 
-int data_vocabulary(const char *name) {
-    const char *colon = strchr(name, ':');
-    int number, used = 0;
-    if (!colon) return 0;
-    return sscanf(colon + 1, "%6d%n", &number, &used) == 1 && !colon[1 + used] && number > 0
-               ? number
-               : -1;
-}
-
 static bool is_named(const DataSet *set, const char *name) {
     const size_t stem = strcspn(name, ":");
     return strncmp(name, set->name, stem) == 0 && !set->name[stem] &&
-           (!name[stem] || (set->in_tokens && data_vocabulary(name) > 0));
+           (!name[stem] || (set->in_tokens && tokenizer_part(name) > 0));
 }
 
 /* Returns the row of a data set, or NULL and an error that lists the names. */

@@ -12,20 +12,8 @@
 #pragma once
 
 #include "../ref/dataset.h"
+#include "request.h"
 #include "tokenizer.h"
-
-typedef enum { SPLIT_TRAIN, SPLIT_VALID, SPLIT_TEST } Split;
-
-typedef struct {
-    const char *name;
-    const char *dir; /* where the files are; NULL: in $BCD_DATA, or else in "datasets" */
-    Split split;
-    bool whole;    /* do not split a text, but use all of it */
-    int context;   /* tokens per sample (token sets) */
-    bool augment;  /* pad, crop and mirror (the training split of image sets) */
-    uint64_t seed; /* of the augmentation and of synthetic data */
-    int limit;     /* use only the first `limit` samples; 0: all */
-} DataRequest;
 
 /* Opens a data set, for dataset_free to free.  NULL and an error that says what is missing and how
  * to get it. */
@@ -34,10 +22,6 @@ Dataset *data_open(const DataRequest *request);
 /* Opens the tokenizer that a token set was made with, for tokenizer_free to free.  NULL and an
  * error for image sets. */
 Tokenizer *data_tokenizer(const char *name, const char *dir);
-
-/* Returns N of "wikitext2:N", "shakespeare:N", or a tokenizer's name "gpt2:N"; 0 if there is no
- * ":N", -1 if N is not a positive number. */
-int data_vocabulary(const char *name);
 
 /* Returns true if the files of a data set exist, or if it needs none.  Does not check them. */
 bool data_present(const char *name, const char *dir);

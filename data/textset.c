@@ -180,7 +180,7 @@ static Dataset *shakespeare_bytes(const DataRequest *request) {
 }
 
 Dataset *textset_shakespeare(const DataRequest *request) {
-    const int size = data_vocabulary(request->name);
+    const int size = tokenizer_part(request->name);
     Tokens tokens;
     if (!size) return shakespeare_bytes(request);
     if (load_gpt2(&tokens, "shakespeare", request->dir, "tinyshakespeare", size)) return NULL;
@@ -191,7 +191,7 @@ Dataset *textset_wikitext2(const DataRequest *request) {
     static const char *const stems[] = {"wikitext-2/train", "wikitext-2/valid", "wikitext-2/test"};
     Tokens tokens;
     if (load_gpt2(&tokens, "wikitext2", request->dir, stems[request->split],
-                  data_vocabulary(request->name)))
+                  tokenizer_part(request->name)))
         return NULL;
     return tokens_dataset(request->name, tokens, 0, tokens.count, request->context, request->limit);
 }

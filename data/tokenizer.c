@@ -2,6 +2,7 @@
 #include "tokenizer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "../ref/error.h"
 #include "checksum.h"
@@ -46,4 +47,13 @@ int tokenizer_fingerprint(char name[TOKENIZER_NAME], const char *path) {
     snprintf(name, TOKENIZER_NAME, "hf:%012llx", (unsigned long long)sum & 0xFFFFFFFFFFFF);
     free(data);
     return 0;
+}
+
+int tokenizer_part(const char *name) {
+    const char *colon = strchr(name, ':');
+    int number, used = 0;
+    if (!colon) return 0;
+    return sscanf(colon + 1, "%6d%n", &number, &used) == 1 && !colon[1 + used] && number > 0
+               ? number
+               : -1;
 }

@@ -36,3 +36,7 @@ extern const char *const tokenizer_files[TOKENIZER_FILES];
 /* Overwrites `name` with what a token file made by such a file says: hf: and twelve digits of the
  * file's checksum.  -1 and an error. */
 int tokenizer_fingerprint(char name[TOKENIZER_NAME], const char *path);
+
+/* Returns N of "wikitext2:N", "shakespeare:N", or a tokenizer's name "gpt2:N"; 0 if there is no
+ * ":N", -1 if N is not a positive number. */
+int tokenizer_part(const char *name);

@@ -38,12 +38,6 @@ bool options_given(const Options *options, const char *name) {
     return row >= 0 && options->given[row];
 }
 
-const CommandInfo *command_find(Command command) {
-    const CommandInfo *info = command_table;
-    while (info->command != command) info++;
-    return info;
-}
-
 static int refuse_name(const char *name, Command command) {
     const char *command_name = command_find(command)->name;
     for (int i = 0; i < COMMANDS; i++)

@@ -140,6 +140,12 @@ const CommandInfo command_table[COMMANDS] = {
      "needs B-F times as many tokens; the paper has several values of this multiplier."},
 };
 
+const CommandInfo *command_find(Command command) {
+    const CommandInfo *info = command_table;
+    while (info->command != command) info++;
+    return info;
+}
+
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Returns how many changes of one character lead from a to b: replace, insert or delete

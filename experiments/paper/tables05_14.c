@@ -1,14 +1,9 @@
-/* `bcd experiment cost`; Tables 5 to 7 (cost) and 12 to 14 (GPU hours): what BCD-1/3 on RTX 4090
- * saves, by the published times and prices. */
+/* Tables 5 to 7 (cost) and 12 to 14 (GPU hours): what BCD-1/3 on RTX 4090 saves. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../../dist/cluster.h"
-#include "../commands.h"
-#include "../study/cases.h"
 #include "paper.h"
-#include "trainings.h"
 
 const PaperReduction paper_reductions[PAPER_REDUCTIONS] = {
     {"rtx4090", "G-1.6B", {1, 2}, {1, 1}, {0.565, 0.561}, {0.804, 0.802}},
@@ -131,37 +126,4 @@ static void add_reduction(Tables *tables, const CostSettings *settings, PaperSav
 void paper_add_reductions(Tables *tables, const CostSettings *settings) {
     for (PaperSaving what = PAPER_COST; what < PAPER_SAVINGS; what++)
         for (int g = 0; g < COST_GPUS; g++) add_reduction(tables, settings, what, g);
-}
-
-/* ---- the experiment -------------------------------------------------------------------------- */
-
-/* Reads --multiplier and --price. */
-static int read_settings(CostSettings *settings, const CostFlags *flags) {
-    *settings = (CostSettings){.multiplier = {[MULTIPLIER_TABLES] = paper_table_multiplier(),
-                                              [MULTIPLIER_AVERAGE] = paper_average_multiplier,
-                                              [MULTIPLIER_TEXT] = paper_mean_multiplier("adam", 0),
-                                              [MULTIPLIER_WORST] = paper_worst_multiplier},
-                               .priced = *flags->price != 0};
-    double *ours = &settings->multiplier[MULTIPLIER_OURS];
-    for (int g = 0; g < COST_GPUS; g++)
-        if (price_find(&settings->price[g], gpu_find(cost_gpus[g]), flags->price)) return -1;
-    if (multiplier_read(ours, flags->multiplier)) return -1;
-    char *end;
-    strtod(flags->multiplier, &end);
-    settings->ours = *end ? SOURCE_MEASURED : SOURCE_GIVEN; /* of files, or a number */
-    settings->multipliers = MULTIPLIER_OURS + !isnan(*ours);
-    return 0;
-}
-
-int experiment_cost(const CommandLine *line) {
-    Tables tables = {0};
-    CostSettings settings;
-    bool failed = read_settings(&settings, &line->cost) != 0;
-    if (!failed) {
-        paper_add_table1(&tables);
-        paper_add_reductions(&tables, &settings);
-        paper_add_claims(&tables, &settings);
-        paper_add_prices(&tables, &settings);
-    }
-    return paper_write(&tables, line, "cost", failed);
 }

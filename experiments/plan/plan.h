@@ -66,7 +66,7 @@ int plan_choose(Plan *best, const PlanSpace *space, PlanGoal goal);
 /* Returns what plan_choose minimises. */
 double plan_score(const Plan *plan, PlanGoal goal);
 
-/* ---- plan.c ---------------------------------------------------------------------------------- */
+/* ---- question.c ------------------------------------------------------------------------------ */
 
 /* What the command line asks for. */
 typedef struct {

@@ -63,7 +63,7 @@ static void name_row(TrainingRow *row, int submodels, const char *settings) {
  * submodels of equal size have. */
 static double relative_work(const Options *o, int submodels) {
     bool bytes = !strncmp(o->data, "text", 4) || !strcmp(o->data, "shakespeare");
-    int known = data_vocabulary(o->data);
+    int known = tokenizer_part(o->data);
     Model *model = setup_model(o->model, bytes ? 256 : known > 0 ? known : 0, o->context);
     if (!model) return 0;
     double flops = 0;

@@ -1,0 +1,120 @@
+/* What `bcd plan` is asked: turns the command line into spaces of settings. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../paper/published.h"
+#include "../study/cases.h"
+#include "../train/setup.h"
+#include "plan.h"
+
+void choices_add(PlanChoices *choices, int value) {
+    for (int i = 0; i < choices->count; i++)
+        if (choices->value[i] == value) return;
+    if (choices->count < PLAN_CHOICES) choices->value[choices->count++] = value;
+}
+
+static int given(const Options *o, const char *name, int value) {
+    return options_given(o, name) ? value : PLAN_FREE;
+}
+
+/* ---- the command line ------------------------------------------------------------------------ */
+
+static int check_sizes(const CommandLine *line, const Model *model) {
+    const Options *o = &line->options;
+    const PlanFlags *flags = &line->plan;
+    int gpus = flags->per_node * flags->nodes, ranks = flags->pipeline * o->replicas;
+    long long pieces = (long long)o->replicas * flags->micro_batches;
+    int max = flags->pipeline > o->submodels ? flags->pipeline : o->submodels;
+    if (ranks > gpus)
+        return error_set(
+            "--pipeline %d x --replicas %d are %d ranks, and --per-node %d x --nodes %d are %d "
+            "GPUs",
+            flags->pipeline, o->replicas, ranks, flags->per_node, flags->nodes, gpus);
+    if (o->batch % pieces)
+        return error_set("--batch %d: it must be a multiple of %lld (--replicas x --micro-batches)",
+                         o->batch, pieces);
+    if (max > model->blocks)
+        return error_set("--%s %d: %s has only %d blocks",
+                         max == o->submodels ? "submodels" : "pipeline", max, model->name,
+                         model->blocks);
+    return 0;
+}
+
+static int read_multiplier(PlanQuestion *q) {
+    if (multiplier_read(&q->multiplier, q->line->cost.multiplier)) return -1;
+    if (isnan(q->multiplier)) q->multiplier = paper_average_multiplier;
+    return 0;
+}
+
+int question_open(PlanQuestion *q, const CommandLine *line) {
+    static const char *const searched[] = {"budget", "gpus"}; /* ignored without --search */
+    const Options *o = &line->options;
+    const PlanFlags *flags = &line->plan;
+    *q = (PlanQuestion){.line = line, .tokens = flags->tokens, .efficiency = efficiency_default};
+    for (int i = 0; i < 2 && !flags->search; i++)
+        if (options_given(o, searched[i])) return error_set("--%s needs --search", searched[i]);
+    bool any = strcmp(flags->gpu, "any") == 0 || (flags->search && !options_given(o, "gpu"));
+    if (any && !flags->search) return error_set("--gpu any: only with --search; else name one");
+    if (!any && !(q->gpu = gpu_find(flags->gpu))) return -1;
+    if (*flags->trace && !q->gpu)
+        return error_set("--trace %s: name the --gpu it is of", flags->trace);
+    double price;
+    if (question_price(&price, q, q->gpu ? q->gpu : gpu_table) || read_multiplier(q)) return -1;
+    if (!*o->model) return error_set("bcd plan needs --model, as in --model G-10B (see bcd info)");
+    q->model = setup_model(o->model, 0, o->context);
+    if (!q->model || check_sizes(line, q->model)) return -1;
+    return *flags->trace ? plan_calibrate(&q->efficiency, q->gpu, flags->trace) : 0;
+}
+
+void question_free(PlanQuestion *q) {
+    model_free(q->model);
+    *q = (PlanQuestion){0};
+}
+
+/* ---- spaces ---------------------------------------------------------------------------------- */
+
+/* --price is a number for all GPUs, or a list by GPU. */
+int question_price(double *price, const PlanQuestion *q, const Gpu *gpu) {
+    const char *text = q->line->cost.price;
+    char *end;
+    *price = strtod(text, &end);
+    if (end != text && !*end) {
+        if (*price > 0 && isfinite(*price)) return 0;
+        return error_set("--price %s: dollars per hour of a GPU are more than 0", text);
+    }
+    if (price_find(price, gpu, text)) return -1;
+    if (*price <= 0) *price = NAN;
+    return 0;
+}
+
+int question_space(PlanSpace *space, const PlanQuestion *q, PlanMethod method, const Gpu *gpu,
+                   bool wide) {
+    const Options *o = &q->line->options;
+    const PlanFlags *flags = &q->line->plan;
+    *space = (PlanSpace){
+        .method = method,
+        .model = q->model,
+        .gpu = gpu,
+        .per_node = flags->per_node,
+        .network_rate = flags->network * 1e9 / 8,
+        .efficiency = q->efficiency,
+        .optimizer = optimizer_defaults(o->optimizer.kind),
+        .batch = o->batch,
+        .cached = flags->cache,
+        .pipeline = given(o, "pipeline", flags->pipeline),
+        .replicas = given(o, "replicas", o->replicas),
+        .micro_batches = given(o, "micro-batches", flags->micro_batches),
+        .schedule = given(o, "pipeline-schedule", o->pipeline_schedule),
+        .recompute = given(o, "recompute", o->recompute),
+        .precision = wide ? given(o, "precision", o->precision) : o->precision,
+        /* With one submodel all placements are the same. */
+        .placement = method != PLAN_BCD               ? PLACEMENT_PLAIN
+                     : o->placement == PLACEMENT_AUTO ? PLAN_FREE
+                                                      : o->placement,
+    };
+    bool bcd = method == PLAN_BCD, narrow = !wide || options_given(o, "submodels");
+    for (int m = 2; m <= 5; m++)
+        choices_add(&space->submodels, !bcd ? 1 : narrow ? o->submodels : m);
+    return question_price(&space->price, q, gpu);
+}
