@@ -51,31 +51,6 @@ static const Family *const families[] = {&family_resnet, &family_bottleneck, &fa
                                          &family_llama};
 enum { FAMILIES = sizeof families / sizeof *families };
 
-/* Returns the index of the setting with a name of `length` characters, or -1 if there is none. */
-static int find_setting(const Family *family, const char *name, size_t length) {
-    for (int k = 0; family->key[k].name; k++) {
-        const char *known = family->key[k].name;
-        if (strlen(known) == length && strncmp(known, name, length) == 0) return k;
-    }
-    return -1;
-}
-
-static int setting_index(const Settings *settings, const char *name) {
-    const int k = find_setting(settings->family, name, strlen(name));
-    if (k < 0) abort();
-    return k;
-}
-
-double *setting_pointer(Settings *settings, const char *name) {
-    return &settings->value[setting_index(settings, name)];
-}
-
-double setting(const Settings *settings, const char *name) {
-    return settings->value[setting_index(settings, name)];
-}
-
-int setting_int(const Settings *settings, const char *name) { return (int)setting(settings, name); }
-
 static int refuse_name(const char *spec) {
     char known[512] = "", names[64] = "";
     for (const Preset *p = model_presets; p->name; p++) {
@@ -99,7 +74,7 @@ static int parse_settings(Settings *settings, const char *text, bool *given) {
     while (*text) {
         size_t length = strcspn(text, "=,");
         if (text[length] != '=') return error_set("model: \"%.40s\" is not key=value", text);
-        int k = find_setting(family, text, length);
+        int k = setting_index(family, text, length);
         if (k < 0) return refuse_key(family, text, length);
         const FamilyKey *key = &family->key[k];
         if (given[k]) return error_set("model: %s is given twice", key->name);

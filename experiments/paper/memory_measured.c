@@ -108,6 +108,7 @@ static int add_network(Tables *tables, const CommandLine *asked, const MeasuredN
 int experiment_memory(const CommandLine *line) {
     Tables tables = {0};
     paper_add_table8(&tables);
+    paper_add_figure5(&tables);
     paper_add_tables9_11(&tables);
     bool failed =
         tables_failed(&tables) ||

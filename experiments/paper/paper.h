@@ -87,7 +87,8 @@ typedef struct {
 MemorySums paper_memory(Table *table, const char *model, OptimizerKind optimizer, int submodels,
                         bool recompute);
 
-void paper_add_table8(Tables *tables); /* with the memory of Table 4, activations, and Figure 5 */
+void paper_add_table8(Tables *tables); /* with the memory of Table 4, and activations */
+void paper_add_figure5(Tables *tables);
 void paper_add_tables9_11(Tables *tables); /* the memory of Tables 9 to 11 */
 
 /* ---- steps.c: simulates the steps whose times the paper publishes ------------------------------

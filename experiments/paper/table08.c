@@ -1,5 +1,4 @@
-/* Tables 8 and 4: parameters, gradients and Adam's state; the activations they leave out; Figure 5,
- * memory against UFP, the unfrozen part. */
+/* Tables 8 and 4: parameters, gradients and Adam's state; and the activations they leave out. */
 #include <math.h>
 #include <string.h>
 
@@ -153,42 +152,7 @@ static void add_activations(Tables *tables) {
         "paper speaks of activations of about 0.7 W.");
 }
 
-/* ---- Figure 5: memory against UFP ------------------------------------------------------------ */
-
-enum { MAX_SUBMODELS = 5, BARS = PAPER_MODELS + 1 };
-
-static void add_figure5(Tables *tables) {
-    TableColumn bars[BARS] = {
-        {"equal_parts", "equal parts", "", COLUMN_PERCENT, 1, SOURCE_CLOSED_FORM}};
-    for (int i = 0; i < PAPER_MODELS; i++) {
-        TableColumn *column = &bars[i + 1];
-        *column = bars[0];
-        snprintf(column->head, sizeof column->head, "%s", paper_models[i].model);
-        snprintf(column->name, sizeof column->name, "%s", paper_models[i].model);
-    }
-    Table *table = tables_add(tables, "figure5", "Figure 5: memory against UFP, the unfrozen part",
-                              "UFP", bars, BARS);
-    table->figure = FIGURE_BARS;
-    strcpy(table->axis, "parameters, gradients, state: % of a full update's");
-    for (int m = 1; m <= MAX_SUBMODELS; m++) {
-        table_row(table, m == 1 ? "1" : "1/%d", m);
-        table_put(table, 0, (1 + 3.0 / m) / 4);
-        for (int i = 0; i < PAPER_MODELS; i++) {
-            const char *model = paper_models[i].model;
-            table_put(table, i + 1,
-                      paper_memory(table, model, OPTIMIZER_ADAM, m, false).trained /
-                          paper_memory(table, model, OPTIMIZER_ADAM, 1, false).closed_form);
-        }
-    }
-    table_note(
-        table,
-        "Fractions of a full update's bytes.  \"equal parts\": the closed form (1 + 3/M) / 4, "
-        "the same for all models; the others: planned with the largest balanced submodel of "
-        "whole blocks.  The paper prints no numbers with its Figure 5.");
-}
-
 void paper_add_table8(Tables *tables) {
     add_models(tables);
     add_activations(tables);
-    add_figure5(tables);
 }

@@ -1,10 +1,6 @@
 /* Tables 9 and 10, compression: each submodel sees a fraction of the data.  Table 11, UFP: one to
  * four submodels. */
-#include <math.h>
-#include <string.h>
-
 #include "../study/networks.h"
-#include "paper.h"
 #include "trainings.h"
 
 /* ---- published ------------------------------------------------------------------------------- */
@@ -47,45 +43,6 @@ const PaperRow paper_table11[] = {
     GPT(11, "1/4 Adam", "adam", 4, 1.0, 60, 66.8, 1.8995, 1064.26),
     {0},
 };
-
-/* ---- their memory ---------------------------------------------------------------------------- */
-
-static void add_trained_model(Table *table, const PaperRow *row) {
-    bool adam = strcmp(row->optimizer, "adam") == 0;
-    const PaperRow *full = paper_full(row);
-    double k = adam ? 3 : 2, published = row->memory_mib; /* gradients and vectors of state */
-    double recomputed = full ? full->memory_mib / (1 + k) * (1 + k / row->submodels) : NAN;
-    MemorySums planned = paper_memory(table, row->model, adam ? OPTIMIZER_ADAM : OPTIMIZER_SGD,
-                                      row->submodels, false);
-    double ours = planned.closed_form / MIB;
-    table_row(table, "%d: %s", row->table, row->row);
-    table_put(table, 0, published, recomputed, recomputed / published - 1, ours,
-              ours / published - 1, planned.trained / MIB);
-}
-
-void paper_add_tables9_11(Tables *tables) {
-    static const TableColumn columns[] = {
-        {"published", "published", "MiB", COLUMN_NUMBER, 2, SOURCE_PUBLISHED},
-        {"recomputed", "from its W", "MiB", COLUMN_NUMBER, 2, SOURCE_RECOMPUTED},
-        {"recomputed_deviation", "off", "", COLUMN_DEVIATION, 2, SOURCE_NONE},
-        {"closed_form", "our model", "MiB", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
-        {"closed_form_deviation", "off", "", COLUMN_DEVIATION, 2, SOURCE_NONE},
-        {"plan", "planned", "MiB", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
-    };
-    Table *table = tables_add(tables, "tables9to11",
-                              "Tables 9 to 11: parameters, gradients and state of GPT-2 0.15B and "
-                              "ResNet-14",
-                              "table: row", columns, 6);
-    for (int number = 9; number <= 11; number++)
-        for (const PaperRow *row = paper_rows(number); row->table; row++)
-            add_trained_model(table, row);
-    table_note(table,
-               "\"from its W\": W (1 + (1 + k)/M) with the W that the table's own full update "
-               "implies, k = 2 for Adam, 1 for SGD with momentum.");
-    table_note(table,
-               "No usual configuration of GPT-2 has the W of the 0.15B one; 16 layers of width 768 "
-               "stand in for it.  \"planned\": with the largest balanced submodel.");
-}
 
 /* ---- trained here ---------------------------------------------------------------------------- */
 

@@ -47,6 +47,8 @@ struct Family {
 
 extern const Family family_resnet, family_bottleneck, family_gpt, family_llama;
 
+/* Returns the index of the setting with a name of `length` characters, or -1 if there is none. */
+int setting_index(const Family *family, const char *name, size_t length);
 /* Return a setting by name; the program aborts if the family does not have it. */
 double *setting_pointer(Settings *settings, const char *name);
 double setting(const Settings *settings, const char *name);

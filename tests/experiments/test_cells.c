@@ -164,7 +164,7 @@ static int add_all(Tables *tables) {
     static void (*const of_cost[])(Tables *, const CostSettings *) = {
         paper_add_reductions, paper_add_claims, paper_add_prices};
     static void (*const others[])(Tables *) = {paper_add_table1, paper_add_table8,
-                                               paper_add_tables9_11};
+                                               paper_add_figure5, paper_add_tables9_11};
     const CostSettings settings = settings_of_the_paper();
     for (size_t a = 0; a < sizeof of_cost / sizeof *of_cost; a++) of_cost[a](tables, &settings);
     for (size_t a = 0; a < sizeof others / sizeof *others; a++) others[a](tables);
