@@ -56,7 +56,7 @@ typedef struct {
 } Cell;
 
 /* How the page draws a table: the rows along the x axis with a line or a bar for each numeric
- * column, or tasks along the time (plan/timeline.c). */
+ * column, or tasks along the time (plan/cluster.c). */
 typedef enum { FIGURE_NONE, FIGURE_LINES, FIGURE_BARS, FIGURE_TIMELINE, FIGURE_SHAPES } FigureShape;
 
 enum { TABLE_COLUMNS = 16, TABLE_NOTES = 24, TABLE_NOTE = 400, TABLES_MAX = 128 };
