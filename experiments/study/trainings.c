@@ -141,15 +141,19 @@ typedef struct {
     bool told;                 /* the trainings know that they should stop */
 } TrainingPool;
 
+double trainings_seconds_left(double seconds_per_work, double work, int jobs, int rows) {
+    return seconds_per_work * work / fmin(jobs, rows);
+}
+
 static void print_row(const TrainingPool *pool, const TrainingRow *row, const char *state) {
     const TrainingPlan *plan = pool->plan;
     if (row->options.quiet) return;
     printf("row %d of %d: %s%s", (int)(row - plan->row) + 1, plan->rows, row->name, state);
-    if (pool->work_done > 0 && pool->rows_left) {
-        double seconds = pool->seconds / pool->work_done * pool->work_left;
-        seconds /= fmin(plan->jobs, pool->rows_left);
-        printf(" (about %s left in all)", format_time(seconds).text);
-    }
+    if (pool->work_done > 0 && pool->rows_left)
+        printf(" (about %s left in all)",
+               format_time(trainings_seconds_left(pool->seconds / pool->work_done, pool->work_left,
+                                                  plan->jobs, pool->rows_left))
+                   .text);
     printf("\n");
     fflush(stdout);
 }

@@ -79,6 +79,9 @@ void trainings_free(TrainingPlan *plan);
  * without --yes.  Returns 0, -1 with an error set, or the exit status when interrupted. */
 int trainings_run(const TrainingKind *kind, const CommandLine *asked);
 
+/* Returns how long the work of so many rows takes, as many at a time as there are jobs. */
+double trainings_seconds_left(double seconds_per_work, double work, int jobs, int rows);
+
 /* trainings_row.c: appends the rows of a network, one for each of its ways, with the seed-th seed
  * from --seed on.  Flags given on the command line override the entry's settings.  Returns -1 with
  * an error set. */

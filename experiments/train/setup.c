@@ -69,6 +69,7 @@ static int check_read(const Options *o) {
         bool read;
         const char *reader;
     } rows[] = {
+        {"switch-every", cut, "submodels M"},
         {"order", cut, "submodels M"},
         {"keep-state", cut, "submodels M"},
         {"always-active", cut, "submodels M"},

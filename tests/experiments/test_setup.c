@@ -32,6 +32,7 @@ static const Wrong mismatched[] = {
     {"train --beta1 0.8",
      "--beta1, --beta2 and --eps are for adam, adamw and lion; sgd has "
      "--momentum"},
+    {"train --switch-every 7", "--switch-every is for --submodels M"},
     {"train --order random", "--order is for --submodels M"},
     {"train --keep-state", "--keep-state is for --submodels M"},
     {"train --always-active ends", "--always-active is for --submodels M"},
@@ -39,7 +40,7 @@ static const Wrong mismatched[] = {
     {"train --correct-above 0.5", "--correct-above is for --submodels M"},
     {"train --final-lr 0", "--final-lr is for --schedule cosine"},
     {"train --schedule cosine --step-factor 0.5", "--step-factor is for --schedule step"},
-    {"train --switch-every 7 --auto-max 9", "--auto-max is for --switch-every auto"},
+    {"train --submodels 3 --switch-every 7 --auto-max 9", "--auto-max is for --switch-every auto"},
     {"train --limit 10 --batch 128", "--batch 128: --limit leaves only 10 samples"},
     {"train --cache 1M",
      "--cache keeps outputs of frozen blocks; with one submodel there are none: give --submodels, "

@@ -91,6 +91,19 @@ static void results(const void *data) {
     study_free(&study);
 }
 
+/* Two trainings that took 3 s for each unit of work, and 20 units left. */
+static void seconds_left(void) {
+    static const struct {
+        int jobs, rows;
+        double seconds;
+    } cases[] = {{1, 5, 60}, {2, 5, 30}, {4, 3, 20}, {4, 1, 60}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        double seconds = trainings_seconds_left(3, 20, cases[c].jobs, cases[c].rows);
+        CHECK(seconds == cases[c].seconds, "%d jobs, %d rows: %g s", cases[c].jobs, cases[c].rows,
+              seconds);
+    }
+}
+
 /* Of the second training: not far more than the first one took, which may be less than a second. */
 static void time_left(void) {
     RunFile first;
@@ -158,6 +171,7 @@ static const KindRow rows[] = {
 };
 
 void test_study_kinds(void) {
+    RUN(seconds_left);
     RUN(time_left);
     RUN(dollars_of_an_estimate);
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
