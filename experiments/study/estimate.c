@@ -115,7 +115,6 @@ int trainings_estimate(TrainingPlan *plan, const CommandLine *asked) {
     Tables tables = {0};
     Table *table = tables_add(&tables, "estimate", "What the trainings would take on a rented GPU",
                               "training", columns, 1 + 2 * RENTS);
-    double total = 0;
     Rent rent[RENTS] = {{.gpu = "rtx4090"}, {.gpu = "a100"}};
     int failed = 0, finished = 0;
     for (int r = 0; r < plan->rows; r++) finished += plan->row[r].finished;
@@ -135,7 +134,6 @@ int trainings_estimate(TrainingPlan *plan, const CommandLine *asked) {
         if (failed) break;
         double part = o->submodels > 1 ? 0.5 + 0.5 / o->submodels : 1;
         row->work = steps * row->step_seconds * part;
-        total += row->work;
         put_row(table, row->name, steps, rent, false);
         printf("  %-52s %9.0f steps %14s\n", row->name, steps, format_time(row->work).text);
     }
@@ -143,7 +141,8 @@ int trainings_estimate(TrainingPlan *plan, const CommandLine *asked) {
     tables_free(&tables);
     if (failed) return -1;
     printf("together about %s on this machine, evaluations not counted%s\n",
-           format_time(total).text, asked->experiment.yes ? "" : "; start it with --yes");
+           format_time(trainings_work_left(plan)).text,
+           asked->experiment.yes ? "" : "; start it with --yes");
     for (int g = 0; g < RENTS; g++) print_rent(&rent[g]);
     return 0;
 }

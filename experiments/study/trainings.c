@@ -44,6 +44,25 @@ static int read_run(RunFile *run, const TrainingRow *row) {
     return runfile_read(run, path.text) ? -1 : 1;
 }
 
+double trainings_done(const TrainingRow *row) {
+    const Options *o = &row->options;
+    RunFile run;
+    double done = 0;
+    if (read_run(&run, row) > 0 && run.curve_rows) {
+        double steps = o->epochs > 0 ? o->epochs * run.steps_per_epoch : (double)o->steps;
+        done = fmin(1, (double)run.curve[run.curve_rows - 1].step / steps);
+    }
+    runfile_free(&run);
+    return done;
+}
+
+double trainings_work_left(const TrainingPlan *plan) {
+    double work = 0;
+    for (const TrainingRow *row = plan->row; row < plan->row + plan->rows; row++)
+        if (!row->finished && !row->ended) work += row->work * (1 - trainings_done(row));
+    return work;
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 /* Adds the run of a row to the study if it has finished; thin: with a shorter curve.  Returns 1
@@ -134,28 +153,42 @@ static int write_table(const TrainingPlan *plan) {
 typedef struct {
     TrainingPlan *plan;
     int running, failed;
-    int rows_left;             /* that have not ended */
-    double work_left;          /* theirs */
-    double work_done, seconds; /* of those that were trained here, their times added up */
-    bool broken;               /* an error ends the session: no process, no table */
-    bool told;                 /* the trainings know that they should stop */
+    double work, started; /* what was left to do when it began, and the clock then */
+    double shown;         /* clock when the progress was printed last */
+    bool broken;          /* an error ends the session: no process, no table */
+    bool told;            /* the trainings know that they should stop */
 } TrainingPool;
 
-double trainings_seconds_left(double seconds_per_work, double work, int jobs, int rows) {
-    return seconds_per_work * work / fmin(jobs, rows);
+/* Says how long the session goes on, at its speed so far; nothing as long as that is unknown. */
+static Text time_left(const TrainingPool *pool, const char *before, const char *after) {
+    double left = trainings_work_left(pool->plan), done = pool->work - left,
+           seconds = (clock_seconds() - pool->started) * left / done;
+    if (!(left > 0) || !(done > 0)) return (Text){""};
+    return text_of("%sabout %s left in all%s", before, format_time(seconds).text, after);
 }
 
 static void print_row(const TrainingPool *pool, const TrainingRow *row, const char *state) {
     const TrainingPlan *plan = pool->plan;
     if (row->options.quiet) return;
-    printf("row %d of %d: %s%s", (int)(row - plan->row) + 1, plan->rows, row->name, state);
-    if (pool->work_done > 0 && pool->rows_left)
-        printf(" (about %s left in all)",
-               format_time(trainings_seconds_left(pool->seconds / pool->work_done, pool->work_left,
-                                                  plan->jobs, pool->rows_left))
-                   .text);
-    printf("\n");
+    printf("row %d of %d: %s%s%s\n", (int)(row - plan->row) + 1, plan->rows, row->name, state,
+           time_left(pool, " (", ")").text);
     fflush(stdout);
+}
+
+/* Says now and then how far the trainings are.  A single one says so itself. */
+static void print_progress(TrainingPool *pool) {
+    const TrainingPlan *plan = pool->plan;
+    const double now = clock_seconds(), every = isatty(STDOUT_FILENO) ? 60 : 600;
+    if (plan->jobs == 1 || plan->row->options.quiet || now - pool->shown < every) return;
+    const char *before = "";
+    for (int r = 0; r < plan->rows; r++) {
+        if (!plan->row[r].process) continue;
+        printf("%srow %d: %.0f %%", before, r + 1, 100 * trainings_done(&plan->row[r]));
+        before = ", ";
+    }
+    printf("%s\n", time_left(pool, "; ", "").text);
+    fflush(stdout);
+    pool->shown = now;
 }
 
 static bool stops(const TrainingPool *pool) { return pool->broken || interrupt_signal(); }
@@ -163,7 +196,6 @@ static bool stops(const TrainingPool *pool) { return pool->broken || interrupt_s
 static void begin_row(TrainingPool *pool, TrainingRow *row) {
     print_row(pool, row, row->finished ? ": done before" : "");
     if (row->finished) return;
-    row->started = clock_seconds();
     pool->broken = trainings_start(pool->plan, row) != 0;
     pool->running += !pool->broken;
 }
@@ -180,6 +212,7 @@ static TrainingRow *wait_for_row(TrainingPool *pool, int *status) {
     TrainingRow *first = pool->plan->row, *end = first + pool->plan->rows;
     for (;; nanosleep(&moment, NULL)) {
         if (stops(pool) && !pool->told) tell_all(pool);
+        if (!stops(pool)) print_progress(pool);
         *status = 1; /* if there is no such process */
         for (TrainingRow *row = first; row < end; row++)
             if (row->process && waitpid(row->process, status, WNOHANG) != 0) return row;
@@ -192,12 +225,8 @@ static void end_row(TrainingPool *pool) {
     TrainingRow *row = wait_for_row(pool, &status);
     row->process = 0;
     pool->running--;
-    pool->rows_left--;
-    pool->work_left -= row->work;
-    if (status == 0) {
-        pool->work_done += row->work;
-        pool->seconds += clock_seconds() - row->started;
-    }
+    if (status) pool->work -= row->work * (1 - trainings_done(row)); /* which nobody does now */
+    row->ended = true;
     if (!stops(pool)) {
         pool->failed += status != 0;
         if (WIFSIGNALED(status))
@@ -210,13 +239,10 @@ static void end_row(TrainingPool *pool) {
 
 /* Trains the rows that find_finished has not found finished. */
 static int run_plan(TrainingPlan *plan) {
-    TrainingPool pool = {.plan = plan};
+    const double now = clock_seconds();
+    TrainingPool pool = {
+        .plan = plan, .work = trainings_work_left(plan), .started = now, .shown = now};
     interrupt_catch();
-    for (int r = 0; r < plan->rows; r++) {
-        if (plan->row[r].finished) continue;
-        pool.rows_left++;
-        pool.work_left += plan->row[r].work;
-    }
     for (int r = 0; r < plan->rows; r++) {
         if (!plan->row[r].finished && pool.running == plan->jobs) end_row(&pool);
         if (stops(&pool)) break;

@@ -57,7 +57,7 @@ typedef struct {
     double step_seconds; /* of a full update of its network; 0: not measured */
     bool finished;       /* trained to the length asked for */
     int process;         /* that trains it now; 0: none */
-    double started;      /* clock when that began */
+    bool ended;          /* such a process has ended */
 } TrainingRow;
 
 typedef struct {
@@ -79,8 +79,11 @@ void trainings_free(TrainingPlan *plan);
  * without --yes.  Returns 0, -1 with an error set, or the exit status when interrupted. */
 int trainings_run(const TrainingKind *kind, const CommandLine *asked);
 
-/* Returns how long the work of so many rows takes, as many at a time as there are jobs. */
-double trainings_seconds_left(double seconds_per_work, double work, int jobs, int rows);
+/* Returns which part of its updates a row has done, 0 to 1, by the run.h5 of its directory, which a
+ * training rewrites about once a minute. */
+double trainings_done(const TrainingRow *row);
+/* Returns the work of the rows that are not finished and have not ended, without that part. */
+double trainings_work_left(const TrainingPlan *plan);
 
 /* trainings_row.c: appends the rows of a network, one for each of its ways, with the seed-th seed
  * from --seed on.  Flags given on the command line override the entry's settings.  Returns -1 with

@@ -91,16 +91,35 @@ static void results(const void *data) {
     study_free(&study);
 }
 
-/* Two trainings that took 3 s for each unit of work, and 20 units left. */
-static void seconds_left(void) {
+/* Of a training of 5 updates, of which 6 are an epoch: in a plan it may be longer, or ended, or
+ * another one that has not begun. */
+static void work_left(void) {
     static const struct {
-        int jobs, rows;
-        double seconds;
-    } cases[] = {{1, 5, 60}, {2, 5, 30}, {4, 3, 20}, {4, 1, 60}};
+        uint64_t steps;
+        double epochs;
+        bool begun, finished, ended;
+        double done, left;
+    } cases[] = {{20, 0, true, false, false, 0.25, 60},
+                 {99, 5, true, false, false, 5. / 30, 80 * (1 - 5. / 30)},
+                 {4, 0, true, false, false, 1, 0},
+                 {20, 0, false, false, false, 0, 80},
+                 {20, 0, true, true, false, 0.25, 0},
+                 {20, 0, true, false, true, 0.25, 0}};
+    TrainingRow rows[2] = {{.work = 80}, {.work = 7, .finished = true}};
+    const TrainingPlan plan = {.rows = 2, .row = rows};
+    run(0,
+        "train --model resnet:depth=8,width=2 --data synthetic --limit 96 --batch 16 --steps 5 "
+        "--out begun");
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        double seconds = trainings_seconds_left(3, 20, cases[c].jobs, cases[c].rows);
-        CHECK(seconds == cases[c].seconds, "%d jobs, %d rows: %g s", cases[c].jobs, cases[c].rows,
-              seconds);
+        Options *o = &rows[0].options;
+        o->steps = cases[c].steps;
+        o->epochs = cases[c].epochs;
+        snprintf(o->out, sizeof o->out, "%s", scratch_path(cases[c].begun ? "begun" : "nowhere"));
+        rows[0].finished = cases[c].finished;
+        rows[0].ended = cases[c].ended;
+        double done = trainings_done(&rows[0]), left = trainings_work_left(&plan);
+        CHECK(done == cases[c].done && left == cases[c].left, "case %zu: %g done, %g left", c, done,
+              left);
     }
 }
 
@@ -171,7 +190,7 @@ static const KindRow rows[] = {
 };
 
 void test_study_kinds(void) {
-    RUN(seconds_left);
+    RUN(work_left);
     RUN(time_left);
     RUN(dollars_of_an_estimate);
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
