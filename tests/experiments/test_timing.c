@@ -126,14 +126,18 @@ static void check_order(const Tables *t) {
 static void check_pipelines(const Tables *t) {
     const Table *pipelines = tables_find(t, "pipeline1");
     const int ranks = omp_get_num_procs() > 1 ? 2 : 1;
-    int rows = 0;
-    for (int r = 0; pipelines && r < pipelines->rows; r++)
+    int rows = 0, full = 0;
+    for (int r = 0; pipelines && r < pipelines->rows; r++) {
+        full += !strcmp(pipelines->label[r], "full plain");
         if (strstr(pipelines->label[r], "virtual")) {
             rows++;
             CHECK(pipelines->cell[r * pipelines->columns].value >= 2, "%s", pipelines->label[r]);
         }
-    CHECK(pipelines && pipelines->rows == 2 * 2 * ranks + rows && rows == 2 * (ranks - 1),
-          "%d pipelines, %d of virtual stages", pipelines ? pipelines->rows : 0, rows);
+    }
+    CHECK(pipelines && pipelines->rows == 2 * 2 * ranks + rows && rows == 2 * (ranks - 1) &&
+              full == 2 * ranks,
+          "%d pipelines, %d of virtual stages, %d of full updates", pipelines ? pipelines->rows : 0,
+          rows, full);
 }
 
 /* Times of this machine: that they are there. */
