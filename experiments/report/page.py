@@ -192,11 +192,13 @@ def write_whole(path, data):
 
 
 def save(figure, path):
-    """Saves a figure on white, as wide as a column of text."""
+    """Saves a figure on white, as wide as a column of text.  It says what drew it, because another version
+    places some letters elsewhere."""
     drawing = figures.svg(figure, "f")
     head, rest = drawing.split(">", 1)
     drawing = f'{head} width="700"><rect width="100%" height="100%" fill="#fff"/>{rest}'
-    write_whole(path, f'<?xml version="1.0" encoding="utf-8"?>\n{drawing}'.encode())
+    by = f"<!-- matplotlib {figures.matplotlib.__version__} -->"
+    write_whole(path, f'<?xml version="1.0" encoding="utf-8"?>\n{by}\n{drawing}'.encode())
 
 
 def make_page(out, directory, path):

@@ -26,7 +26,8 @@ static bool read_committed(Study *study, const char *name) {
 }
 
 /* The tables of paper_repro.md and of its appendix, and the numbers in their sentences, are what
- * the program prints of the committed files. */
+ * the program prints of the committed files, and the pictures what it draws.  The script prints
+ * which pictures it cannot compare. */
 static void case_paper_repro(void) {
     static const char line[] =
         "python3 " BCD_SOURCE_DIR "/tests/experiments/paper_tables --check " BCD_PROGRAM " 2>&1";
@@ -34,7 +35,8 @@ static void case_paper_repro(void) {
     FILE *out = popen(line, "r");
     if (!CHECK(out, "no process")) return;
     text[fread(text, 1, sizeof text - 1, out)] = 0;
-    CHECK(pclose(out) == 0 && !*text, "%s", text);
+    CHECK(pclose(out) == 0, "%s", text);
+    if (*text) SKIP("another matplotlib drew the pictures, or there is none");
 }
 
 /* What is computed from the curves in the committed files is what the program computes today, but
