@@ -36,40 +36,13 @@ static int same_settings(const Options *had, const TrainingRow *row, const char 
     return same;
 }
 
-/* Reads run.h5 of a row.  Returns 1, 0 when there is none, or -1 with an error set. */
-static int read_run(RunFile *run, const TrainingRow *row) {
-    const Text path = rundir_path(row->options.out, "run.h5");
-    *run = (RunFile){0};
-    if (access(path.text, F_OK)) return 0;
-    return runfile_read(run, path.text) ? -1 : 1;
-}
-
-double trainings_done(const TrainingRow *row) {
-    const Options *o = &row->options;
-    RunFile run;
-    double done = 0;
-    if (read_run(&run, row) > 0 && run.curve_rows) {
-        double steps = o->epochs > 0 ? o->epochs * run.steps_per_epoch : (double)o->steps;
-        done = fmin(1, (double)run.curve[run.curve_rows - 1].step / steps);
-    }
-    runfile_free(&run);
-    return done;
-}
-
-double trainings_work_left(const TrainingPlan *plan) {
-    double work = 0;
-    for (const TrainingRow *row = plan->row; row < plan->row + plan->rows; row++)
-        if (!row->finished && !row->ended) work += row->work * (1 - trainings_done(row));
-    return work;
-}
-
 /* ---- the table ------------------------------------------------------------------------------- */
 
 /* Adds the run of a row to the study if it has finished; thin: with a shorter curve.  Returns 1
  * when it was added, 0, or -1 with an error set. */
 static int collect(Study *study, const TrainingRow *row, bool thin) {
     RunFile run;
-    int added = read_run(&run, row);
+    int added = trainings_read_run(&run, row);
     if (added > 0) added = !strcmp(run.status, "finished");
     if (added > 0 && study_add_run(study, &run, row->name)) added = -1;
     if (added > 0 && thin) study_thin(&study->row[study->rows - 1], LONG_CURVE_ROW);
@@ -101,7 +74,7 @@ static int row_finished(const TrainingRow *row, const StudyRow *had, const char 
     RunFile run;
     int finished = had ? same_settings(&had->settings, row, table) : 0;
     if (finished < 0) return -1;
-    int found = read_run(&run, row);
+    int found = trainings_read_run(&run, row);
     if (!found) return finished;
     if (found > 0) found = same_settings(&run.settings, row, row->options.out);
     if (found > 0) found = !strcmp(run.status, "finished");

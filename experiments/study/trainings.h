@@ -10,7 +10,7 @@
 #pragma once
 
 #include "../cli/command_line.h"
-#include "../store/h5.h"
+#include "../store/runfile.h"
 #include "../train/setup.h"
 
 /* A network to train, and the optimizers unless --optimizers is given.  `settings` are flags of
@@ -79,6 +79,9 @@ void trainings_free(TrainingPlan *plan);
  * without --yes.  Returns 0, -1 with an error set, or the exit status when interrupted. */
 int trainings_run(const TrainingKind *kind, const CommandLine *asked);
 
+/* trainings_progress.c: reads run.h5 of a row.  Returns 1, 0 when there is none, or -1 with an
+ * error set; runfile_free is safe either way. */
+int trainings_read_run(RunFile *run, const TrainingRow *row);
 /* Returns which part of its updates a row has done, 0 to 1, by the run.h5 of its directory, which a
  * training rewrites about once a minute. */
 double trainings_done(const TrainingRow *row);
