@@ -1,6 +1,5 @@
 #include "trainings.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
