@@ -152,6 +152,19 @@ static void names_dimensions(void) {
     H5Fclose(file);
 }
 
+/* Text fills its attribute to the last letter, and the type says so: a reader that expected a zero
+ * behind it could take the last letter for one. */
+static void text_is_padded_not_terminated(void) {
+    hid_t file = H5Fopen(example("text.h5"), H5F_ACC_RDONLY, H5P_DEFAULT);
+    hid_t attribute = H5Aopen(file, "format", H5P_DEFAULT), type = H5Aget_type(attribute);
+    CHECK(H5Tget_size(type) == strlen("example") && H5Tget_strpad(type) == H5T_STR_NULLPAD &&
+              H5Tget_cset(type) == H5T_CSET_UTF8,
+          "the type of a text");
+    H5Tclose(type);
+    H5Aclose(attribute);
+    H5Fclose(file);
+}
+
 static char *read_bytes(const char *path, size_t *count) {
     FILE *file = fopen(path, "rb");
     char *bytes = malloc(1 << 20);
@@ -353,6 +366,7 @@ void test_h5(void) {
     RUN(round_trip);
     RUN(optional_fields);
     RUN(names_dimensions);
+    RUN(text_is_padded_not_terminated);
     RUN(same_twice);
     RUN(refuses_strange_files);
     RUN(refuses_strange_contents);
