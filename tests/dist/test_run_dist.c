@@ -1,9 +1,11 @@
-/* Runs the script of `make run-dist`: one of four processes is killed, and three resume. */
+/* The program under mpirun. */
 #include <stdio.h>
+#include <string.h>
 
 #include "../data/scratch.h"
 #include "mpirun.h"
 
+/* Runs the script of `make run-dist`: one of four processes is killed, and three resume. */
 static void three_resume_after_a_rank_is_killed(void) {
     static char output[1 << 14];
     char line[2000];
@@ -16,4 +18,27 @@ static void three_resume_after_a_rank_is_killed(void) {
     test_note("%s", output);
 }
 
-void test_run_dist(void) { RUN(three_resume_after_a_rank_is_killed); }
+/* A rank of another build might read the run config wrongly.  The other build is a copy of this one
+ * in which the name of the commit is changed. */
+static void another_build_is_refused(void) {
+    static char output[1 << 14];
+    char line[2000];
+    NEED_MPI();
+    if (TEST_SANITIZED) SKIP("the MPI transport is watched in transport_mpi");
+    snprintf(line, sizeof line,
+             "set -e; mkdir -p %s; cd %s; ln -sf $(dirname %s)/libbcd-mpi.so .; "
+             "commit=$(%s --version | cut -d ' ' -f 2); "
+             "sed \"s/$commit/$(echo $commit | tr 0-9a-z 1-9a-z0)/g\" %s >bcd; chmod +x bcd; "
+             "train='train --pipeline mpi --data synthetic --limit 8 --batch 4 --steps 1 --quiet'; "
+             "mpirun -n 1 %s $train : -n 1 ./bcd $train",
+             scratch_path("other"), scratch_path("other"), BCD_PROGRAM, BCD_PROGRAM, BCD_PROGRAM,
+             BCD_PROGRAM);
+    int status = run_shell(output, sizeof output, line);
+    CHECK(status > 0 && strstr(output, "pipeline: rank 1 is another build ("), "status %d:\n%s",
+          status, output);
+}
+
+void test_run_dist(void) {
+    RUN(three_resume_after_a_rank_is_killed);
+    RUN(another_build_is_refused);
+}
