@@ -97,9 +97,8 @@ typedef struct {
 
     bool given[OPTIONS_MAX]; /* by row of the table */
 
-    /* Not flags, but for train_run: */
-    bool go_on;              /* continue a run that `out` already holds, instead of refusing */
-    struct Transport *world; /* NULL: a single process; else train_run takes it over, as rank 0 */
+    /* Not a flag, but for train_run.  NULL: a single process; else it takes it over, as rank 0. */
+    struct Transport *world;
 } Options;
 
 typedef enum {

@@ -1,6 +1,7 @@
 /* Figure 3, pre-inference: the outputs of the frozen prefix are computed once in a phase and kept.
  * The figure has no numbers; here a cycle of long phases is trained without --cache and with it. */
 #include <stdio.h>
+#include <string.h>
 
 #include "../store/rundir.h"
 #include "../train/interrupt.h"
@@ -22,40 +23,45 @@ static const LongPhase laptop[] = {
 
 enum { PARTS = 3, COLUMNS = 4 };
 
-static int train(RunSummary *summary, const CommandLine *asked, const LongPhase *what, bool kept) {
+/* Trains, or continues an earlier call, and reads the run.  Returns 1 if a signal stopped it. */
+static int train(RunFile *run, const CommandLine *asked, const LongPhase *what, bool kept) {
     Options o;
+    const Text dir = text_of("%.300s/rows/%.80s-%s", rundir_results(asked).text,
+                             what->network.model, kept ? "cached" : "computed");
     if (measured_options(&o, &asked->options, &what->network, PARTS) ||
         options_set_all(&o, "limit=%d epochs=%d switch-every=%de threads=1%s", what->samples,
                         PARTS * what->phase_epochs, what->phase_epochs, kept ? " cache=1G" : ""))
         return -1;
-    snprintf(o.out, sizeof o.out, "%.300s/rows/%.80s-%s", rundir_results(asked).text,
-             what->network.model, kept ? "cached" : "computed");
-    o.go_on = o.quiet = true;
-    return train_run(&o, summary);
-}
-
-static void print_cycle(const RunSummary *summary, const CommandLine *asked, const LongPhase *what,
-                        bool kept) {
-    if (asked->options.quiet) return;
-    printf("%s, outputs of the prefix %s: a cycle in %.0f s\n", what->network.model,
-           kept ? "kept" : "computed", summary->seconds);
-    fflush(stdout);
+    strcpy(rundir_holds_run(dir.text) ? o.resume : o.out, dir.text);
+    o.quiet = true;
+    const int status = train_run(&o);
+    return status ? status : runfile_read(run, rundir_path(dir.text, "run.h5").text);
 }
 
 /* Returns 0, -1 and an error, or the exit status when interrupted. */
 static int put(Table *table, const CommandLine *asked, const LongPhase *what) {
-    RunSummary summary[2];
+    double seconds[2], valid[2], trained[2]; /* the losses of validation and of training */
     for (int kept = 0; kept < 2; kept++) {
-        if (train(&summary[kept], asked, what, kept)) return -1;
-        if (summary[kept].interrupted) return interrupt_status();
-        print_cycle(&summary[kept], asked, what, kept);
-        table_row(table, "%s %s", what->network.model, kept ? "kept" : "computed");
-        table_put(table, 0, summary[kept].seconds, summary[kept].seconds / summary->seconds,
-                  (double)summary[kept].peak_bytes / MIB, summary[kept].valid.loss);
+        const char *how = kept ? "kept" : "computed";
+        RunFile run = {.curve = NULL};
+        const int status = train(&run, asked, what, kept);
+        if (status) {
+            runfile_free(&run);
+            return status == 1 ? interrupt_status() : -1;
+        }
+        seconds[kept] = run.curve[run.curve_rows - 1].seconds;
+        valid[kept] = run.evaluations[run.evaluation_rows - 1].loss;
+        trained[kept] = runfile_smooth(&run, run.curve_rows - 1, run.curve_rows);
+        if (!asked->options.quiet)
+            printf("%s, outputs of the prefix %s: a cycle in %.0f s\n", what->network.model, how,
+                   seconds[kept]);
+        fflush(stdout);
+        table_row(table, "%s %s", what->network.model, how);
+        table_put(table, 0, seconds[kept], seconds[kept] / seconds[0],
+                  (double)run.memory[MEM_ROLES].peak / MIB, valid[kept]);
+        runfile_free(&run);
     }
-    if (summary[0].valid.loss == summary[1].valid.loss &&
-        summary[0].train_loss == summary[1].train_loss)
-        return 0;
+    if (valid[0] == valid[1] && trained[0] == trained[1]) return 0;
     return error_set("%s: the losses with --cache differ from those without", what->network.model);
 }
 

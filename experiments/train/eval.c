@@ -7,7 +7,7 @@
 #include "../convert/convert.h"
 #include "train.h"
 
-int eval_dataset(const Setup *setup, const Dataset *data, Evaluation *evaluation) {
+int eval_dataset(EvaluationRow *row, const Setup *setup, const Dataset *data) {
     Engine *engine = setup->engine;
     Loss sum = {0};
     Batch batch;
@@ -26,31 +26,32 @@ int eval_dataset(const Setup *setup, const Dataset *data, Evaluation *evaluation
     batch_free(&batch);
     if (failed) return -1;
     if (!sum.count) return error_set("%s: no targets to evaluate", data->name);
-    double loss = loss_mean(&sum);
-    *evaluation = (Evaluation){loss, (double)sum.correct / (double)sum.count, exp(loss)};
+    row->loss = loss_mean(&sum);
+    row->accuracy = (double)sum.correct / (double)sum.count;
+    row->perplexity = exp(row->loss);
     return 0;
 }
 
-Text eval_format(const Evaluation *e, bool tokens) {
-    Text loss = format_loss(e->loss);
-    if (!tokens) return text_of("loss %s, accuracy %.2f %%", loss.text, 100 * e->accuracy);
-    return text_of(e->perplexity < 1e6 ? "loss %s, perplexity %.2f" : "loss %s, perplexity %.2g",
-                   loss.text, e->perplexity);
+Text eval_format(const EvaluationRow *row, bool tokens) {
+    Text loss = format_loss(row->loss);
+    if (!tokens) return text_of("loss %s, accuracy %.2f %%", loss.text, 100 * row->accuracy);
+    return text_of(row->perplexity < 1e6 ? "loss %s, perplexity %.2f" : "loss %s, perplexity %.2g",
+                   loss.text, row->perplexity);
 }
 
 int command_eval(const CommandLine *line) {
     const Options *options = &line->options;
     Setup setup;
-    Evaluation evaluation;
+    EvaluationRow row;
     Dataset *data = NULL;
     int failed = convert_open(&setup, line);
     setup.options.augment = false;
     failed = failed || !(data = setup_data(&setup.options, setup.model, (Split)line->split)) ||
-             setup_check_data(&setup, data) || eval_dataset(&setup, data, &evaluation);
+             setup_check_data(&setup, data) || eval_dataset(&row, &setup, data);
     if (!failed)
         printf("%s, %s split of %s (%d samples): %s\n",
                *options->init ? options->init : setup.options.model, split_names[line->split],
-               data->name, data->samples, eval_format(&evaluation, setup.model->tokens).text);
+               data->name, data->samples, eval_format(&row, setup.model->tokens).text);
     dataset_free(data);
     setup_free(&setup);
     return failed ? -1 : 0;

@@ -41,13 +41,12 @@ static bool save_due(const Training *t) {
 }
 
 static int evaluate(Training *t) {
-    Evaluation e;
     const Setup *s = &t->setup;
-    if (eval_dataset(s, s->valid, &e)) return -1;
+    EvaluationRow row = {.step = t->state.step, .seconds = t->seconds};
+    if (eval_dataset(&row, s, s->valid)) return -1;
     progress_note(&t->progress, "step %llu, epoch %.2f: validation %s",
-                  (unsigned long long)t->state.step, (double)t->state.step / s->steps_per_epoch,
-                  eval_format(&e, s->model->tokens).text);
-    EvaluationRow row = {t->state.step, e.loss, e.accuracy, e.perplexity, t->seconds};
+                  (unsigned long long)row.step, (double)row.step / s->steps_per_epoch,
+                  eval_format(&row, s->model->tokens).text);
     train_log_evaluation(t, &row);
     runfile_add(&t->run, RUN_EVALUATIONS, &row);
     return 0;
@@ -143,20 +142,8 @@ static int note_failure(Training *t) {
                      t->checkpoint_path.text);
 }
 
-static void sum_up(RunSummary *summary, const Training *t) {
-    const RunFile *run = &t->run;
-    *summary = (RunSummary){
-        .steps = t->state.step, .seconds = t->seconds, .peak_bytes = run->memory[MEM_ROLES].peak};
-    if (run->curve_rows)
-        summary->train_loss = runfile_smooth(run, run->curve_rows - 1,
-                                             (size_t)fmax(10, t->setup.steps_per_epoch / 10));
-    if (run->evaluation_rows) {
-        const EvaluationRow *last = &run->evaluations[run->evaluation_rows - 1];
-        summary->valid = (Evaluation){last->loss, last->accuracy, last->perplexity};
-    }
-}
-
-static int train(Training *t, RunSummary *summary) {
+/* Returns 1 if a signal stopped it. */
+static int train(Training *t) {
     Setup *s = &t->setup;
     const Options *o = &s->options;
     bool tokens = s->model->tokens;
@@ -177,30 +164,27 @@ static int train(Training *t, RunSummary *summary) {
     if (result == 0) result = finish(t);
     progress_end(&t->progress);
     if (result < 0) return note_failure(t);
-    sum_up(summary, t);
-    summary->interrupted = result == 1;
-    if (!o->quiet) train_print_end(t, summary);
-    return 0;
+    if (!o->quiet) train_print_end(t, result == 1);
+    return result;
 }
 
-int train_run(const Options *options, RunSummary *summary) {
+int train_run(const Options *options) {
     Training t;
     const int threads = omp_get_max_threads(); /* the run may have its own --threads */
-    int failed = train_open(&t, options) || train(&t, summary);
+    const int result = train_open(&t, options) ? -1 : train(&t);
     if (options->world && !t.setup.took_world) pipeline_abort(options->world, error_message());
     train_close(&t);
     omp_set_num_threads(threads);
-    return failed ? -1 : 0;
+    return result;
 }
 
 int command_train(const CommandLine *line) {
-    RunSummary summary;
     Options options = line->options;
     if (pipeline_join(&options.world, &line->options)) return -1;
     if (options.world && options.world->rank > 0) {
         interrupt_ignore();
         return pipeline_worker(options.world);
     }
-    if (train_run(&options, &summary)) return -1;
-    return summary.interrupted ? interrupt_status() : 0;
+    const int result = train_run(&options);
+    return result == 1 ? interrupt_status() : result;
 }

@@ -104,7 +104,8 @@ static int check_device(const Training *t, const Options *asked) {
                      o->precision == PRECISION_FP32 ? "" : " --precision fp32");
 }
 
-static int open_old(Training *t, const Options *options, const char *dir) {
+static int open_old(Training *t, const Options *options) {
+    const char *dir = options->resume;
     strcpy(t->dir, dir);
     t->run_path = rundir_path(dir, "run.h5");
     t->checkpoint_path = rundir_path(dir, "checkpoint.h5");
@@ -176,12 +177,10 @@ int train_open(Training *t, const Options *options) {
     memset(t, 0, sizeof *t);
     t->lock = -1;
     t->started = clock_seconds();
-    bool old = options->resume[0] || (options->go_on && rundir_holds_run(options->out));
-    if (options->resume[0] && options->out[0])
+    const bool old = options->resume[0];
+    if (old && options->out[0])
         return error_set("--resume continues in the run's own directory; leave out --out");
-    if (old ? open_old(t, options, options->resume[0] ? options->resume : options->out)
-            : open_new(t, options))
-        return -1;
+    if (old ? open_old(t, options) : open_new(t, options)) return -1;
     t->run_path = rundir_path(t->dir, "run.h5");
     t->checkpoint_path = rundir_path(t->dir, "checkpoint.h5");
     if (t->setup.options.threads) omp_set_num_threads(t->setup.options.threads);

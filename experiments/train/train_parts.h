@@ -39,7 +39,7 @@ void train_close(Training *t);
 
 /* Print what is about to be trained, and what came out. */
 void train_print_start(const Training *t);
-void train_print_end(Training *t, const RunSummary *summary);
+void train_print_end(const Training *t, bool interrupted);
 
 /* Opens log.csv in the run's directory, for other tools to read while it trains:
  *   step,loss,rate,submodel,validation_loss,accuracy

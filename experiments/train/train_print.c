@@ -1,4 +1,5 @@
 /* What `bcd train` prints before and after the training. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -170,35 +171,35 @@ static void print_memory(const Training *t) {
            format_bytes(memory_closed_form(s->model, optimizer, precision, parts)).text);
 }
 
-static void print_result(const RunSummary *summary, const char *score) {
-    double seconds = summary->seconds;
-    Text time = seconds < 10 ? text_of("%.1f s", seconds) : format_time(seconds);
-    printf("  %llu steps in %s: training loss %s, validation %s\n",
-           (unsigned long long)summary->steps, time.text, format_loss(summary->train_loss).text,
-           score);
-}
-
-void train_print_end(Training *t, const RunSummary *summary) {
-    const Text score = eval_format(&summary->valid, t->setup.model->tokens);
-    if (t->setup.options.brief) {
-        if (!summary->interrupted) print_result(summary, score.text);
+void train_print_end(const Training *t, bool interrupted) {
+    const RunFile *run = &t->run;
+    const unsigned long long steps = t->state.step;
+    const bool brief = t->setup.options.brief, tokens = t->setup.model->tokens;
+    if (interrupted) {
+        if (brief) return;
+        printf("stopped after step %llu; continue with: bcd train --resume %s\n", steps,
+               quoted(t->dir).text);
         return;
     }
-    if (summary->interrupted) {
-        printf("stopped after step %llu; continue with: bcd train --resume %s\n",
-               (unsigned long long)summary->steps, quoted(t->dir).text);
+    const Text score = eval_format(&run->evaluations[run->evaluation_rows - 1], tokens);
+    Text time = format_time(t->seconds), loss = format_loss(0);
+    if (run->curve_rows) /* a tenth of an epoch, and at least ten updates */
+        loss = format_loss(runfile_smooth(run, run->curve_rows - 1,
+                                          (size_t)fmax(10, t->setup.steps_per_epoch / 10)));
+    if (brief) {
+        if (t->seconds < 10) time = text_of("%.1f s", t->seconds);
+        printf("  %llu steps in %s: training loss %s, validation %s\n", steps, time.text, loss.text,
+               score.text);
         return;
     }
-    if (!summary->steps)
+    if (!steps)
         printf("\nnothing trained: validation %s\n", score.text);
     else
         printf("\n%llu step%s, %.3g epochs, %s of training: training loss %s, validation %s\n",
-               (unsigned long long)summary->steps, summary->steps == 1 ? "" : "s",
-               (double)summary->steps / t->setup.steps_per_epoch,
-               format_time(summary->seconds).text, format_loss(summary->train_loss).text,
-               score.text);
+               steps, steps == 1 ? "" : "s", (double)steps / t->setup.steps_per_epoch, time.text,
+               loss.text, score.text);
     print_memory(t);
     printf("\nresults are in %s; see them with: bcd report %s\n", t->dir,
            quoted(t->run_path.text).text);
-    if (t->setup.model->tokens) printf("sample from it with: bcd sample %s\n", quoted(t->dir).text);
+    if (tokens) printf("sample from it with: bcd sample %s\n", quoted(t->dir).text);
 }
