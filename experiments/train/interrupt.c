@@ -2,7 +2,7 @@
 
 #include <math.h>
 #include <signal.h>
-#include <string.h>
+#include <stddef.h>
 #include <sys/time.h>
 
 static volatile sig_atomic_t caught;
@@ -10,10 +10,7 @@ static volatile sig_atomic_t caught;
 static void remember(int number) { caught = number; }
 
 static void catch_signal(int number, int flags) {
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = remember;
-    action.sa_flags = flags | (int)SA_RESTART;
+    const struct sigaction action = {.sa_handler = remember, .sa_flags = flags | (int)SA_RESTART};
     sigaction(number, &action, NULL);
 }
 

@@ -15,28 +15,20 @@ int program_path(char *path, size_t size, const char *flag) {
     return 0;
 }
 
-/* Loads libbcd-NAME.so.  NULL and an error "FLAG: there is no PATH; make builds it WHERE". */
-static void *library_open(const char *name, const char *flag, const char *where) {
+/* Loads libbcd-NAME.so.  -1 and an error "FLAG: there is no PATH; make builds it WHERE". */
+static int library_open(void **library, const char *name, const char *flag, const char *where) {
     char program[512];
-    if (program_path(program, sizeof program, flag)) return NULL;
+    if (program_path(program, sizeof program, flag)) return -1;
     *strrchr(program, '/') = 0;
     const Text path = text_of("%s/libbcd-%s.so", program, name);
-    if (access(path.text, F_OK)) {
-        error_set("%s: there is no %s; make builds it%s", flag, path.text, where);
-        return NULL;
-    }
-    void *library = dlopen(path.text, RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        error_set("%s: %s", flag, dlerror());
-        return NULL;
-    }
-    const char *headers = dlsym(library, "bcd_headers"); /* the library's own, not the program's */
-    if (!headers || strcmp(headers, bcd_headers) != 0) {
-        error_set("%s: %s was built with another version of this program; run make again", flag,
-                  path.text);
-        return NULL;
-    }
-    return library;
+    if (access(path.text, F_OK))
+        return error_set("%s: there is no %s; make builds it%s", flag, path.text, where);
+    *library = dlopen(path.text, RTLD_NOW | RTLD_LOCAL);
+    if (!*library) return error_set("%s: %s", flag, dlerror());
+    const char *headers = dlsym(*library, "bcd_headers"); /* the library's own, not the program's */
+    if (headers && strcmp(headers, bcd_headers) == 0) return 0;
+    return error_set("%s: %s was built with another version of this program; run make again", flag,
+                     path.text);
 }
 
 /* Overwrites *function, a pointer to a function, with the address of a symbol.  -1 and an error.
@@ -54,9 +46,9 @@ static int load_device(DeviceModule *module, const char *name) {
     DeviceModule found = {.name = name};
     int (*open_device)(void) = NULL;
     const Text flag = text_of("--device %s", name);
-    void *library =
-        library_open(name, flag.text, strcmp(name, "cuda") ? "" : " where it finds nvcc");
-    if (!library) return -1;
+    void *library;
+    if (library_open(&library, name, flag.text, strcmp(name, "cuda") ? "" : " where it finds nvcc"))
+        return -1;
     if (library_find(library, "device_open", &open_device) ||
         library_find(library, "device_info", &found.info) ||
         library_find(library, "stage_cuda_create", &found.stage_create) ||
@@ -78,9 +70,9 @@ const DeviceModule *device_module_open(const char *name) {
 
 Transport *mpi_module_open(double timeout_s) {
     static Transport *(*create)(double timeout_s);
-    if (!create) {
-        void *library = library_open("mpi", "--pipeline mpi", " where it finds mpicc");
-        if (!library || library_find(library, "transport_mpi_create", &create)) return NULL;
-    }
+    void *library;
+    if (!create && (library_open(&library, "mpi", "--pipeline mpi", " where it finds mpicc") ||
+                    library_find(library, "transport_mpi_create", &create)))
+        return NULL;
     return create(timeout_s);
 }
