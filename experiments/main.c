@@ -109,15 +109,11 @@ static int check_needed(const CommandLine *line) {
     return 0;
 }
 
-/* Checks names of models, data and blocks before the command starts: a wrong one is wrong use. */
+/* Checks names of models, data and blocks before a training starts: a wrong one is wrong use. */
 static int check_names(const Options *options) {
-    if (options->command == COMMAND_TRACE ||
-        (options->command == COMMAND_TRAIN && !options->resume[0]))
-        return setup_check(options) || setup_check_idle(options) ? -1 : 0;
-    if (options->command != COMMAND_INFO || !options->model[0]) return 0;
-    Model *model = model_create(options->model);
-    model_free(model);
-    return model ? 0 : -1;
+    const bool starts = options->command == COMMAND_TRAIN && !*options->resume;
+    if (!starts && options->command != COMMAND_TRACE) return 0;
+    return setup_check(options) || setup_check_idle(options) ? -1 : 0;
 }
 
 static void *wait_behind(void *gate) {

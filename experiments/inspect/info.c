@@ -74,34 +74,22 @@ static int print_presets(OptimizerKind kind, Precision precision) {
     return 0;
 }
 
-static size_t block_params(const Model *model, const Block *block) {
-    size_t count = 0;
-    for (int p = block->first_param; p < block->end_param; p++) count += model->param[p].count;
-    return count;
-}
-
-static double block_flops(const Model *model, const Block *block) {
-    double flops = 0;
-    for (int n = block->first_node; n < block->end_node; n++)
-        flops += node_flops(&model->node[n], PASS_FORWARD);
-    return flops;
-}
-
 static void print_block(const Model *model, int number) {
     const Block *block = &model->block[number];
     Shape out = model->value[block->out].shape;
-    printf("%3d  %-12s %10s  %-16s %9s  ", number, block->name,
-           format_count((double)block_params(model, block)).text,
-           text_of("%d x %d x %d", out.h, out.w, out.c).text,
-           format_count(block_flops(model, block)).text);
+    double params = 0, flops = 0;
+    for (int p = block->first_param; p < block->end_param; p++)
+        params += (double)model->param[p].count;
+    for (int n = block->first_node; n < block->end_node; n++)
+        flops += node_flops(&model->node[n], PASS_FORWARD);
+    printf("%3d  %-12s %10s  %-16s %9s  ", number, block->name, format_count(params).text,
+           text_of("%d x %d x %d", out.h, out.w, out.c).text, format_count(flops).text);
     for (int n = block->first_node; n < block->end_node; n++)
         printf("%s%s", n > block->first_node ? " " : "", op_name(model->node[n].kind));
     printf("\n");
 }
 
-static int print_model(const char *spec, Precision precision) {
-    Model *model = model_create(spec);
-    if (!model) return -1;
+static void print_model(const Model *model, Precision precision) {
     bool same = strcmp(model->name, model->spec) == 0;
     printf("\n%s%s%s\n%zu parameters in %d blocks\n\n", model->name, same ? "" : " = ",
            same ? "" : model->spec, model->param_count, model->blocks);
@@ -113,15 +101,19 @@ static int print_model(const char *spec, Precision precision) {
         printf("%-22s", optimizer_names[kind]);
         print_costs(model, (OptimizerKind)kind, precision);
     }
-    model_free(model);
-    return 0;
 }
 
 int command_info(const CommandLine *line) {
     const Options *options = &line->options;
     Precision precision = (Precision)options->precision;
+    Model *model = *options->model ? model_create(options->model) : NULL;
+    if (*options->model && !model) return -WRONG_USE;
     print_build();
-    if (options->model[0]) return print_model(options->model, precision);
+    if (model) {
+        print_model(model, precision);
+        model_free(model);
+        return 0;
+    }
     if (print_presets(OPTIMIZER_SGD, precision) || print_presets(OPTIMIZER_ADAM, precision))
         return -1;
     printf(
