@@ -11,42 +11,31 @@
 #include "../store/settings.h"
 #include "train_parts.h"
 
-/* Returns true if a flag that was given replaces this one of an earlier run. */
-static bool is_replaced(const Options *o, const char *name) {
-    static const char *const pairs[][2] = {{"steps", "epochs"},
-                                           {"epochs", "steps"},
-                                           {"submodels", "partition"},
-                                           {"partition", "submodels"},
-                                           {"model", "init"},
-                                           {"init", "model"},
-                                           {"context", "init"},
-                                           {"context", "model"},
-                                           {"lr", "optimizer"},
-                                           {"momentum", "optimizer"},
-                                           {"weight-decay", "optimizer"},
-                                           {"beta1", "optimizer"},
-                                           {"beta2", "optimizer"},
-                                           {"eps", "optimizer"}};
-    for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++)
-        if (strcmp(name, pairs[p][0]) == 0 && options_given(o, pairs[p][1])) return true;
-    return false;
-}
-
 int train_like(Options *options) {
+    static const struct {
+        const char *given, *replaced[7]; /* flags of the earlier run */
+    } rows[] = {{"steps", {"epochs"}},
+                {"epochs", {"steps"}},
+                {"submodels", {"partition"}},
+                {"partition", {"submodels"}},
+                {"model", {"init", "context"}},
+                {"init", {"model", "context"}},
+                {"optimizer", {"lr", "momentum", "weight-decay", "beta1", "beta2", "eps"}}};
+    const char *own[OPTIONS_MAX + 16];
+    int count = 0;
     Options like;
-    const Options given = *options;
     if (*options->resume)
         return error_set("--like is for a new run; --resume takes the settings of its own");
     if (rundir_check(options->like)) return error_set("--like %s", error_message());
     options_defaults(&like);
     if (rundir_settings(options->like, &like)) return -1;
-    for (int row = 0; option_table[row].name; row++) {
-        const char *name = option_table[row].name;
-        if (like.given[row] && !given.given[row] && !is_replaced(&given, name) &&
-            options_set(options, name, options_format(&like, row).text))
-            return -1;
-    }
-    return 0;
+    for (int row = 0; option_table[row].name; row++)
+        if (options->given[row]) own[count++] = option_table[row].name;
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+        for (int i = 0; options_given(options, rows[r].given) && rows[r].replaced[i]; i++)
+            own[count++] = rows[r].replaced[i];
+    own[count] = NULL;
+    return options_take(options, &like, own, false);
 }
 
 /* Opens the setup for the options that t->setup holds so far. */
