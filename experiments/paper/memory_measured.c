@@ -4,6 +4,7 @@
 
 #include "../commands.h"
 #include "../train/bench.h"
+#include "../train/fit.h"
 #include "paper.h"
 
 static const MeasuredNetwork smallest[] = {
@@ -53,7 +54,7 @@ static int fill_row(Table *table, const Setup *setup) {
     const StageSettings *settings = &setup->stage_settings;
     FitBytes plan;
     int submodels = setup->bcd.partition.submodels;
-    if (setup_memory(&plan, setup)) return -1;
+    if (fit_plan_all(&plan, setup)) return -1;
     double closed =
         memory_closed_form(setup->model, &settings->optimizer, settings->precision, submodels);
     double trained = trained_mib(count->peak), planned = trained_mib(plan.device);

@@ -29,28 +29,26 @@ const PaperModel *paper_model(const char *model) {
 MemorySums paper_memory(Table *table, const char *name, OptimizerKind optimizer, int submodels,
                         bool recompute) {
     FitBytes bytes;
-    Partition partition = {0};
     Model *model = model_create(name);
-    FitTraining training = {
+    Setup setup = {
         .model = model,
-        .partition = &partition,
-        .settings = {
+        .stage_settings = {
             .batch = 1, .optimizer = optimizer_defaults(optimizer), .recompute = recompute}};
+    Partition *partition = &setup.bcd.partition;
     MemorySums sums = {0};
-    if (!model || partition_balanced(&partition, model, submodels, NULL) ||
-        fit_plan(&bytes, fit_plan_cpu, &training))
+    if (!model || partition_balanced(partition, model, submodels, NULL) ||
+        fit_plan(&bytes, &setup, 0))
         table_fail(table);
     else
         sums =
             (MemorySums){.parameters = (double)model->param_count,
                          .trained = (double)(bytes.device[MEM_PARAMETERS] +
                                              bytes.device[MEM_GRADIENTS] + bytes.device[MEM_STATE]),
-                         .closed_form = memory_closed_form(model, &training.settings.optimizer,
+                         .closed_form = memory_closed_form(model, &setup.stage_settings.optimizer,
                                                            PRECISION_FP32, submodels),
                          .activations = (double)bytes.device[MEM_ACTIVATIONS],
                          .all = (double)bytes.device[MEM_ROLES]};
-    partition_free(&partition);
-    model_free(model);
+    setup_free(&setup);
     return sums;
 }
 

@@ -4,15 +4,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../../ref/error.h"
+#include "../../ref/memory.h"
 #include "../alloc.h"
 #include "../text.h"
 
-int fit_plan_cpu(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
-                 const StageSettings *settings, const bool *active) {
+/* Overwrites the bytes by role of a stage that trains active[blocks]. */
+static int plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Setup *s,
+                const StageSettings *settings, const bool *active) {
     memset(host, 0, MEM_ROLES * sizeof *host);
-    return memory_plan(device, model, settings, active);
+    return s->device ? s->device->memory_plan(device, host, s->model, settings, active)
+                     : memory_plan(device, s->model, settings, active);
 }
 
 /* Raises each role of max[], and the total at its end, to what one submodel needs. */
@@ -25,30 +29,33 @@ static void raise_to(size_t max[MEM_ROLES + 1], const size_t bytes[MEM_ROLES]) {
     if (sum > max[MEM_ROLES]) max[MEM_ROLES] = sum;
 }
 
-int fit_plan(FitBytes *max, FitPlan plan, const FitTraining *t) {
+/* The largest plan of a stage with these settings; `blocks` are those of a rank, or NULL. */
+static int plan_largest(FitBytes *max, const Setup *s, const StageSettings *settings,
+                        RankBlocks *blocks) {
     size_t device[MEM_ROLES], host[MEM_ROLES], kept = 0;
-    int submodels = t->partition->submodels;
+    const Partition *partition = &s->bcd.partition;
+    const int submodels = partition->submodels;
     /* With kept state the submodels are gone through twice: first to add up their states. */
-    int first = t->settings.keep_state ? -submodels : 0;
-    bool *active = xcalloc((size_t)t->model->blocks, sizeof *active);
+    int first = settings->keep_state ? -submodels : 0;
+    bool *active = xcalloc((size_t)s->model->blocks, sizeof *active);
     *max = (FitBytes){.device = {0}};
     /* Before the first step no block is active, and the stage has the scratch of an evaluation. */
-    int failed = plan(device, host, t->model, &t->settings, active);
+    int failed = plan(device, host, s, settings, active);
     if (!failed) {
         raise_to(max->device, device);
         raise_to(max->host, host);
     }
     for (int m = first; m < submodels && !failed; m++) {
-        partition_active(t->partition, t->model, m < 0 ? m + submodels : m, active);
-        failed = (t->blocks && rank_blocks_set_in_flight(t->blocks, t->placement, t->model,
-                                                         t->pipeline, active)) ||
-                 plan(device, host, t->model, &t->settings, active);
+        partition_active(partition, s->model, m < 0 ? m + submodels : m, active);
+        failed = (blocks && rank_blocks_set_in_flight(blocks, &s->placement, s->model, s->pipeline,
+                                                      active)) ||
+                 plan(device, host, s, settings, active);
         if (failed) break;
         if (m < 0) {
             kept += device[MEM_STATE];
             continue;
         }
-        if (t->settings.keep_state) device[MEM_STATE] = kept;
+        if (settings->keep_state) device[MEM_STATE] = kept;
         raise_to(max->device, device);
         raise_to(max->host, host);
     }
@@ -56,11 +63,37 @@ int fit_plan(FitBytes *max, FitPlan plan, const FitTraining *t) {
     return failed ? -1 : 0;
 }
 
+int fit_plan(FitBytes *bytes, const Setup *s, int rank) {
+    RankBlocks blocks;
+    StageSettings settings = s->stage_settings;
+    if (!s->ranks) return plan_largest(bytes, s, &settings, NULL);
+    if (rank_blocks_create(&blocks, &s->placement, s->model, rank % s->placement.ranks)) return -1;
+    settings.local = blocks.local;
+    settings.in_flight = blocks.in_flight;
+    int failed = plan_largest(bytes, s, &settings, &blocks);
+    rank_blocks_free(&blocks);
+    return failed;
+}
+
+int fit_plan_all(FitBytes *bytes, const Setup *s) {
+    if (!s->ranks) return fit_plan(bytes, s, 0);
+    *bytes = (FitBytes){.device = {0}};
+    for (int r = 0; r < s->ranks; r++) {
+        FitBytes one;
+        if (fit_plan(&one, s, r)) return -1;
+        for (int role = 0; role <= MEM_ROLES; role++) {
+            bytes->device[role] += one.device[role];
+            bytes->host[role] += one.host[role];
+        }
+    }
+    return 0;
+}
+
 /* As fit_plan, with the prefix cache.  Where host memory and the memory to compute in are the same,
  * all of it is counted as the latter. */
-static int plan_with_cache(FitBytes *need, const FitMemory *memory, const FitTraining *training) {
-    if (fit_plan(need, memory->plan, training)) return -1;
-    size_t cache = training->partition->submodels > 1 ? memory->cache : 0;
+static int plan_with_cache(FitBytes *need, const FitMemory *memory, const Setup *s) {
+    if (fit_plan(need, s, 0)) return -1;
+    size_t cache = s->bcd.partition.submodels > 1 ? s->options.device_cache : 0;
     need->device[MEM_CACHE] += cache;
     need->device[MEM_ROLES] += cache;
     for (int role = 0; role <= MEM_ROLES && memory->host_bytes <= 0; role++) {
@@ -84,29 +117,26 @@ enum { MAX_SUBMODELS = 8 };
 
 /* Returns true if the training, cut into so many submodels, fits.  Overwrites *bytes with its need
  * of memory to compute in; SIZE_MAX if the model cannot be cut so. */
-static bool fits_with(size_t *bytes, const FitMemory *memory, FitTraining training, int submodels) {
-    Partition partition = {0};
+static bool fits_with(size_t *bytes, const FitMemory *memory, const Setup *s, int submodels) {
+    Setup cut = *s;
     FitBytes need;
-    bool possible = true;
-    if (submodels > training.partition->submodels) {
-        possible = partition_balanced(&partition, training.model, submodels, training.always) == 0;
-        training.partition = &partition;
-    }
-    possible = possible && plan_with_cache(&need, memory, &training) == 0;
-    partition_free(&partition);
+    const bool more = submodels > s->bcd.partition.submodels;
+    bool possible = !more || partition_balanced(&cut.bcd.partition, s->model, submodels,
+                                                s->options.always_active) == 0;
+    possible = possible && plan_with_cache(&need, memory, &cut) == 0;
+    if (more) partition_free(&cut.bcd.partition);
     *bytes = possible ? need.device[MEM_ROLES] : SIZE_MAX;
     return possible && fits_device(&need, memory) && fits_host(&need, memory);
 }
 
 /* "it fits with --submodels 3 --recompute (1.2 GiB)". */
-static Text list_changes(const FitTraining *now, const FitTraining *changed, int submodels,
-                         size_t bytes) {
-    const StageSettings *from = &now->settings, *to = &changed->settings;
+static Text list_changes(const Setup *now, const Setup *changed, int submodels, size_t bytes) {
+    const StageSettings *from = &now->stage_settings, *to = &changed->stage_settings;
     Text text = text_of("it fits with ");
-    if (submodels > now->partition->submodels) text_add(&text, "--submodels %d ", submodels);
+    if (submodels > now->bcd.partition.submodels) text_add(&text, "--submodels %d ", submodels);
     if (to->recompute && !from->recompute) text_add(&text, "--recompute ");
-    if (changed->accumulate > now->accumulate)
-        text_add(&text, "--accumulate %d ", changed->accumulate);
+    if (changed->options.accumulate > now->options.accumulate)
+        text_add(&text, "--accumulate %d ", changed->options.accumulate);
     if (to->precision != from->precision) text_add(&text, "--precision bf16 ");
     text_add(&text, "(%s)", format_bytes((double)bytes).text);
     return text;
@@ -115,25 +145,28 @@ static Text list_changes(const FitTraining *now, const FitTraining *changed, int
 /* Returns the first changes with which the training fits.  More submodels are tried first, then
  * recompute, then smaller parts of a batch, and bf16 last.  If nothing helps, returns the least
  * that was needed. */
-static Text advise(const FitMemory *memory, const FitTraining *now) {
-    FitTraining t = *now;
-    int submodels = now->partition->submodels;
-    int last = now->settings.offload || submodels > MAX_SUBMODELS ? submodels : MAX_SUBMODELS;
+static Text advise(const FitMemory *memory, const Setup *now) {
+    Setup changed = *now;
+    StageSettings *settings = &changed.stage_settings;
+    const int batch = now->options.batch, submodels = now->bcd.partition.submodels;
+    const bool offload = settings->offload;
+    int last = offload || submodels > MAX_SUBMODELS ? submodels : MAX_SUBMODELS;
     size_t bytes, min_bytes = SIZE_MAX;
     for (int bf16 = 0; bf16 <= memory->bf16; bf16++)
-        for (int parts = now->accumulate; parts < 2 * now->batch; parts *= 2)
-            for (int recompute = now->settings.recompute; recompute <= 1; recompute++)
+        for (int parts = now->options.accumulate; parts < 2 * batch; parts *= 2)
+            for (int recompute = now->stage_settings.recompute; recompute <= 1; recompute++)
                 for (int m = submodels; m <= last; m++) {
-                    t.accumulate = parts < now->batch ? parts : now->batch;
-                    t.settings.batch = (now->batch + t.accumulate - 1) / t.accumulate;
-                    t.settings.recompute = recompute;
-                    if (bf16) t.settings.precision = PRECISION_BF16;
-                    if (fits_with(&bytes, memory, t, m)) return list_changes(now, &t, m, bytes);
+                    int accumulate = parts < batch ? parts : batch;
+                    changed.options.accumulate = accumulate;
+                    settings->batch = (batch + accumulate - 1) / accumulate;
+                    settings->recompute = recompute;
+                    if (bf16) settings->precision = PRECISION_BF16;
+                    if (fits_with(&bytes, memory, &changed, m))
+                        return list_changes(now, &changed, m, bytes);
                     if (bytes < min_bytes) min_bytes = bytes;
                 }
     return text_of("with %srecompute and a sample at a time it still needs %s",
-                   now->settings.offload ? "" : "up to 8 submodels, ",
-                   format_bytes((double)min_bytes).text);
+                   offload ? "" : "up to 8 submodels, ", format_bytes((double)min_bytes).text);
 }
 
 /* "parameters 5.8 GiB, gradients 5.8 GiB, ..." */
@@ -146,9 +179,9 @@ static Text list_roles(const size_t roles[MEM_ROLES + 1]) {
     return text;
 }
 
-int fit_check(const FitMemory *memory, const FitTraining *training) {
+int fit_check(const FitMemory *memory, const Setup *s) {
     FitBytes need;
-    if (plan_with_cache(&need, memory, training)) return -1;
+    if (plan_with_cache(&need, memory, s)) return -1;
     bool on_device = !fits_device(&need, memory);
     if (!on_device && fits_host(&need, memory)) return 0;
     const size_t *bytes = on_device ? need.device : need.host;
@@ -156,10 +189,45 @@ int fit_check(const FitMemory *memory, const FitTraining *training) {
     const double left = memory->bytes - (double)(bytes[MEM_ROLES] - bytes[MEM_CACHE]);
     Text advice = on_device && bytes[MEM_CACHE] && left >= 0 && fits_host(&need, memory)
                       ? text_of("it fits with --device-cache %.0fM", floor(left / 1048576))
-                      : advise(memory, training);
+                      : advise(memory, s);
     return error_set(
-        "memory: %s needs %s%s (%s), %s has %s; %s", training->model->name,
+        "memory: %s needs %s%s (%s), %s has %s; %s", s->model->name,
         format_bytes((double)bytes[MEM_ROLES]).text, on_device ? "" : " of host memory",
         list_roles(bytes).text, on_device ? memory->name : "this machine",
         format_bytes(on_device ? memory->bytes : memory->host_bytes).text, advice.text);
+}
+
+/* ---- this machine ---------------------------------------------------------------------------- */
+
+/* Ranks that are threads share one memory; a process is assumed to have a memory of its own. */
+static int check_ranks(const Setup *s, const FitMemory *memory) {
+    FitBytes bytes;
+    size_t max = 0, sum = 0;
+    for (int r = 0; r < s->ranks; r++) {
+        if (fit_plan(&bytes, s, r)) return -1;
+        sum += bytes.device[MEM_ROLES];
+        if (bytes.device[MEM_ROLES] > max) max = bytes.device[MEM_ROLES];
+    }
+    double need = (double)(s->options.world ? max : sum);
+    if (need <= memory->bytes) return 0;
+    return error_set(
+        "memory: %s needs %s %s, %s has %s; more submodels, --recompute or more ranks "
+        "would need less",
+        s->model->name, format_bytes(need).text,
+        s->options.world ? "on the fullest rank" : "for all ranks together", memory->name,
+        format_bytes(memory->bytes).text);
+}
+
+int fit_check_here(const Setup *s) {
+    double installed = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
+    FitMemory memory = {.name = "this machine", .bytes = installed, .bf16 = s->device};
+    DeviceInfo info;
+    if (s->options.device == DEVICE_CUDA) {
+        if (s->device->info(&info)) return -1;
+        memory.name = info.name;
+        memory.bytes = (double)info.free_bytes;
+        memory.host_bytes = installed;
+        if (setup_uses_nccl(&s->options)) memory.bytes -= (double)s->device->transport_nccl_bytes();
+    }
+    return s->ranks ? check_ranks(s, &memory) : fit_check(&memory, s);
 }

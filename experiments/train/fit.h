@@ -2,51 +2,37 @@
  * from the memory plans of ref/memory.h and cuda/plan.h, before anything is allocated. */
 #pragma once
 
-#include "../../dist/rank_plan.h"
-#include "../../ref/memory.h"
-#include "../../ref/partition.h"
+#include "setup.h"
 
-/* Overwrites the bytes by role of a stage that trains active[blocks]: in the memory it computes in
- * (as memory_plan does), and in host memory next to it.  -1 and an error. */
-typedef int (*FitPlan)(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
-                       const StageSettings *settings, const bool *active);
-
-/* The FitPlan of the CPU stage, which has no host memory next to it. */
-int fit_plan_cpu(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
-                 const StageSettings *settings, const bool *active);
-
-typedef struct {
-    FitPlan plan;
-    const char *name;  /* "this machine", "NVIDIA H200" */
-    double bytes;      /* free memory to compute in */
-    double host_bytes; /* host memory next to it; 0: the two are the same memory */
-    bool bf16;         /* whether it can compute in bf16 */
-    size_t cache;      /* bytes of it that a prefix cache is to have */
-} FitMemory;
-
-typedef struct {
-    const Model *model;
-    const Partition *partition;
-    const char *always; /* blocks in no submodel, as partition_balanced takes them; or NULL */
-    StageSettings settings;
-    int batch, accumulate; /* samples of a batch, and in how many parts it is computed */
-    /* One rank of a pipeline: settings.local and settings.in_flight are those of `blocks`.
-     * NULL: the whole model. */
-    RankBlocks *blocks;
-    const Placement *placement;
-    PipelineSettings pipeline;
-} FitTraining;
-
-/* Bytes by role; the last element is the total. */
+/* Bytes by role, in the memory that computes, and in host memory next to it; the last element is
+ * the total. */
 typedef struct {
     size_t device[MEM_ROLES + 1], host[MEM_ROLES + 1];
 } FitBytes;
 
-/* Overwrites `bytes` with the largest plan over the submodels.  Each role has its own largest, and
- * so has the total, which is therefore less than their sum where no submodel needs the most of
- * each.  Kept optimizer state is counted for all submodels together.  -1 and an error. */
-int fit_plan(FitBytes *bytes, FitPlan plan, const FitTraining *training);
+/* Overwrites `bytes` with the largest plan over the submodels, of a training on one device or of a
+ * rank of its pipeline.  Each role has its own largest, and so has the total, which is therefore
+ * less than their sum where no submodel needs the most of each.  Kept optimizer state is counted
+ * for all submodels together.  Needs the setup's options, device, model, partition, stage settings
+ * and, with ranks, placement and pipeline.  -1 and an error. */
+int fit_plan(FitBytes *bytes, const Setup *setup, int rank);
 
-/* Returns 0 if the training fits.  Otherwise -1 and an error with the bytes by role, and the first
- * changes (more submodels, recompute, accumulate, bf16, in this order) with which it would. */
-int fit_check(const FitMemory *memory, const FitTraining *training);
+/* The same of all ranks together. */
+int fit_plan_all(FitBytes *bytes, const Setup *setup);
+
+typedef struct {
+    const char *name;  /* "this machine", "NVIDIA H200" */
+    double bytes;      /* free memory to compute in */
+    double host_bytes; /* host memory next to it; 0: the two are the same memory */
+    bool bf16;         /* whether it can compute in bf16 */
+} FitMemory;
+
+/* Returns 0 if the training, on one device, fits.  Otherwise -1 and an error with the bytes by
+ * role, and the first changes (more submodels, recompute, accumulate, bf16, in this order) with
+ * which it would. */
+int fit_check(const FitMemory *memory, const Setup *setup);
+
+/* Refuses a training that does not fit here, on one device or over ranks.  Linux hands out memory
+ * only when it is touched, so a model that is too large would not be refused later but killed.  -1
+ * and an error. */
+int fit_check_here(const Setup *setup);

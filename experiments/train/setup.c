@@ -5,6 +5,7 @@
 
 #include "../../ref/error.h"
 #include "../convert/convert.h"
+#include "fit.h"
 #include "pipeline.h"
 
 /* A directory to start from names its model in config.json; a file of tensors does not. */
@@ -167,7 +168,7 @@ int setup_open(Setup *setup, const Options *options) {
     if (setup->device && !setup->ranks)
         setup->stage_settings.image_bytes =
             dataset_resident_bytes(setup->train) + dataset_resident_bytes(setup->valid);
-    return setup_check_memory(setup);
+    return fit_check_here(setup);
 }
 
 /* ---- engine ---------------------------------------------------------------------------------- */

@@ -5,7 +5,6 @@
 #include "../../dist/engine_rank.h"
 #include "../cli/options.h"
 #include "../store/provenance.h"
-#include "fit.h"
 #include "modules.h"
 
 typedef struct {
@@ -44,15 +43,6 @@ int setup_engine(Setup *setup, const char *cache_dir, BlockTimes *times, double 
 int setup_engine_for_evaluation(Setup *setup);
 
 void setup_free(Setup *setup);
-
-/* Overwrites `bytes` with the planned memory of the training, see fit_plan: of all ranks together,
- * or of one rank of a pipeline.  -1 and an error. */
-int setup_memory(FitBytes *bytes, const Setup *setup);
-int setup_rank_memory(FitBytes *bytes, const Setup *setup, int rank);
-
-/* Refuses a training that does not fit.  Linux hands out memory only when it is touched, so a model
- * that is too large would not be refused later but killed.  -1 and an error. */
-int setup_check_memory(const Setup *setup);
 
 /* Describes this process and what it computes on.  -1 and an error. */
 int setup_provenance(Provenance *provenance, const Options *options);

@@ -5,6 +5,7 @@
 
 #include "../../dist/coordinator.h"
 #include "../../ref/memory.h"
+#include "fit.h"
 #include "train_parts.h"
 
 static void print_data(const Setup *s) {
@@ -111,7 +112,7 @@ static void count_role(MemoryRow *row, const char *name, size_t current, size_t 
 int train_count_memory(Training *t) {
     const MemCount *counted = t->setup.engine->is->memory(t->setup.engine);
     FitBytes planned;
-    if (setup_memory(&planned, &t->setup)) return -1;
+    if (fit_plan_all(&planned, &t->setup)) return -1;
     for (int role = 0; role < MEM_ROLES; role++)
         count_role(&t->run.memory[role], mem_role_names[role], counted->current[role],
                    counted->peak[role], planned.device[role]);
@@ -124,7 +125,7 @@ int train_count_memory(Training *t) {
  * buffers for transfers. */
 static void print_host_memory(const Setup *s) {
     FitBytes planned;
-    if (!s->device || setup_memory(&planned, s)) return;
+    if (!s->device || fit_plan_all(&planned, s)) return;
     printf("planned in host memory: %s (parameters %s, state %s)\n",
            format_bytes((double)planned.host[MEM_ROLES]).text,
            format_bytes((double)planned.host[MEM_PARAMETERS]).text,
@@ -138,7 +139,7 @@ static void print_fullest_rank(const Setup *s) {
     int fullest = 0;
     for (int r = 1; r < s->ranks; r++)
         if (each[r].total_peak > each[fullest].total_peak) fullest = r;
-    if (setup_rank_memory(&planned, s, fullest)) return;
+    if (fit_plan(&planned, s, fullest)) return;
     printf("fullest rank %d: %s, planned %s\n", fullest,
            format_bytes((double)each[fullest].total_peak).text,
            format_bytes((double)planned.device[MEM_ROLES]).text);

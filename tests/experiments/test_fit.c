@@ -68,88 +68,80 @@ static const char needs[] =
     " needs 248.0 KiB (parameters 64.0 KiB, gradients 60.0 KiB, state 60.0 KiB, activations "
     "64.0 KiB), FAKE has ";
 
-static FitTraining training_of(const Case *c, const Model *model, const Partition *partition) {
-    return (FitTraining){
-        .model = model,
-        .partition = partition,
-        .settings = {.batch = 64, .recompute = c->recompute, .offload = c->offload},
-        .batch = 64,
-        .accumulate = 1};
+static const DeviceModule fake = {.memory_plan = plan};
+
+/* Opens a training on the fake device; setup_free is safe either way. */
+static bool open_case(Setup *s, const Case *c, int submodels) {
+    *s = (Setup){.options = {.batch = 64, .accumulate = 1},
+                 .device = &fake,
+                 .model = model_create("gpt:layers=6,width=8,heads=1,context=8,vocabulary=8"),
+                 .stage_settings = {.batch = 64, .recompute = c->recompute, .offload = c->offload}};
+    return CHECK(s->model && partition_balanced(&s->bcd.partition, s->model, submodels, NULL) == 0,
+                 "%s", error_message());
 }
 
 static void refuses_with_advice(const void *row) {
     const Case *c = row;
-    Model *model = model_create("gpt:layers=6,width=8,heads=1,context=8,vocabulary=8");
-    Partition partition;
-    if (!CHECK(model && partition_balanced(&partition, model, 1, NULL) == 0, "%s", error_message()))
-        return;
-    FitMemory memory = {.plan = plan,
-                        .name = "FAKE",
+    Setup s;
+    FitMemory memory = {.name = "FAKE",
                         .bytes = c->units * UNIT,
                         .host_bytes = c->host_units * UNIT,
                         .bf16 = c->bf16};
-    FitTraining training = training_of(c, model, &partition);
-    int failed = fit_check(&memory, &training);
-    if (!c->error)
-        CHECK(failed == 0, "refused: %s", error_message());
-    else
-        CHECK(failed == -1 && strstr(error_message(), c->error) &&
-                  (c->recompute || strstr(error_message(), needs)),
-              "\"%s\", expected \"%s\"", error_message(), c->error);
-    partition_free(&partition);
-    model_free(model);
+    if (open_case(&s, c, 1)) {
+        int failed = fit_check(&memory, &s);
+        if (!c->error)
+            CHECK(failed == 0, "refused: %s", error_message());
+        else
+            CHECK(failed == -1 && strstr(error_message(), c->error) &&
+                      (c->recompute || strstr(error_message(), needs)),
+                  "\"%s\", expected \"%s\"", error_message(), c->error);
+    }
+    setup_free(&s);
 }
 
 /* One submodel has no frozen prefix, so a cache takes nothing. */
 static void counts_no_cache_for_one_submodel(void) {
-    Model *model = model_create("gpt:layers=6,width=8,heads=1,context=8,vocabulary=8");
-    Partition partition;
-    if (!CHECK(model && partition_balanced(&partition, model, 1, NULL) == 0, "%s", error_message()))
-        return;
-    FitMemory memory = {.plan = plan, .name = "FAKE", .bytes = 248 * UNIT, .cache = 12 * UNIT};
-    FitTraining training = training_of(&(Case){.name = "one submodel"}, model, &partition);
-    CHECK(fit_check(&memory, &training) == 0, "refused: %s", error_message());
-    partition_free(&partition);
-    model_free(model);
+    Setup s;
+    FitMemory memory = {.name = "FAKE", .bytes = 248 * UNIT};
+    if (open_case(&s, &(Case){.name = "one submodel"}, 1)) {
+        s.options.device_cache = 12 * UNIT;
+        CHECK(fit_check(&memory, &s) == 0, "refused: %s", error_message());
+    }
+    setup_free(&s);
 }
 
 /* The prefix cache takes its part of the memory. */
 static void counts_the_cache(void) {
-    Model *model = model_create("gpt:layers=6,width=8,heads=1,context=8,vocabulary=8");
-    Partition partition;
-    if (!CHECK(model && partition_balanced(&partition, model, 2, NULL) == 0, "%s", error_message()))
-        return;
-    FitMemory memory = {.plan = plan, .name = "FAKE", .bytes = 200 * UNIT, .cache = 12 * UNIT};
-    FitTraining training = training_of(&(Case){.name = "two submodels"}, model, &partition);
-    CHECK(fit_check(&memory, &training) == 0, "refused: %s", error_message());
-    memory.cache = 3 << 20; /* too much of it alone */
-    memory.bytes = 188 * UNIT + (2 << 20);
-    CHECK(fit_check(&memory, &training) == -1 && strstr(error_message(), "cache 3.0 MiB") &&
-              strstr(error_message(), "; it fits with --device-cache 2M"),
-          "%s", error_message());
-    memory.bytes = 83 * UNIT; /* too little without any */
-    CHECK(fit_check(&memory, &training) == -1 && strstr(error_message(), "still needs"), "%s",
-          error_message());
-    partition_free(&partition);
-    model_free(model);
+    Setup s;
+    FitMemory memory = {.name = "FAKE", .bytes = 200 * UNIT};
+    if (open_case(&s, &(Case){.name = "two submodels"}, 2)) {
+        s.options.device_cache = 12 * UNIT;
+        CHECK(fit_check(&memory, &s) == 0, "refused: %s", error_message());
+        s.options.device_cache = 3 << 20; /* too much of it alone */
+        memory.bytes = 188 * UNIT + (2 << 20);
+        CHECK(fit_check(&memory, &s) == -1 && strstr(error_message(), "cache 3.0 MiB") &&
+                  strstr(error_message(), "; it fits with --device-cache 2M"),
+              "%s", error_message());
+        memory.bytes = 83 * UNIT; /* too little without any */
+        CHECK(fit_check(&memory, &s) == -1 && strstr(error_message(), "still needs"), "%s",
+              error_message());
+    }
+    setup_free(&s);
 }
 
 /* Kept optimizer state does not get smaller with more submodels: it is 60 units, next to 30 of
  * gradients, 64 of parameters and 64 of activations. */
 static void counts_kept_state(void) {
-    Model *model = model_create("gpt:layers=6,width=8,heads=1,context=8,vocabulary=8");
-    Partition partition;
-    if (!CHECK(model && partition_balanced(&partition, model, 2, NULL) == 0, "%s", error_message()))
-        return;
-    FitTraining training = training_of(&(Case){.name = "kept state"}, model, &partition);
-    training.settings.keep_state = true;
+    Setup s;
     FitBytes bytes;
     const size_t *device = bytes.device;
-    CHECK(fit_plan(&bytes, plan, &training) == 0, "%s", error_message());
-    CHECK(device[MEM_STATE] == 60 * UNIT && device[MEM_ROLES] == 218 * UNIT,
-          "state %zu, all %zu bytes", device[MEM_STATE], device[MEM_ROLES]);
-    partition_free(&partition);
-    model_free(model);
+    if (open_case(&s, &(Case){.name = "kept state"}, 2)) {
+        s.stage_settings.keep_state = true;
+        CHECK(fit_plan(&bytes, &s, 0) == 0, "%s", error_message());
+        CHECK(device[MEM_STATE] == 60 * UNIT && device[MEM_ROLES] == 218 * UNIT,
+              "state %zu, all %zu bytes", device[MEM_STATE], device[MEM_ROLES]);
+    }
+    setup_free(&s);
 }
 
 void test_fit(void) {
