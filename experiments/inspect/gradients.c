@@ -34,14 +34,14 @@ static int check_batchnorm(const Model *model, int batch, Mode mode) {
 }
 
 /* Creates the engine of setup->model for a batch of `batch` samples; with --mode train all blocks
- * are active.  No update is made, so the optimizer is one without state. */
+ * are active.  The default optimizer, sgd without its momentum, has no state. */
 static int open_engine(Setup *setup, const Options *o, Mode mode, int batch) {
     Options *own = &setup->options;
     options_defaults(own);
     own->batch = batch;
     own->device = o->device;
     own->precision = o->precision;
-    if (options_set(own, "momentum", "0") || setup_engine_for_evaluation(setup)) return -1;
+    if (setup_engine_for_evaluation(setup)) return -1;
     if (mode == MODE_EVALUATE) return 0;
     bool *active = xmalloc((size_t)setup->model->blocks * sizeof *active);
     memset(active, true, (size_t)setup->model->blocks * sizeof *active);

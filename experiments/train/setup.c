@@ -116,13 +116,13 @@ static void resolve(Setup *setup) {
     setup_resolve_optimizer(o);
 }
 
-static StageSettings stage_settings(const Options *o, OptimizerSettings optimizer) {
+static StageSettings stage_settings(const Options *o) {
     return (StageSettings){.batch = (o->batch + o->accumulate - 1) / o->accumulate,
                            .recompute = o->recompute,
                            .keep_state = o->keep_state,
                            .correct_factor = o->correct_above,
                            .frozen_norm = (FrozenNorm)o->frozen_norm,
-                           .optimizer = optimizer,
+                           .optimizer = o->optimizer,
                            .plain = o->device == DEVICE_PLAIN,
                            .seed = o->seed,
                            .precision = (Precision)o->precision,
@@ -146,16 +146,14 @@ static int open_model_and_data(Setup *setup) {
 }
 
 int setup_open(Setup *setup, const Options *options) {
-    memset(setup, 0, sizeof *setup);
-    setup->options = *options;
-    const Options *o = &setup->options;
+    *setup = (Setup){.options = *options};
+    Options *o = &setup->options;
     BcdSettings *bcd = &setup->bcd;
-    if (resolve_model(&setup->options) || setup_check(o) || setup_device(&setup->device, o) ||
-        open_model_and_data(setup))
+    if (resolve_model(o) || setup_check(o) || setup_device(&setup->device, o) ||
+        open_model_and_data(setup) || setup_partition(&bcd->partition, setup->model, o))
         return -1;
-    if (setup_partition(&bcd->partition, setup->model, o)) return -1;
     resolve(setup);
-    bcd->optimizer = setup_optimizer(o);
+    bcd->optimizer = o->optimizer;
     bcd->order = (Order)o->order;
     bcd->rule = o->switch_rule;
     bcd->switch_warmup = o->switch_warmup;
@@ -163,7 +161,7 @@ int setup_open(Setup *setup, const Options *options) {
     bcd->steps = o->steps;
     bcd->fraction = o->fraction;
     bcd->seed = o->seed;
-    setup->stage_settings = stage_settings(o, bcd->optimizer);
+    setup->stage_settings = stage_settings(o);
     if (pipeline_place(setup)) return -1;
     if (setup->device && !setup->ranks)
         setup->stage_settings.image_bytes =
@@ -204,7 +202,7 @@ int setup_engine_for_evaluation(Setup *setup) {
     o->cache = o->device_cache = 0;
     if (!o->batch) o->batch = setup->model->tokens ? 8 : 128;
     if (o->accumulate > o->batch) o->accumulate = 1;
-    setup->stage_settings = stage_settings(o, setup_optimizer(o));
+    setup->stage_settings = stage_settings(o);
     if (setup_device(&setup->device, o)) return -1;
     return setup_engine(setup, NULL, NULL, NULL);
 }

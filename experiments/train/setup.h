@@ -28,9 +28,9 @@ typedef struct {
 /* ---- a training ------------------------------------------------------------------------------ */
 
 /* Opens device, model and data sets, and fills in partition and settings; allocates no parameters.
- * The number of classes or the vocabulary is the data's where the specification of the model names
- * none.  -1 and an error, also if the training does not fit into memory; setup_free is safe either
- * way. */
+ * `options` may be those of the setup.  The number of classes or the vocabulary is the data's where
+ * the specification of the model names none.  -1 and an error, also if the training does not fit
+ * into memory; setup_free is safe either way. */
 int setup_open(Setup *setup, const Options *options);
 
 /* Creates stage and engine, with parameters initialised from the seed.  cache_dir is where a prefix

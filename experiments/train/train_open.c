@@ -38,25 +38,20 @@ int train_like(Options *options) {
     return options_take(options, &like, own, false);
 }
 
-/* Opens the setup for the options that t->setup holds so far. */
-static int open_setup(Training *t) {
-    Options options = t->setup.options;
-    return setup_open(&t->setup, &options);
-}
-
 /* Opens a new training.  The directory must not hold a run yet, and is created only after model and
  * data are open. */
 static int open_new(Training *t, const Options *options) {
-    t->setup.options = *options;
-    if (options->out[0] && rundir_holds_run(options->out))
+    Options *o = &t->setup.options;
+    *o = *options;
+    if (*o->out && rundir_holds_run(o->out))
         return error_set(
             "%s: has a run already; continue it with bcd train --resume %s, or choose another "
             "--out",
-            options->out, quoted(options->out).text);
-    if (setup_default_ends(&t->setup.options) || open_setup(t)) return -1;
-    strcpy(t->dir, options->out);
+            o->out, quoted(o->out).text);
+    if (setup_default_ends(o) || setup_open(&t->setup, o)) return -1;
+    strcpy(t->dir, o->out);
     t->made = !t->dir[0] || access(t->dir, F_OK) != 0;
-    if (t->dir[0] ? rundir_make(t->dir) : rundir_make_fresh(t->dir, &t->setup.options)) return -1;
+    if (t->dir[0] ? rundir_make(t->dir) : rundir_make_fresh(t->dir, o)) return -1;
     return (t->lock = rundir_lock(t->dir)) < 0 ? -1 : 0;
 }
 
@@ -101,10 +96,10 @@ static int open_old(Training *t, const Options *options) {
     if (rundir_check(dir) || (t->lock = rundir_lock(dir)) < 0 || read_past(t)) return -1;
     t->earlier_wall = t->run.provenance.wall;
     t->resumed = true;
-    t->setup.options = t->run.settings;
-    return settings_resume(&t->setup.options, options) || check_device(t, options) || open_setup(t)
-               ? -1
-               : 0;
+    Options *o = &t->setup.options;
+    *o = t->run.settings;
+    if (settings_resume(o, options) || check_device(t, options)) return -1;
+    return setup_open(&t->setup, o);
 }
 
 /* Checks that a longer training than first asked for does not change the steps that are done. */
