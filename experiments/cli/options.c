@@ -52,33 +52,24 @@ static int refuse_name(const char *name, Command command) {
                      command_name);
 }
 
-static bool is_length(const char *name) {
-    return strcmp(name, "steps") == 0 || strcmp(name, "epochs") == 0;
-}
-
-static bool has_length(const bool *given, Command command) {
-    int steps = options_find("steps", command), epochs = options_find("epochs", command);
-    return (steps >= 0 && given[steps]) || (epochs >= 0 && given[epochs]);
-}
-
-/* --steps and --epochs both set the length of a training: the last one set counts. */
-static void keep_one_length(Options *options, const char *name) {
-    if (!is_length(name)) return;
-    bool steps = strcmp(name, "steps") == 0;
-    int other = options_find(steps ? "epochs" : "steps", options->command);
-    if (other >= 0) options->given[other] = false;
-    if (steps)
-        options->epochs = 0;
-    else
-        options->steps = 0;
+/* --steps and --epochs both set the length of a training.  Returns the row of the other one; -1 for
+ * any other flag. */
+static int other_length(const char *name, Command command) {
+    if (strcmp(name, "steps") == 0) return options_find("epochs", command);
+    return strcmp(name, "epochs") == 0 ? options_find("steps", command) : -1;
 }
 
 int options_set(Options *options, const char *name, const char *value) {
-    int row = options_find(name, options->command);
+    int row = options_find(name, options->command), other = other_length(name, options->command);
     if (row < 0) return refuse_name(name, options->command);
     if (option_assign(options, row, value ? value : "1")) return -1;
     options->given[row] = true;
-    keep_one_length(options, name);
+    if (other < 0) return 0;
+    options->given[other] = false; /* the last one set counts */
+    if (strcmp(name, "steps") == 0)
+        options->epochs = 0;
+    else
+        options->steps = 0;
     return 0;
 }
 
@@ -113,8 +104,9 @@ int options_take(Options *to, const Options *from, const char *const *names, boo
 static int set_once(Options *options, int row, const char *value) {
     const Option *option = &option_table[row];
     const char *name = option->name;
+    const int other = other_length(name, options->command);
     if (options->given[row]) return error_set("--%s is given twice", name);
-    if (is_length(name) && has_length(options->given, options->command))
+    if (other >= 0 && options->given[other])
         return error_set("--steps and --epochs both say how long to train; give one");
     if (option->kind == OPTION_IS_FLAG)
         return value ? error_set("--%s takes no value", name) : options_set(options, name, NULL);
@@ -171,10 +163,11 @@ static void cut_line(char *line, char **name, char **value) {
 /* Sets a flag of the file, unless the command line has it, as given[] tells. */
 static int set_line(Options *options, const bool *given, const char *name, const char *value) {
     const int row = options_find(name, options->command);
+    const int other = other_length(name, options->command);
     if (row < 0) return refuse_name(name, options->command);
     if (strcmp(name, "config") == 0)
         return error_set("--config cannot be given in a file of flags");
-    if (given[row] || (is_length(name) && has_length(given, options->command))) return 0;
+    if (given[row] || (other >= 0 && given[other])) return 0;
     return set_once(options, row, *value ? value : NULL);
 }
 

@@ -33,16 +33,17 @@ static const char *const placement_choices[PLACEMENTS + 1] = {[PLACEMENT_PLAIN] 
 #define VALUE(field, kind, min, max) SECTION, kind, offsetof(CommandLine, field), min, max, NULL, 0
 #define ROOM(field) (sizeof((CommandLine *)0)->field - 1) /* the longest text */
 #define TEXT(field) VALUE(field, OPTION_IS_TEXT, 0, ROOM(field))
-#define LIST(field, names, count) \
-    SECTION, OPTION_IS_TEXT, offsetof(CommandLine, field), 0, ROOM(field), names, count
+#define NAMES(names) names, sizeof names / sizeof *names
+#define LIST(field, names) \
+    SECTION, OPTION_IS_TEXT, offsetof(CommandLine, field), 0, ROOM(field), NAMES(names)
 #define INT(field, min, max) VALUE(field, OPTION_IS_INT, min, max)
 #define COUNT(field, min, max) VALUE(field, OPTION_IS_COUNT, min, max)
 #define REAL(field, min, max) VALUE(field, OPTION_IS_REAL, min, max)
 #define BYTES(field) VALUE(field, OPTION_IS_BYTES, 0, 1e15)
 #define FLAG(field) VALUE(field, OPTION_IS_FLAG, 0, 1)
 #define SWITCH(field) VALUE(field, OPTION_IS_SWITCH, 0, 0)
-#define CHOICE(field, names, count) \
-    SECTION, OPTION_IS_CHOICE, offsetof(CommandLine, field), 0, 0, names, count
+#define CHOICE(field, names) \
+    SECTION, OPTION_IS_CHOICE, offsetof(CommandLine, field), 0, 0, NAMES(names)
 
 #define FIXED OPTION_FIXED
 #define FREE OPTION_FREE
@@ -76,9 +77,8 @@ const Option option_table[] = {
      COMMAND_PLAN},
     {"submodels", "M", INT(options.submodels, 2, 10000), LOCAL, "3", NULL,
      "number of BCD's submodels; --search tries 2 to 5", COMMAND_PLAN},
-    {"optimizer", "sgd|adam|adamw|lion",
-     CHOICE(options.optimizer.kind, optimizer_names, OPTIMIZER_KINDS), LOCAL, "adam", NULL,
-     "optimizer; its state takes memory", COMMAND_PLAN},
+    {"optimizer", "sgd|adam|adamw|lion", CHOICE(options.optimizer.kind, optimizer_names), LOCAL,
+     "adam", NULL, "optimizer; its state takes memory", COMMAND_PLAN},
     {"cache", NULL, FLAG(plan.cache), LOCAL, "0", NULL,
      "all outputs of BCD's frozen prefix are in a cache, see bcd train --cache", COMMAND_PLAN},
     {"trace", "FILE", TEXT(plan.trace), LOCAL, "", "the GPU's data sheet",
@@ -93,7 +93,7 @@ const Option option_table[] = {
      "--search: maximum price of all GPUs together, per hour", COMMAND_PLAN},
 #undef SECTION
 #define SECTION "Flags"
-    {"split", "train|valid|test", CHOICE(split, split_names, 3), LOCAL, "valid", NULL,
+    {"split", "train|valid|test", CHOICE(split, split_names), LOCAL, "valid", NULL,
      "split to evaluate on", COMMAND_EVAL},
     {"prompt", "TEXT", TEXT(sample.prompt), LOCAL, "", "nothing", "beginning of the text",
      COMMAND_SAMPLE},
@@ -119,7 +119,7 @@ const Option option_table[] = {
      COMMAND_GRADIENTS},
     {"batch", "FILE", TEXT(gradients.batch_file), LOCAL, "", NULL, "HDF5 file with the samples",
      COMMAND_GRADIENTS},
-    {"mode", "train|eval", CHOICE(gradients.mode, mode_names, 2), LOCAL, "train", NULL,
+    {"mode", "train|eval", CHOICE(gradients.mode, mode_names), LOCAL, "train", NULL,
      "train: batch norm uses the statistics of the batch and updates the running ones; eval: it "
      "uses the running ones, and there are no gradients",
      COMMAND_GRADIENTS},
@@ -154,12 +154,12 @@ const Option option_table[] = {
      "also write each figure of the page into DIR, as SVG and PDF", COMMAND_REPORT},
     {"active", "K", INT(trace.active, 0, 10000), LOCAL, "0", "each in turn",
      "show only submodel K, counted from 1", COMMAND_TRACE},
-    {"preset", "smoke|laptop|gpu|paper", CHOICE(experiment.preset, preset_names, PRESET_KINDS),
-     LOCAL, "laptop", NULL, "how much to train, see above", COMMAND_EXPERIMENT},
+    {"preset", "smoke|laptop|gpu|paper", CHOICE(experiment.preset, preset_names), LOCAL, "laptop",
+     NULL, "how much to train, see above", COMMAND_EXPERIMENT},
     {"models", "LIST", TEXT(experiment.models), LOCAL, "", "the preset's",
      "models separated by spaces", COMMAND_EXPERIMENT},
-    {"optimizers", "LIST", LIST(experiment.optimizers, optimizer_names, OPTIMIZER_KINDS), LOCAL, "",
-     "the preset's", "sgd, adam, adamw, lion, separated by commas", COMMAND_EXPERIMENT},
+    {"optimizers", "LIST", LIST(experiment.optimizers, optimizer_names), LOCAL, "", "the preset's",
+     "sgd, adam, adamw, lion, separated by commas", COMMAND_EXPERIMENT},
     {"seeds", "N", INT(experiment.seeds, 1, 100), LOCAL, "3", "3; smoke and paper 1",
      "repeat each training with N seeds, starting at --seed", COMMAND_EXPERIMENT},
     {"jobs", "N", INT(experiment.jobs, 1, 256), LOCAL, "1", NULL,
@@ -218,8 +218,8 @@ const Option option_table[] = {
      "blocks that are trained with every submodel, as in embedding,head; ends means the first and "
      "the last, none refuses the default",
      TRACING},
-    {"order", "cyclic|descending|random|gauss-southwell",
-     CHOICE(options.order, order_names, ORDER_KINDS), FIXED, "cyclic", NULL,
+    {"order", "cyclic|descending|random|gauss-southwell", CHOICE(options.order, order_names), FIXED,
+     "cyclic", NULL,
      "which submodel comes next; random draws a new order for each cycle, without repeating a "
      "submodel; gauss-southwell takes the one with the largest gradient, which costs a forward and "
      "backward pass of every submodel at each switch",
@@ -246,14 +246,13 @@ const Option option_table[] = {
      "at each update frozen blocks above the active submodel take a plain gradient step of FACTOR "
      "times the learning rate, as in BREAD; only on the CPU, not with --pipeline",
      TRACING},
-    {"frozen-norm", "running|batch", CHOICE(options.frozen_norm, frozen_norm_names, 2), FIXED,
+    {"frozen-norm", "running|batch", CHOICE(options.frozen_norm, frozen_norm_names), FIXED,
      "running", NULL, "statistics that a frozen batch norm uses: running ones or the batch's",
      TRACING},
 #undef SECTION
 #define SECTION "Optimizer"
-    {"optimizer", "sgd|adam|adamw|lion",
-     CHOICE(options.optimizer.kind, optimizer_names, OPTIMIZER_KINDS), FIXED, "sgd",
-     "sgd; language models adamw",
+    {"optimizer", "sgd|adam|adamw|lion", CHOICE(options.optimizer.kind, optimizer_names), FIXED,
+     "sgd", "sgd; language models adamw",
      "optimizer; weight decay is coupled in sgd and adam, decoupled in adamw and lion", TRACING},
     {"lr", "RATE", REAL(options.optimizer.lr, 0, 1000), FIXED, NULL,
      "sgd 0.1, others 1e-4; language models: adam and adamw 3e-4, all but sgd 1e-5 with --init",
@@ -268,13 +267,12 @@ const Option option_table[] = {
      "added to the root of the second moment in adam and adamw", TRAINING},
     {"weight-decay", "F", REAL(options.optimizer.weight_decay, 0, 1000), FIXED, NULL,
      "1e-5, lion 0", "weight decay", TRAINING},
-    {"decay", "all|matrices", CHOICE(options.decay, decay_names, 2), FIXED, "all", NULL,
+    {"decay", "all|matrices", CHOICE(options.decay, decay_names), FIXED, "all", NULL,
      "apply weight decay to all parameters or to matrices only", TRAINING},
     {"clip", "NORM", REAL(options.optimizer.clip_norm, 0, 1e9), FIXED, "0",
      "none; language models 1", "clip the gradient to this global norm", TRACING},
-    {"schedule", "constant|cosine|step", CHOICE(options.optimizer.schedule, lr_names, LR_KINDS),
-     FIXED, "constant", "constant; language models cosine", "schedule of the learning rate",
-     TRAINING},
+    {"schedule", "constant|cosine|step", CHOICE(options.optimizer.schedule, lr_names), FIXED,
+     "constant", "constant; language models cosine", "schedule of the learning rate", TRAINING},
     {"warmup", "STEPS", INT(options.optimizer.warmup_steps, 0, MANY), FIXED, "0",
      "0; a twentieth of the steps if a language model has the default schedule",
      "raise the learning rate from 0 over the first STEPS", TRAINING},
@@ -304,19 +302,17 @@ const Option option_table[] = {
 #define SECTION "Running"
     {"threads", "N", INT(options.threads, 0, 4096), FREE, "0", "all cores",
      "number of threads; does not change the result", RUNNING | COMMAND_INFO | COMMAND_PLAN},
-    {"device", "cpu|plain|cuda|simt", CHOICE(options.device, device_names, DEVICE_KINDS), ROUNDS,
-     "cpu", NULL,
+    {"device", "cpu|plain|cuda|simt", CHOICE(options.device, device_names), ROUNDS, "cpu", NULL,
      "cpu: vectorized and threaded; plain: the CPU with the textbook loops of ref/ops, tens of "
      "times slower; cuda: an NVIDIA GPU; simt: the GPU's kernels run thread by thread on the CPU, "
      "to test them, as slow as plain",
      RUNNING},
-    {"precision", "fp32|tf32|bf16", CHOICE(options.precision, precision_names, PRECISIONS), ROUNDS,
-     "fp32", NULL,
+    {"precision", "fp32|tf32|bf16", CHOICE(options.precision, precision_names), ROUNDS, "fp32",
+     NULL,
      "tf32 rounds the factors of matrix products; bf16 keeps activations and weights in 16 bits, "
      "with fp32 masters of the active submodel; the CPU has only fp32",
      RUNNING | COMMAND_INFO | COMMAND_PLAN},
-    {"method", "bcd|offload", CHOICE(options.method, method_names, METHOD_KINDS), ROUNDS, "bcd",
-     NULL,
+    {"method", "bcd|offload", CHOICE(options.method, method_names), ROUNDS, "bcd", NULL,
      "offload is a baseline to compare BCD with: every step updates all parameters in host memory, "
      "where the optimizer state is; only for cuda and simt",
      TRAIN | COMMAND_TRACE},
@@ -367,14 +363,14 @@ const Option option_table[] = {
      "mpirun or srun started; nccl, the same with NCCL between their GPUs; --accumulate should be "
      "at least twice the number of ranks, to keep them busy",
      TRAIN},
-    {"placement", "auto|plain|virtual|figure2",
-     CHOICE(options.placement, placement_choices, PLACEMENTS + 1), LOCAL, "auto", NULL,
+    {"placement", "auto|plain|virtual|figure2", CHOICE(options.placement, placement_choices), LOCAL,
+     "auto", NULL,
      "what each rank holds: plain, a piece of the model; virtual, a piece of every submodel; "
      "figure2, the same with submodels that are not contiguous, as in the paper; auto, virtual if "
      "there are enough blocks",
      TRAIN | COMMAND_PLAN},
-    {"pipeline-schedule", "1f1b|zero-bubble",
-     CHOICE(options.pipeline_schedule, schedule_names, SCHEDULE_KINDS), LOCAL, "1f1b", NULL,
+    {"pipeline-schedule", "1f1b|zero-bubble", CHOICE(options.pipeline_schedule, schedule_names),
+     LOCAL, "1f1b", NULL,
      "zero-bubble delays weight gradients to fill the gaps, and needs more memory",
      TRAIN | COMMAND_PLAN},
     {"replicas", "R", INT(options.replicas, 1, 4096), LOCAL, "1", NULL,

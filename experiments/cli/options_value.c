@@ -1,5 +1,4 @@
 /* Values of flags, from text and back. */
-#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -59,13 +58,9 @@ static int parse_choice(const Option *option, const char *text, int *value) {
             *value = i;
             return 0;
         }
-    Text known = {""};
-    for (int i = 0; i < option->choice_count; i++)
-        text_add(&known, "%s%s",
-                 !i                             ? ""
-                 : i + 1 < option->choice_count ? ", "
-                                                : " or ",
-                 option->choices[i]);
+    Text known = text_of("%s", option->choices[0]);
+    for (int i = 1; i < option->choice_count; i++)
+        text_add(&known, i + 1 < option->choice_count ? ", %s" : " or %s", option->choices[i]);
     return error_set("--%s \"%.60s\": it takes %s", option->name, text, known.text);
 }
 
@@ -197,14 +192,10 @@ int price_find(double *dollars, const Gpu *gpu, const char *list) {
     return 0;
 }
 
-static bool is_plain(const char *name) {
-    for (; *name; name++)
-        if (!isalnum((unsigned char)*name) && !strchr("_./:=,+@%-", *name)) return false;
-    return true;
-}
-
 Quoted quoted(const char *name) {
-    const bool plain = *name && is_plain(name);
+    static const char plain_characters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,+@%-";
+    const bool plain = *name && !name[strspn(name, plain_characters)];
     Quoted quoted;
     char *to = quoted.text;
     if (!plain) *to++ = '\'';
