@@ -140,8 +140,8 @@ extern const Option option_table[]; /* ends with name NULL */
 
 typedef struct {
     Command command;
+    int min, max; /* positional arguments */
     const char *name, *arguments, *summary;
-    int min, max;        /* positional arguments */
     const char *teaches; /* a few lines: what it does, with examples */
 } CommandInfo;
 

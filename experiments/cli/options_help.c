@@ -5,41 +5,35 @@
 #include "command_line.h"
 
 const CommandInfo command_table[COMMANDS] = {
-    {COMMAND_TRAIN, "train", "", "train a network, all at once or by block coordinate descent", 0,
-     0,
+    {COMMAND_TRAIN, 0, 0, "train", "",
+     "train a network, all at once or by block coordinate descent",
      "Trains a network.  --submodels M cuts it into M submodels of about equal size, of which\n"
      "one is trained at a time; the others are frozen and need no gradients and no optimizer\n"
-     "state.\n"
-     "\n"
+     "state.\n\n"
      "  bcd train --data synthetic --model resnet8 --submodels 3 --switch-every 1e --epochs 6\n"
      "  bcd train --data cifar10 --model resnet20 --optimizer sgd --lr 0.1 --out runs/a\n"
      "  bcd train --data text --model gpt:layers=4,width=128,heads=4,context=128 \\\n"
      "            --optimizer adam --lr 1e-3 --submodels 3 --order descending --steps 600\n"
      "  bcd train --resume runs/a                 continue after Ctrl-C, kill -9 or a power cut\n"
      "  bcd train --resume runs/a --epochs 60     train longer than was first asked for\n"
-     "  bcd train --resume runs/a --device cuda --precision bf16     continue on a GPU\n"
-     "\n"
+     "  bcd train --resume runs/a --device cuda --precision bf16     continue on a GPU\n\n"
      "The run's directory gets run.h5 (settings, curves, memory: for bcd report, h5py, h5ls) and\n"
      "checkpoint.h5 (everything needed to continue; the same training gives the same file)."},
-    {COMMAND_EVAL, "eval", "[DIR]", "loss and accuracy of a trained network", 0, 1,
+    {COMMAND_EVAL, 0, 1, "eval", "[DIR]", "loss and accuracy of a trained network",
      "DIR is a run's directory or a checkpoint file.  Without DIR, --init names the directory of\n"
-     "a model in Hugging Face's format.\n"
-     "\n"
+     "a model in Hugging Face's format.\n\n"
      "  bcd eval runs/a --split test\n"
      "  bcd eval --init DIR --data chats.tokens --context 512"},
-    {COMMAND_SAMPLE, "sample", "[DIR]", "text from a trained language model", 0, 1,
+    {COMMAND_SAMPLE, 0, 1, "sample", "[DIR]", "text from a trained language model",
      "DIR is a run's directory or a checkpoint file.  Without DIR, --init names the directory of\n"
-     "a model in Hugging Face's format.  The same seed gives the same text.\n"
-     "\n"
+     "a model in Hugging Face's format.  The same seed gives the same text.\n\n"
      "  bcd sample runs/a --prompt \"The \" --tokens 300 --temperature 0.8 --top-k 40\n"
      "  bcd sample --init DIR --context 256 --prompt \"The \" --top-p 0.9"},
-    {COMMAND_INFO, "info", "", "this build, and the memory of models with and without BCD", 0, 0,
+    {COMMAND_INFO, 0, 0, "info", "", "this build, and the memory of models with and without BCD",
      "Prints the build and a table of the known models: parameters, and bytes of parameters,\n"
-     "gradients and optimizer state for ordinary training and for M = 2..5 submodels.\n"
-     "\n"
+     "gradients and optimizer state for ordinary training and for M = 2..5 submodels.\n\n"
      "  bcd info\n"
-     "  bcd info --model gpt:layers=6,width=384,heads=6,context=256\n"
-     "\n"
+     "  bcd info --model gpt:layers=6,width=384,heads=6,context=256\n\n"
      "A model is a name from that table, a name with changes (llama3-8B:layers=4,context=512),\n"
      "or a shape, family:setting=value,...  Defaults are in parentheses.\n"
      "  resnet, bottleneck  depth, width, classes, size, fused\n"
@@ -52,27 +46,24 @@ const CommandInfo command_table[COMMANDS] = {
      "    rope_base         base of the rotary positions' frequencies (10000)\n"
      "    rope_factor       divides the frequencies (1): all of them or, with rope_low,\n"
      "                      rope_high and rope_original, the low ones, as in Llama 3.1"},
-    {COMMAND_TOKENIZE, "tokenize", "FILE...", "turn text or JSON lines into a token file", 1,
-     POSITIONAL_MAX,
+    {COMMAND_TOKENIZE, 1, POSITIONAL_MAX, "tokenize", "FILE...",
+     "turn text or JSON lines into a token file",
      "Reads plain text, or JSON lines with a \"text\" field (.jsonl), either of them compressed\n"
-     "with zstd (.zst) or not, and writes one token file for bcd train --data FILE.tokens.\n"
-     "\n"
+     "with zstd (.zst) or not, and writes one token file for bcd train --data FILE.tokens.\n\n"
      "With --tokenizer DIR no .zst, but prompts and chats, where only answers count in the loss:\n"
      "  {\"prompt\": \"2 + 2 =\", \"answer\": \" 4\"}\n"
-     "  {\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}, ...]}\n"
-     "\n"
+     "  {\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}, ...]}\n\n"
      "  bcd tokenize corpus.jsonl.zst --tokenizer gpt2 --out corpus.tokens\n"
      "  bcd tokenize chats.jsonl --tokenizer DIR"},
-    {COMMAND_TRACE, "trace", "", "one training step, block by block", 0, 0,
+    {COMMAND_TRACE, 0, 0, "trace", "", "one training step, block by block",
      "Shows what BCD saves: for each block whether it is active or frozen, how long its forward\n"
      "pass and its gradients take, and how many bytes it keeps, next to a full update.  It shows\n"
-     "each of M = 3 submodels in turn, unless --submodels and --active say otherwise.\n"
-     "\n"
+     "each of M = 3 submodels in turn, unless --submodels and --active say otherwise.\n\n"
      "  bcd trace --model resnet20\n"
      "  bcd trace --model resnet20 --out trace.h5      also as tables, for bcd report\n"
      "  bcd trace --model gpt:layers=6,width=384,heads=6,context=256 --data text --active 3"},
-    {COMMAND_GRADIENTS, "gradients", "", "loss, activations and gradients of one batch, as HDF5", 0,
-     0,
+    {COMMAND_GRADIENTS, 0, 0, "gradients", "",
+     "loss, activations and gradients of one batch, as HDF5",
      "For comparing with another framework.  All files are HDF5:\n"
      "  checkpoint  of a run; or any file with an attribute model (a specification),\n"
      "              /parameters/NAME and /buffers/NAME; names and shapes as in a checkpoint\n"
@@ -82,13 +73,11 @@ const CommandInfo command_table[COMMANDS] = {
      "              /buffers/NAME, the running statistics after this batch\n"
      "All blocks are active, as after PyTorch's model.train().  With --mode eval none is, as\n"
      "after model.eval(), and there are no gradients.  --init DIR, in place of --checkpoint,\n"
-     "takes a model in Hugging Face's format.\n"
-     "\n"
+     "takes a model in Hugging Face's format.\n\n"
      "  bcd gradients --checkpoint runs/a/checkpoint.h5 --batch batch.h5 --out gradients.h5"},
-    {COMMAND_EXPERIMENT, "experiment", "NAME", "our tables next to the published ones", 1, 1,
+    {COMMAND_EXPERIMENT, 1, 1, "experiment", "NAME", "our tables next to the published ones",
      "Measures, simulates or computes the tables of the paper, each number next to the published\n"
-     "one and marked with its source, and writes them to DIR/NAME.h5, which bcd report shows.\n"
-     "\n"
+     "one and marked with its source, and writes them to DIR/NAME.h5, which bcd report shows.\n\n"
      "--preset says how much is trained.  validity, for example, trains each model with each\n"
      "optimizer fully and by BCD, and tabulates steps to converge, accuracy or perplexity,\n"
      "and memory.\n"
@@ -103,38 +92,33 @@ const CommandInfo command_table[COMMANDS] = {
      "override the preset.  DIR is results (results-PRESET for another preset than laptop),\n"
      "unless --out is given.  DIR/NAME.h5 is written after each training.  After an interruption\n"
      "the same command continues; with another --submodels it adds rows.  With --minutes 10 it\n"
-     "stops after ten minutes with exit status 75; start it again until the status is 0.\n"
-     "\n"
+     "stops after ten minutes with exit status 75; start it again until the status is 0.\n\n"
      "  bcd experiment all --preset laptop && bcd report results/*.h5\n"
      "  bcd experiment all --preset smoke --out runs/smoke\n"
      "  bcd experiment validity --models \"resnet8 resnet14\" --optimizers sgd,adam --seeds 5\n"
      "  while bcd experiment all --preset gpu --yes --minutes 10; [ $? = 75 ]; do :; done"},
-    {COMMAND_EXPORT, "export", "DIR", "a trained GPT-2 or LLaMA for the transformers library", 1, 1,
+    {COMMAND_EXPORT, 1, 1, "export", "DIR", "a trained GPT-2 or LLaMA for the transformers library",
      "DIR is a run's directory or a checkpoint file.  Writes config.json and model.safetensors,\n"
-     "in float32, which transformers and bcd train --init load.\n"
-     "\n"
+     "in float32, which transformers and bcd train --init load.\n\n"
      "  bcd train --init gpt2 --data wikitext2 --context 256 --submodels 3 --optimizer adam \\\n"
      "            --lr 2e-5 --epochs 1 --out runs/tuned\n"
      "  bcd export runs/tuned --out tuned"},
-    {COMMAND_REPORT, "report", "FILE...", "tables and plots from results", 1, POSITIONAL_MAX,
+    {COMMAND_REPORT, 1, POSITIONAL_MAX, "report", "FILE...", "tables and plots from results",
      "FILE is what an experiment wrote, or a run's directory.  Prints tables and writes one HTML\n"
      "page with figures, which Python draws.  For your own runs it first says what BCD saves and\n"
-     "costs compared with the full update.\n"
-     "\n"
+     "costs compared with the full update.\n\n"
      "  bcd report runs/full runs/bcd --out both.html\n"
      "  bcd report results/validity.h5 --figures figures      also each figure as SVG and PDF"},
-    {COMMAND_PLAN, "plan", "", "what a training would take on other GPUs: memory, time, dollars", 0,
-     0,
+    {COMMAND_PLAN, 0, 0, "plan", "",
+     "what a training would take on other GPUs: memory, time, dollars",
      "Says before you rent GPUs whether a model fits them, how long a step takes and why, and\n"
      "what a training costs, for the full update, offload and BCD.  Settings that you do not give\n"
-     "are chosen: the cheapest that fits.  Bytes are computed, and times are simulated.\n"
-     "\n"
+     "are chosen: the cheapest that fits.  Bytes are computed, and times are simulated.\n\n"
      "  bcd plan --model G-10B --gpu rtx4090 --per-node 8 --submodels 3 --batch 256\n"
      "  bcd plan --model G-10B --gpu a100 --pipeline 4 --replicas 2 --micro-batches 32\n"
      "  bcd plan --model G-20B --search --nodes 4            which GPUs, and how many\n"
      "  bcd plan --model G-20B --search --gpu any --budget 5 --precision bf16\n"
-     "  bcd plan --model L-70B --gpu h100 --price 2 --nodes 64 --batch 4096\n"
-     "\n"
+     "  bcd plan --model L-70B --gpu h100 --price 2 --nodes 64 --batch 4096\n\n"
      "A setting reads \"2x4 GPUs, 32x4, virtual, 1f1b, bf16\": 2 pipelines of 4 ranks each, 32\n"
      "micro-batches of 4 samples in each, placement, schedule, precision.  To the same loss BCD\n"
      "needs B-F times as many tokens; the paper has several values of this multiplier."},

@@ -128,13 +128,6 @@ static int print_decoded(const Sampling *s) {
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static void print_token(const Sampling *s, int token) {
-    size_t bytes;
-    const char *text = s->tokenizer->decode(s->tokenizer, token, &bytes);
-    fwrite(text, 1, bytes, stdout);
-    fflush(stdout);
-}
-
 static int start_text(Sampling *s, const SampleFlags *flags) {
     const Tokenizer *tokenizer = s->tokenizer;
     if (!tokenizer) return encode_prompt(s, flags);
@@ -164,7 +157,11 @@ static int sample(Sampling *s, const SampleFlags *flags, uint64_t seed) {
         int token = draw(next_logits(s), s->tokenizer ? s->tokenizer->vocabulary : model->outputs,
                          flags, random_uniform(seed, STREAM_SAMPLE, (uint64_t)i));
         s->text[s->count++] = token;
-        if (s->tokenizer) print_token(s, token);
+        if (!s->tokenizer) continue;
+        size_t bytes;
+        const char *text = s->tokenizer->decode(s->tokenizer, token, &bytes);
+        fwrite(text, 1, bytes, stdout);
+        fflush(stdout);
     }
     if (!s->tokenizer && print_decoded(s)) return -1;
     printf("\n");

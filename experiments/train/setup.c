@@ -66,27 +66,22 @@ static int check_read(const Options *o) {
     /* A single submodel that was asked for may have flags that are idle then. */
     const bool cut = o->command != COMMAND_TRAIN || options_given(o, "submodels") || *o->partition;
     const struct {
-        const char *flag;
-        bool read;
         const char *reader;
+        bool there;
+        const char *flags[7];
     } rows[] = {
-        {"switch-every", cut, "submodels M"},
-        {"order", cut, "submodels M"},
-        {"keep-state", cut, "submodels M"},
-        {"always-active", cut, "submodels M"},
-        {"frozen-norm", cut, "submodels M"},
-        {"correct-above", cut, "submodels M"},
-        {"final-lr", schedule == LR_COSINE, "schedule cosine"},
-        {"step-every", schedule == LR_STEP, "schedule step"},
-        {"step-factor", schedule == LR_STEP, "schedule step"},
-        {"auto-window", automatic, "switch-every auto"},
-        {"auto-tolerance", automatic, "switch-every auto"},
-        {"auto-min", automatic, "switch-every auto"},
-        {"auto-max", automatic, "switch-every auto"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (!rows[i].read && options_given(o, rows[i].flag))
-            return error_set("--%s is for --%s", rows[i].flag, rows[i].reader);
+        {"submodels M",
+         cut,
+         {"switch-every", "order", "keep-state", "always-active", "frozen-norm", "correct-above"}},
+        {"schedule cosine", schedule == LR_COSINE, {"final-lr"}},
+        {"schedule step", schedule == LR_STEP, {"step-every", "step-factor"}},
+        {"switch-every auto",
+         automatic,
+         {"auto-window", "auto-tolerance", "auto-min", "auto-max"}}};
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+        for (int i = 0; !rows[r].there && rows[r].flags[i]; i++)
+            if (options_given(o, rows[r].flags[i]))
+                return error_set("--%s is for --%s", rows[r].flags[i], rows[r].reader);
     return 0;
 }
 
@@ -171,13 +166,6 @@ int setup_open(Setup *setup, const Options *options) {
 
 /* ---- engine ---------------------------------------------------------------------------------- */
 
-/* Copies the images to the device once; in a pipeline they are sent with each batch instead. */
-static int keep_images(Setup *s) {
-    const StageClass *is = s->stage->is;
-    if (!s->stage_settings.image_bytes) return 0;
-    return is->keep_images(s->stage, s->train) || is->keep_images(s->stage, s->valid) ? -1 : 0;
-}
-
 int setup_engine(Setup *setup, const char *cache_dir, BlockTimes *times, double *update_ms) {
     const Options *o = &setup->options;
     if (setup->ranks) return pipeline_engine(setup, cache_dir);
@@ -187,14 +175,18 @@ int setup_engine(Setup *setup, const char *cache_dir, BlockTimes *times, double 
                                .cache_dir = cache_dir,
                                .times = times,
                                .update_ms = update_ms};
-    setup->stage = setup_stage(setup->device, setup->model, setup->stage_settings);
-    if (!setup->stage) return -1;
-    if (!keep_images(setup))
-        setup->engine = engine_single_create(setup->stage, settings, setup->train);
-    if (setup->engine) return 0;
-    setup->stage->is->free(setup->stage);
-    setup->stage = NULL;
-    return -1;
+    Stage *stage = setup_stage(setup->device, setup->model, setup->stage_settings);
+    if (!stage) return -1;
+    /* Images are copied to a device once; in a pipeline they are sent with each batch instead. */
+    const bool kept =
+        !setup->stage_settings.image_bytes || (!stage->is->keep_images(stage, setup->train) &&
+                                               !stage->is->keep_images(stage, setup->valid));
+    if (kept) setup->engine = engine_single_create(stage, settings, setup->train);
+    if (setup->engine)
+        setup->stage = stage;
+    else
+        stage->is->free(stage);
+    return setup->engine ? 0 : -1;
 }
 
 int setup_engine_for_evaluation(Setup *setup) {

@@ -23,16 +23,13 @@ Model *setup_model(const char *spec, int outputs, int context) {
     if (model->tokens && context != model->input.w) add_key(&whole, "context", context);
     model_free(model);
     model = model_create(whole.text);
-    if (!model || !context) return model;
-    if (!model->tokens || model->input.w != context) {
-        if (model->tokens)
-            error_set("--context %d: the model %s has %d", context, spec, model->input.w);
-        else
-            error_set("--context is for models that read tokens; %s reads images", spec);
-        model_free(model);
-        return NULL;
-    }
-    return model;
+    if (!model || !context || (model->tokens && model->input.w == context)) return model;
+    if (model->tokens)
+        error_set("--context %d: the model %s has %d", context, spec, model->input.w);
+    else
+        error_set("--context is for models that read tokens; %s reads images", spec);
+    model_free(model);
+    return NULL;
 }
 
 static int check_sizes(const Model *model, const Dataset *data) {
