@@ -150,25 +150,20 @@ static size_t edit_distance(const char *a, const char *b) {
     return cost[n][m];
 }
 
-/* Keeps `candidate` if it is nearer to `name` than *distance. */
-static void keep_nearer(const char *name, const char *candidate, const char **best,
-                        size_t *distance) {
-    size_t changes = edit_distance(name, candidate), length = strlen(name);
-    if (length > 1 && changes > 1 && strncmp(name, candidate, length) == 0)
-        changes = 1; /* the beginning of a name is near it, however long the rest */
-    if (changes >= *distance) return;
-    *distance = changes;
-    *best = candidate;
-}
-
 const char *nearest_name(const char *name, Command command) {
     const char *best = NULL;
-    size_t distance = 2 + strlen(name) / 3;
-    for (int row = 0; option_table[row].name; row++)
-        if (option_table[row].commands & command)
-            keep_nearer(name, option_table[row].name, &best, &distance);
-    for (int i = 0; i < COMMANDS && !command; i++)
-        keep_nearer(name, command_table[i].name, &best, &distance);
+    const size_t length = strlen(name);
+    size_t distance = 2 + length / 3;
+    for (int i = 0; command ? option_table[i].name != NULL : i < COMMANDS; i++) {
+        const char *candidate = command ? option_table[i].name : command_table[i].name;
+        if (command && !(option_table[i].commands & command)) continue;
+        size_t changes = edit_distance(name, candidate);
+        if (length > 1 && changes > 1 && strncmp(name, candidate, length) == 0)
+            changes = 1; /* the beginning of a name is near it, however long the rest */
+        if (changes >= distance) continue;
+        distance = changes;
+        best = candidate;
+    }
     return best;
 }
 

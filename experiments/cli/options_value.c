@@ -18,21 +18,19 @@ static int refuse(const Option *option, const char *value, const char *wants) {
 static int parse_real(const Option *option, const char *text, double *value) {
     char *end;
     *value = strtod(text, &end);
-    if (end == text || *end || !isfinite(*value)) return refuse(option, text, "a number");
-    if (!(*value >= option->min && *value <= option->max)) return refuse(option, text, "a number");
-    return 0;
+    if (end != text && !*end && *value >= option->min && *value <= option->max) return 0;
+    return refuse(option, text, "a number");
 }
 
 static int parse_whole(const Option *option, const char *text, uint64_t *value) {
     char *end;
     errno = 0;
     unsigned long long number = strtoull(text, &end, 10);
-    if (end == text || *end || errno || *text == '-' || *text == '+')
-        return refuse(option, text, "a whole number");
-    if ((double)number < option->min || (double)number > option->max)
-        return refuse(option, text, "a whole number");
     *value = number;
-    return 0;
+    if (end != text && !*end && !errno && *text != '-' && *text != '+' &&
+        (double)number >= option->min && (double)number <= option->max)
+        return 0;
+    return refuse(option, text, "a whole number");
 }
 
 /* 2G, 512M, 64K or plain bytes; the units are powers of 1024. */

@@ -194,16 +194,6 @@ static void print_tables(const Tables *tables, const Setup *setup) {
     for (int t = tables->tables > 2; t < tables->tables; t++) table_print(stdout, tables->table[t]);
 }
 
-/* Sets what was timed, marked as given, so that it is written. */
-static void set_timed(CommandLine *line, const Setup *setup) {
-    static const char *const names[] = {"model", "batch", "precision", "device"};
-    Options *o = &line->options;
-    *o = setup->options;
-    snprintf(o->model, sizeof o->model, "%s", setup->model->spec);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        o->given[options_find(names[i], o->command)] = true;
-}
-
 int command_trace(const CommandLine *asked) {
     CommandLine line = *asked;
     Options *o = &line.options;
@@ -214,9 +204,13 @@ int command_trace(const CommandLine *asked) {
     if (!given && o->method != METHOD_OFFLOAD) o->submodels = 3;
     int failed = bench_open(&bench, o, true) || fill_tables(&tables, &bench, flags->active);
     if (!failed) {
-        set_timed(&line, &bench.setup);
-        failed = (*o->out && tables_write(&tables, &line, o->out)) ||
-                 (*flags->figure && page_draw_cycle(&tables, flags->figure) != PYTHON_DONE);
+        *o = bench.setup.options;
+        /* What was timed is given now, so that it is written. */
+        failed =
+            options_set_all(o, "model=%s batch=%d precision=%s device=%s", bench.setup.model->spec,
+                            o->batch, precision_names[o->precision], device_names[o->device]) ||
+            (*o->out && tables_write(&tables, &line, o->out)) ||
+            (*flags->figure && page_draw_cycle(&tables, flags->figure) != PYTHON_DONE);
     }
     if (!failed) print_tables(&tables, &bench.setup);
     tables_free(&tables);

@@ -101,23 +101,19 @@ void train_print_start(const Training *t) {
     fflush(stdout);
 }
 
-static void count_role(MemoryRow *row, const char *name, size_t current, size_t peak,
-                       size_t planned) {
-    snprintf(row->role, sizeof row->role, "%s", name);
-    row->current = current;
-    if (peak > row->peak) row->peak = peak; /* an earlier session may have seen more */
-    row->planned = planned;
-}
-
 int train_count_memory(Training *t) {
     const MemCount *counted = t->setup.engine->is->memory(t->setup.engine);
     FitBytes planned;
     if (fit_plan_all(&planned, &t->setup)) return -1;
-    for (int role = 0; role < MEM_ROLES; role++)
-        count_role(&t->run.memory[role], mem_role_names[role], counted->current[role],
-                   counted->peak[role], planned.device[role]);
-    count_role(&t->run.memory[MEM_ROLES], "total", counted->total_current, counted->total_peak,
-               planned.device[MEM_ROLES]);
+    for (int role = 0; role <= MEM_ROLES; role++) {
+        MemoryRow *row = &t->run.memory[role];
+        const bool total = role == MEM_ROLES;
+        const size_t peak = total ? counted->total_peak : counted->peak[role];
+        snprintf(row->role, sizeof row->role, "%s", total ? "total" : mem_role_names[role]);
+        row->current = total ? counted->total_current : counted->current[role];
+        if (peak > row->peak) row->peak = peak; /* an earlier session may have seen more */
+        row->planned = planned.device[role];
+    }
     return 0;
 }
 
