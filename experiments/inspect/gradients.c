@@ -14,7 +14,14 @@
 
 /* ---- the model ------------------------------------------------------------------------------- */
 
-static int read_spec(const H5File *file, char spec[OPTION_TEXT]) {
+/* Overwrites `spec` with the model of the checkpoint, or of --init DIR with the context of the
+ * batch. */
+static int find_spec(char spec[OPTION_TEXT], const Options *o, const H5File *batch,
+                     const H5File *file) {
+    size_t size[H5_RANK] = {0};
+    if (*o->init && !convert_is_tensors(o->init) && h5_size(batch, "/targets", size) != 2)
+        return error_set("%s: /targets: [sample][token] is expected", batch->path);
+    if (*o->init) return convert_spec(spec, o->init, (int)size[1]);
     if (h5_exists(file, "/model")) return h5_get_text(file, "/model", "spec", spec, OPTION_TEXT);
     if (h5_has(file, "/", "model")) return h5_get_text(file, "/", "model", spec, OPTION_TEXT);
     return error_set("%s: neither a checkpoint nor a file with the attribute model", file->path);
@@ -169,40 +176,24 @@ static int write_gradients(const Options *options, Setup *setup, Mode mode, cons
     return h5_commit(&file);
 }
 
-/* Overwrites `spec` with the model of the checkpoint, or of --init DIR with the context of the
- * batch. */
-static int find_spec(char spec[OPTION_TEXT], const Options *o, const H5File *batch,
-                     const H5File *checkpoint) {
-    size_t size[H5_RANK] = {0};
-    if (!*o->init) return read_spec(checkpoint, spec);
-    if (!convert_is_tensors(o->init) && h5_size(batch, "/targets", size) != 2)
-        return error_set("%s: /targets: [sample][token] is expected", batch->path);
-    return convert_spec(spec, o->init, (int)size[1]);
-}
-
-static int run(const Options *o, Mode mode, const H5File *file, const H5File *checkpoint) {
+int command_gradients(const CommandLine *line) {
+    const Options *o = &line->options;
+    const Mode mode = (Mode)line->gradients.mode;
     char spec[OPTION_TEXT];
+    H5File file = {.id = -1}, checkpoint = {.id = -1};
     Setup setup = {.model = NULL};
-    Batch batch = {.n = count_samples(file)};
-    int failed = batch.n < 0 || find_spec(spec, o, file, checkpoint) ||
+    Batch batch = {.n = 0};
+    int failed = h5_open(&file, line->gradients.batch_file) ||
+                 (!*o->init && h5_open(&checkpoint, line->gradients.checkpoint)) ||
+                 (batch.n = count_samples(&file)) < 0 || find_spec(spec, o, &file, &checkpoint) ||
                  !(setup.model = model_create(spec)) ||
                  check_batchnorm(setup.model, batch.n, mode) ||
                  open_engine(&setup, o, mode, batch.n) ||
                  (*o->init ? convert_load(setup.engine, o->init)
-                           : checkpoint_read_model(checkpoint, setup.engine, true)) ||
-                 read_batch(&batch, file, setup.model) || write_gradients(o, &setup, mode, &batch);
+                           : checkpoint_read_model(&checkpoint, setup.engine, true)) ||
+                 read_batch(&batch, &file, setup.model) || write_gradients(o, &setup, mode, &batch);
     batch_free(&batch);
     setup_free(&setup);
-    return failed ? -1 : 0;
-}
-
-int command_gradients(const CommandLine *line) {
-    const Options *o = &line->options;
-    const GradientsFlags *flags = &line->gradients;
-    H5File file, checkpoint = {.id = -1};
-    if (h5_open(&file, flags->batch_file)) return -1;
-    int failed = (!*o->init && h5_open(&checkpoint, flags->checkpoint)) ||
-                 run(o, (Mode)flags->mode, &file, &checkpoint);
     h5_close(&checkpoint);
     h5_close(&file);
     return failed ? -1 : 0;
