@@ -167,17 +167,12 @@ const char *nearest_name(const char *name, Command command) {
     return best;
 }
 
-/* Returns the default as --help shows it; "" for a flag without a value, without a default, or of a
- * training in an experiment, where it is the preset's. */
-static const char *default_words(const Option *option, Command command) {
-    const char *words = option->default_words ? option->default_words : option->default_text;
-    bool of_preset = command == COMMAND_EXPERIMENT &&
-                     (option->role == OPTION_FIXED || option->role == OPTION_EXTENDS);
-    return option->kind == OPTION_IS_FLAG || of_preset || !words ? "" : words;
-}
-
 static void print_option(const Option *option, Command command) {
-    const char *words = default_words(option, command);
+    const char *words = option->default_words ? option->default_words : option->default_text;
+    /* In an experiment the default of a training is the preset's. */
+    const bool of_preset = command == COMMAND_EXPERIMENT &&
+                           (option->role == OPTION_FIXED || option->role == OPTION_EXTENDS);
+    if (option->kind == OPTION_IS_FLAG || of_preset || !words) words = "";
     int column = printf("  --%s%s%s", option->name, option->argument ? " " : "",
                         option->argument ? option->argument : "");
     enum { LEFT = 28 };

@@ -12,14 +12,6 @@
 
 enum { MAX_SUBMODELS = 5 };
 
-static void print_device(const DeviceInfo *info) {
-    printf("%s, %s", info->name, format_bytes((double)info->memory_bytes).text);
-    if (*info->runtime) printf(", %s", info->runtime);
-    if (*info->driver) printf(", %s", info->driver);
-    if (*info->libraries) printf(", %s", info->libraries);
-    printf("\n");
-}
-
 static void print_build(void) {
     Provenance p;
     provenance_fill(&p, 0);
@@ -34,10 +26,15 @@ static void print_build(void) {
         DeviceInfo info;
         const DeviceModule *module = device_module_open(device_names[device]);
         printf("%-10s ", device_names[device]);
-        if (module && module->info(&info) == 0)
-            print_device(&info);
-        else
+        if (!module || module->info(&info)) {
             printf("not available: %s\n", error_message());
+            continue;
+        }
+        printf("%s, %s", info.name, format_bytes((double)info.memory_bytes).text);
+        if (*info.runtime) printf(", %s", info.runtime);
+        if (*info.driver) printf(", %s", info.driver);
+        if (*info.libraries) printf(", %s", info.libraries);
+        printf("\n");
     }
 }
 

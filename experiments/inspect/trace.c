@@ -15,18 +15,8 @@
 #include "../train/bench.h"
 
 /* What a block does and keeps. */
-enum {
-    PART,
-    FORWARD,
-    INPUT_GRADIENT,
-    WEIGHT_GRADIENT,
-    PARAMETERS,
-    GRADIENTS,
-    STATE,
-    ACTIVATIONS,
-    COLUMNS
-};
-static const TableColumn block_columns[COLUMNS] = {
+enum { PART, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, PARAMETERS, GRADIENTS, STATE, ACTIVATIONS };
+static const TableColumn block_columns[] = {
     {"part", "part", "", COLUMN_TEXT, 0, SOURCE_NONE},
     {"forward", "forward", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
     {"input_gradient", "input grad.", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
@@ -36,6 +26,7 @@ static const TableColumn block_columns[COLUMNS] = {
     {"state", "state", "bytes", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
     {"activations", "activations", "bytes", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
 };
+enum { COLUMNS = sizeof block_columns / sizeof *block_columns };
 
 /* A step with one submodel active, or with every block. */
 typedef struct {

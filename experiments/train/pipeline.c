@@ -92,12 +92,6 @@ static int check(const Setup *s) {
     return 0;
 }
 
-/* Returns true if the placement decides the partition: Figure 2 slices every rank's blocks into
- * submodels.  A resumed training keeps its own. */
-static bool makes_partition(const Options *o) {
-    return o->placement == PLACEMENT_FIGURE2 && !o->partition[0] && !o->resume[0];
-}
-
 /* Takes over the submodels of the placement, and writes them to --partition for a resume. */
 static int keep_partition(Setup *s) {
     Options *o = &s->options;
@@ -123,14 +117,15 @@ static int place(Setup *s, PlacementKind kind, const double *work, const int *su
 }
 
 static int place_all(Setup *s, const double *work) {
+    Options *o = &s->options;
     const int *given = s->bcd.partition.of_block;
-    if (makes_partition(&s->options))
+    /* Figure 2 slices every rank's blocks into submodels; a resumed training keeps its own. */
+    if (o->placement == PLACEMENT_FIGURE2 && !*o->partition && !*o->resume)
         return place(s, PLACEMENT_FIGURE2, work, NULL) || keep_partition(s) ? -1 : 0;
-    if (s->options.placement != PLACEMENT_AUTO)
-        return place(s, (PlacementKind)s->options.placement, work, given);
-    s->options.placement = PLACEMENT_VIRTUAL;
+    if (o->placement != PLACEMENT_AUTO) return place(s, (PlacementKind)o->placement, work, given);
+    o->placement = PLACEMENT_VIRTUAL;
     if (s->bcd.partition.submodels > 1 && place(s, PLACEMENT_VIRTUAL, work, given) == 0) return 0;
-    s->options.placement = PLACEMENT_PLAIN;
+    o->placement = PLACEMENT_PLAIN;
     return place(s, PLACEMENT_PLAIN, work, given);
 }
 
@@ -152,7 +147,7 @@ int pipeline_place(Setup *s) {
     s->pipeline = (PipelineSettings){.micro_batches = o->accumulate,
                                      .kind = (ScheduleKind)o->pipeline_schedule,
                                      .cache_bytes = o->cache,
-                                     .samples = s->train ? s->train->samples : 0,
-                                     .augmented = s->train && s->train->augmented};
+                                     .samples = s->train->samples,
+                                     .augmented = s->train->augmented};
     return 0;
 }

@@ -63,14 +63,6 @@ static Text format_computer(const Provenance *p) {
                            : text_of("%d thread%s", p->threads, p->threads == 1 ? "" : "s");
 }
 
-/* Says that the run has moved to another device, which changes roundings from here on. */
-static void print_move(const RunFile *run) {
-    if (!runfile_moved(run)) return;
-    const SessionRow *now = &run->sessions[run->session_rows - 1], *before = now - 1;
-    printf("so far trained on %s in %s, now on %s in %s, which rounds differently\n",
-           before->device, before->precision, now->device, now->precision);
-}
-
 /* "cosine, warm-up 20 steps, clipped at 1" */
 static Text format_schedule(const Options *o) {
     Text text = text_of("%s", lr_names[o->optimizer.schedule]);
@@ -92,12 +84,15 @@ void train_print_start(const Training *t) {
            format_computer(&t->run.provenance).text);
     if (s->model->tokens && o->optimizer.kind == OPTIMIZER_SGD)
         printf("sgd trains language models badly; the default is adamw\n");
-    if (t->resumed) {
-        print_move(&t->run);
-        printf("continuing in %s after %llu steps\n", t->dir, (unsigned long long)t->state.step);
-    } else {
-        printf("results go to %s\n", t->dir);
+    if (runfile_moved(&t->run)) {
+        const SessionRow *now = &t->run.sessions[t->run.session_rows - 1], *before = now - 1;
+        printf("so far trained on %s in %s, now on %s in %s, which rounds differently\n",
+               before->device, before->precision, now->device, now->precision);
     }
+    if (t->resumed)
+        printf("continuing in %s after %llu steps\n", t->dir, (unsigned long long)t->state.step);
+    else
+        printf("results go to %s\n", t->dir);
     fflush(stdout);
 }
 
