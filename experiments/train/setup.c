@@ -8,12 +8,6 @@
 #include "fit.h"
 #include "pipeline.h"
 
-/* A directory to start from names its model in config.json; a file of tensors does not. */
-static int resolve_model(Options *o) {
-    if (!*o->init || convert_is_tensors(o->init) || options_given(o, "model")) return 0;
-    return convert_spec(o->model, o->init, o->context);
-}
-
 /* Refuses flags that are not for this model or data, or that exclude each other. */
 static int check_flags(const Options *o, const Model *model, bool tokens) {
     if (model->tokens != tokens)
@@ -41,22 +35,30 @@ static int check_flags(const Options *o, const Model *model, bool tokens) {
     return setup_check_device(o);
 }
 
-int setup_check(const Options *asked) {
-    Options resolved = *asked, *o = &resolved;
-    Partition partition = {0};
-    int tokens = data_is_tokens(o->data);
-    if (tokens < 0 || resolve_model(o)) return -1;
+/* Creates a draft of model and partition, and checks what needs no data. */
+static int open_draft(Setup *setup) {
+    Options *o = &setup->options;
+    Partition *partition = &setup->bcd.partition;
+    const int tokens = data_is_tokens(o->data);
+    /* A directory to start from names its model in config.json; a file of tensors does not. */
+    const bool named = !*o->init || convert_is_tensors(o->init) || options_given(o, "model");
+    if (tokens < 0 || (!named && convert_spec(o->model, o->init, o->context))) return -1;
     setup_resolve_optimizer(o);
-    Model *model = setup_model(o->model, 0, o->context);
-    if (!model) return -1;
-    int failed = check_flags(o, model, tokens) || setup_partition(&partition, model, o);
-    if (!failed && o->method == METHOD_OFFLOAD && partition.submodels > 1)
-        failed = error_set(
-            "--method offload updates all parameters at each step; it needs one submodel, not %d",
-            partition.submodels);
-    partition_free(&partition);
-    model_free(model);
-    return failed ? -1 : 0;
+    setup->model = setup_model(o->model, 0, o->context);
+    if (!setup->model || check_flags(o, setup->model, tokens) ||
+        setup_partition(partition, setup->model, o))
+        return -1;
+    if (o->method != METHOD_OFFLOAD || partition->submodels == 1) return 0;
+    return error_set(
+        "--method offload updates all parameters at each step; it needs one submodel, not %d",
+        partition->submodels);
+}
+
+int setup_check(const Options *options) {
+    Setup setup = {.options = *options};
+    const int failed = open_draft(&setup);
+    setup_free(&setup);
+    return failed;
 }
 
 /* Checks that the schedule, the switch rule and BCD itself read the flags that are for them. */
@@ -124,29 +126,27 @@ static StageSettings stage_settings(const Options *o) {
                            .offload = o->method == METHOD_OFFLOAD};
 }
 
-/* The model's vocabulary comes from the data, and the context of the data from the model: creates a
- * draft of the model, then the data, then the model. */
-static int open_model_and_data(Setup *setup) {
+/* The context of the data comes from the draft of the model; its vocabulary or classes, and with
+ * them the partition, from the data. */
+static int open_data(Setup *setup) {
     const Options *o = &setup->options;
-    Model *draft = setup_model(o->model, 0, o->context);
-    if (!draft) return -1;
-    setup->train = setup_data(o, draft, SPLIT_TRAIN);
-    model_free(draft);
+    setup->train = setup_data(o, setup->model, SPLIT_TRAIN);
     if (!setup->train) return -1;
+    model_free(setup->model);
+    partition_free(&setup->bcd.partition);
     setup->model = setup_model(o->model, setup->train->classes, o->context);
     if (!setup->model || setup_check_data(setup, setup->train)) return -1;
     strcpy(setup->tokenizer, setup->train->tokenizer);
     setup->valid = setup_data(o, setup->model, SPLIT_VALID);
-    return setup->valid ? setup_check_data(setup, setup->valid) : -1;
+    if (!setup->valid || setup_check_data(setup, setup->valid)) return -1;
+    return setup_partition(&setup->bcd.partition, setup->model, o);
 }
 
 int setup_open(Setup *setup, const Options *options) {
     *setup = (Setup){.options = *options};
     Options *o = &setup->options;
     BcdSettings *bcd = &setup->bcd;
-    if (resolve_model(o) || setup_check(o) || setup_device(&setup->device, o) ||
-        open_model_and_data(setup) || setup_partition(&bcd->partition, setup->model, o))
-        return -1;
+    if (open_draft(setup) || setup_device(&setup->device, o) || open_data(setup)) return -1;
     resolve(setup);
     bcd->optimizer = o->optimizer;
     bcd->order = (Order)o->order;
