@@ -9,21 +9,18 @@
 #include "../../ref/error.h"
 #include "command_line.h"
 
-static void set_defaults(Options *options, Command command) {
-    options->command = command;
+void command_line_defaults(CommandLine *line, Command command) {
+    memset(line, 0, sizeof *line);
+    line->options.command = command;
     for (int row = 0; option_table[row].name; row++)
         if (option_table[row].default_text && (option_table[row].commands & command))
-            option_assign(options, row, option_table[row].default_text);
+            option_assign(&line->options, row, option_table[row].default_text);
 }
 
 void options_defaults(Options *options) {
-    memset(options, 0, sizeof *options);
-    set_defaults(options, COMMAND_TRAIN);
-}
-
-void command_line_defaults(CommandLine *line, Command command) {
-    memset(line, 0, sizeof *line);
-    set_defaults(&line->options, command);
+    CommandLine line;
+    command_line_defaults(&line, COMMAND_TRAIN);
+    *options = line.options;
 }
 
 int options_find(const char *name, Command command) {

@@ -21,7 +21,7 @@
 static int save(Training *t) {
     double start = clock_seconds();
     const Options *o = &t->setup.options;
-    t->run.provenance.wall = t->earlier_wall + start - t->started;
+    t->run.provenance.wall = start - t->started;
     t->save_failed = true;
     if (train_count_memory(t) || runfile_write(&t->run, t->run_path.text)) return -1;
     int written = checkpoint_write(t->checkpoint_path.text, &t->setup, &t->state);
@@ -135,7 +135,7 @@ static int note_failure(Training *t) {
     snprintf(cause, sizeof cause, "%s", error_message());
     if (t->save_failed && !t->diverged) return -1;
     strcpy(t->run.status, "failed");
-    t->run.provenance.wall = t->earlier_wall + clock_seconds() - t->started;
+    t->run.provenance.wall = clock_seconds() - t->started;
     if (runfile_write(&t->run, t->run_path.text)) return -1;
     return error_set("step %llu: %s; %s holds the last good state",
                      (unsigned long long)t->state.step + !t->diverged, cause,

@@ -94,8 +94,7 @@ static int open_old(Training *t, const Options *options) {
     t->run_path = rundir_path(dir, "run.h5");
     t->checkpoint_path = rundir_path(dir, "checkpoint.h5");
     if (rundir_check(dir) || (t->lock = rundir_lock(dir)) < 0 || read_past(t)) return -1;
-    t->earlier_wall = t->run.provenance.wall;
-    t->resumed = true;
+    t->started -= t->run.provenance.wall;
     Options *o = &t->setup.options;
     *o = t->run.settings;
     if (settings_resume(o, options) || check_device(t, options)) return -1;
@@ -128,14 +127,14 @@ static int restore(Training *t) {
 }
 
 /* Fills in what run.h5 holds next to the curves. */
-static int describe(Training *t) {
+static int describe(Training *t, int threads) {
     const Setup *s = &t->setup;
     RunFile *run = &t->run;
     const Partition *partition = &s->bcd.partition;
     const Provenance start = run->provenance;
     if (setup_provenance(&run->provenance, &s->options)) return -1;
     runfile_add_session(run, t->state.step);
-    run->provenance.threads = t->threads;
+    run->provenance.threads = threads;
     if (runfile_moved(run))
         memset(run->memory, 0, sizeof run->memory); /* the peaks were of another device */
     if (t->resumed && *start.command) {
@@ -161,20 +160,20 @@ int train_open(Training *t, const Options *options) {
     memset(t, 0, sizeof *t);
     t->lock = -1;
     t->started = clock_seconds();
-    const bool old = options->resume[0];
-    if (old && options->out[0])
+    t->resumed = *options->resume;
+    if (t->resumed && *options->out)
         return error_set("--resume continues in the run's own directory; leave out --out");
-    if (old ? open_old(t, options) : open_new(t, options)) return -1;
+    if (t->resumed ? open_old(t, options) : open_new(t, options)) return -1;
     t->run_path = rundir_path(t->dir, "run.h5");
     t->checkpoint_path = rundir_path(t->dir, "checkpoint.h5");
     if (t->setup.options.threads) omp_set_num_threads(t->setup.options.threads);
-    t->threads = omp_get_max_threads();
+    const int threads = omp_get_max_threads(); /* of all ranks in this process */
     if (setup_engine(&t->setup, t->dir, NULL, NULL)) return -1;
     const Options *o = &t->setup.options;
     if (*o->init && access(t->checkpoint_path.text, F_OK) && convert_load(t->setup.engine, o->init))
         return -1;
-    if (old && restore(t)) return -1;
-    return describe(t);
+    if (t->resumed && restore(t)) return -1;
+    return describe(t, threads);
 }
 
 void train_close(Training *t) {

@@ -13,8 +13,7 @@ typedef struct {
     char dir[OPTION_TEXT];
     Text run_path, checkpoint_path;
     int lock;
-    bool made;   /* this session created the directory */
-    int threads; /* of all ranks in this process */
+    bool made; /* this session created the directory */
     Setup setup;
     BcdState state;
     RunFile run;
@@ -23,8 +22,7 @@ typedef struct {
     double seconds;          /* of training, of all sessions */
     double mark;             /* clock at the start of the current step */
     double saved, save_cost; /* clock at the end of the last save, and how long it took */
-    double started;          /* clock at the start of this session */
-    double earlier_wall;     /* s, of the sessions before */
+    double started;          /* clock at the start of this session, less the time of those before */
     bool resumed, save_failed;
     bool diverged;       /* the last step left numbers that are not finite */
     FILE *log, *samples; /* log.csv, --log-samples; or NULL */
