@@ -32,35 +32,32 @@ static void raise_to(size_t max[MEM_ROLES + 1], const size_t bytes[MEM_ROLES]) {
 /* The largest plan of a stage with these settings; `blocks` are those of a rank, or NULL. */
 static int plan_largest(FitBytes *max, const Setup *s, const StageSettings *settings,
                         RankBlocks *blocks) {
-    size_t device[MEM_ROLES], host[MEM_ROLES], kept = 0;
+    size_t device[MEM_ROLES], host[MEM_ROLES], before[MEM_ROLES], host_before[MEM_ROLES], kept = 0;
     const Partition *partition = &s->bcd.partition;
-    const int submodels = partition->submodels;
-    /* With kept state the submodels are gone through twice: first to add up their states. */
-    int first = settings->keep_state ? -submodels : 0;
     bool *active = xcalloc((size_t)s->model->blocks, sizeof *active);
     *max = (FitBytes){.device = {0}};
     /* Before the first step no block is active, and the stage has the scratch of an evaluation. */
-    int failed = plan(device, host, s, settings, active);
-    if (!failed) {
-        raise_to(max->device, device);
-        raise_to(max->host, host);
-    }
-    for (int m = first; m < submodels && !failed; m++) {
-        partition_active(partition, s->model, m < 0 ? m + submodels : m, active);
+    int failed = plan(before, host_before, s, settings, active);
+    for (int m = 0; m < partition->submodels && !failed; m++) {
+        partition_active(partition, s->model, m, active);
         failed = (blocks && rank_blocks_set_in_flight(blocks, &s->placement, s->model, s->pipeline,
                                                       active)) ||
                  plan(device, host, s, settings, active);
         if (failed) break;
-        if (m < 0) {
+        if (settings->keep_state) {
             kept += device[MEM_STATE];
-            continue;
+            device[MEM_STATE] = 0;
         }
-        if (settings->keep_state) device[MEM_STATE] = kept;
         raise_to(max->device, device);
         raise_to(max->host, host);
     }
     free(active);
-    return failed ? -1 : 0;
+    if (failed) return -1;
+    max->device[MEM_STATE] += kept; /* of all submodels, whichever trains */
+    max->device[MEM_ROLES] += kept;
+    raise_to(max->device, before);
+    raise_to(max->host, host_before);
+    return 0;
 }
 
 int fit_plan(FitBytes *bytes, const Setup *s, int rank) {
