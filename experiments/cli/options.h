@@ -121,9 +121,10 @@ typedef enum {
     OPTION_FIXED    /* stored in both files; a resume may only repeat it */
 } OptionRole;
 
+/* A flag.  A row with the name "" and no command begins a section of --help, with `help` as its
+ * title. */
 typedef struct {
     const char *name, *argument; /* "switch-every", "K|Ee|auto" */
-    const char *section;         /* of --help */
     OptionKind kind;
     size_t offset;   /* of the field in CommandLine; if bcd train has the flag, also in Options */
     double min, max; /* max of a text: its length */

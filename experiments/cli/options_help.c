@@ -198,11 +198,12 @@ static void print_program_help(void) {
 }
 
 static void print_flags(Command command) {
-    const char *section = "";
+    const char *section = NULL; /* not printed yet */
     for (const Option *option = option_table; option->name; option++) {
+        if (!*option->name) section = option->help;
         if (!(option->commands & command)) continue;
-        if (strcmp(section, option->section) != 0) printf("\n%s\n", option->section);
-        section = option->section;
+        if (section) printf("\n%s\n", section);
+        section = NULL;
         print_option(option, command);
     }
 }

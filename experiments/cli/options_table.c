@@ -28,22 +28,20 @@ static const char *const placement_choices[PLACEMENTS + 1] = {[PLACEMENT_PLAIN] 
 #define LOADING (COMMAND_EVAL | COMMAND_SAMPLE | COMMAND_GRADIENTS)
 #define RUNNING (TRACING | LOADING)
 
-/* The columns from the section to the choices; SECTION is defined anew for each part of the
- * table. */
-#define VALUE(field, kind, min, max) SECTION, kind, offsetof(CommandLine, field), min, max, NULL, 0
+/* The columns from the kind to the choices. */
+#define VALUE(field, kind, min, max) kind, offsetof(CommandLine, field), min, max, NULL, 0
 #define ROOM(field) (sizeof((CommandLine *)0)->field - 1) /* the longest text */
 #define TEXT(field) VALUE(field, OPTION_IS_TEXT, 0, ROOM(field))
 #define NAMES(names) names, sizeof names / sizeof *names
 #define LIST(field, names) \
-    SECTION, OPTION_IS_TEXT, offsetof(CommandLine, field), 0, ROOM(field), NAMES(names)
+    OPTION_IS_TEXT, offsetof(CommandLine, field), 0, ROOM(field), NAMES(names)
 #define INT(field, min, max) VALUE(field, OPTION_IS_INT, min, max)
 #define COUNT(field, min, max) VALUE(field, OPTION_IS_COUNT, min, max)
 #define REAL(field, min, max) VALUE(field, OPTION_IS_REAL, min, max)
 #define BYTES(field) VALUE(field, OPTION_IS_BYTES, 0, 1e15)
 #define FLAG(field) VALUE(field, OPTION_IS_FLAG, 0, 1)
 #define SWITCH(field) VALUE(field, OPTION_IS_SWITCH, 0, 0)
-#define CHOICE(field, names) \
-    SECTION, OPTION_IS_CHOICE, offsetof(CommandLine, field), 0, 0, NAMES(names)
+#define CHOICE(field, names) OPTION_IS_CHOICE, offsetof(CommandLine, field), 0, 0, NAMES(names)
 
 #define FIXED OPTION_FIXED
 #define FREE OPTION_FREE
@@ -55,7 +53,7 @@ static const char *const placement_choices[PLACEMENTS + 1] = {[PLACEMENT_PLAIN] 
 #define EVER 9e15
 
 const Option option_table[] = {
-#define SECTION "Plan"
+    {.name = "", .help = "Plan"},
     {"model", "SPEC", TEXT(options.model), LOCAL, "", "none",
      "model to plan for: G-10B, L-70B, ... (see bcd info), or a shape such as "
      "gpt:layers=48,width=2048,heads=16,context=1024",
@@ -91,8 +89,7 @@ const Option option_table[] = {
      "--search: maximum number of GPUs", COMMAND_PLAN},
     {"budget", "DOLLARS", REAL(plan.budget, 0.01, 1e9), LOCAL, NULL, "any",
      "--search: maximum price of all GPUs together, per hour", COMMAND_PLAN},
-#undef SECTION
-#define SECTION "Flags"
+    {.name = "", .help = "Flags"},
     {"split", "train|valid|test", CHOICE(split, split_names), LOCAL, "valid", NULL,
      "split to evaluate on", COMMAND_EVAL},
     {"prompt", "TEXT", TEXT(sample.prompt), LOCAL, "", "nothing", "beginning of the text",
@@ -170,8 +167,7 @@ const Option option_table[] = {
      "stop after N minutes with exit status 75; the same command continues", COMMAND_EXPERIMENT},
     {"yes", NULL, FLAG(experiment.yes), LOCAL, "0", NULL, "start trainings that take hours",
      COMMAND_EXPERIMENT},
-#undef SECTION
-#define SECTION "Model and data"
+    {.name = "", .help = "Model and data"},
     {"model", "SPEC", TEXT(options.model), FIXED, "resnet8", NULL,
      "resnet8, resnet20, gpt2, ... (see bcd info), or a shape such as "
      "gpt:layers=6,width=384,heads=6,context=256; vocabulary and classes come from the data",
@@ -204,8 +200,7 @@ const Option option_table[] = {
     {"fraction", "F", REAL(options.fraction, 1e-6, 1), FIXED, "1", NULL,
      "train each submodel on a new random fraction of the data (the paper's dataset reduction)",
      TRAINING},
-#undef SECTION
-#define SECTION "Block coordinate descent"
+    {.name = "", .help = "Block coordinate descent"},
     {"submodels", "M", INT(options.submodels, 1, 10000), FIXED, "1", NULL,
      "number of submodels, trained in turn; 1 is ordinary training", TRAIN},
     {"submodels", "M", INT(options.submodels, 1, 10000), LOCAL, "1", "3",
@@ -249,8 +244,7 @@ const Option option_table[] = {
     {"frozen-norm", "running|batch", CHOICE(options.frozen_norm, frozen_norm_names), FIXED,
      "running", NULL, "statistics that a frozen batch norm uses: running ones or the batch's",
      TRACING},
-#undef SECTION
-#define SECTION "Optimizer"
+    {.name = "", .help = "Optimizer"},
     {"optimizer", "sgd|adam|adamw|lion", CHOICE(options.optimizer.kind, optimizer_names), FIXED,
      "sgd", "sgd; language models adamw",
      "optimizer; weight decay is coupled in sgd and adam, decoupled in adamw and lion", TRACING},
@@ -282,8 +276,7 @@ const Option option_table[] = {
      "step: multiply the learning rate by --step-factor every STEPS", TRAINING},
     {"step-factor", "F", REAL(options.optimizer.step_factor, 0, 1), FIXED, "0.1", NULL,
      "step: factor of the learning rate", TRAINING},
-#undef SECTION
-#define SECTION "Batch, length, seed"
+    {.name = "", .help = "Batch, length, seed"},
     {"batch", "SAMPLES", INT(options.batch, 1, 1 << 20), FIXED, NULL, "128 images or 8 sequences",
      "samples per update", TRACING},
     {"batch", "SAMPLES", INT(options.batch, 1, 1 << 20), LOCAL, NULL, "the run's",
@@ -298,8 +291,7 @@ const Option option_table[] = {
      "passes over the data, in place of --steps", TRAINING},
     {"seed", "N", COUNT(options.seed, 0, EVER), FIXED, "1", NULL, "seed of all random numbers",
      TRACING | COMMAND_SAMPLE},
-#undef SECTION
-#define SECTION "Running"
+    {.name = "", .help = "Running"},
     {"threads", "N", INT(options.threads, 0, 4096), FREE, "0", "all cores",
      "number of threads; does not change the result", RUNNING | COMMAND_INFO | COMMAND_PLAN},
     {"device", "cpu|plain|cuda|simt", CHOICE(options.device, device_names), ROUNDS, "cpu", NULL,
@@ -356,8 +348,7 @@ const Option option_table[] = {
      "read flags from FILE, one per line, as in \"lr 0.1\"; # begins a comment; flags on the "
      "command line override them",
      RUNNING | COMMAND_PLAN},
-#undef SECTION
-#define SECTION "Several devices"
+    {.name = "", .help = "Several devices"},
     {"pipeline", "none|local:N|mpi|nccl", TEXT(options.pipeline), LOCAL, "none", NULL,
      "divide the model over ranks: local:N, threads of this process; mpi, the processes that "
      "mpirun or srun started; nccl, the same with NCCL between their GPUs; --accumulate should be "
@@ -379,7 +370,6 @@ const Option option_table[] = {
      TRAIN | COMMAND_PLAN},
     {"timeout", "SECONDS", REAL(options.timeout, 0.1, 1e6), LOCAL, "300", NULL,
      "give up when a rank has been silent for this long", TRAIN},
-#undef SECTION
     {.name = NULL},
 };
 _Static_assert(sizeof option_table / sizeof *option_table <= OPTIONS_MAX, "raise OPTIONS_MAX");
