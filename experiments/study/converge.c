@@ -3,7 +3,9 @@
 #include "converge.h"
 
 #include <math.h>
+#include <stdlib.h>
 
+#include "../alloc.h"
 #include "cases.h"
 
 const char study_convergence_rule[] =
@@ -17,21 +19,19 @@ const char study_convergence_rule[] =
     "how long the two were trained; the paper states no rule. A training by itself has converged "
     "at " PLATEAU_RULE ".";
 
-static double sum(const CurveRow *curve, size_t begin, size_t end) {
-    double total = 0;
-    for (size_t i = begin; i < end; i++) total += curve[i].loss;
-    return total;
-}
+/* ---- smoothed losses --------------------------------------------------------------------------
+ */
 
-double study_smooth_next(StudySmooth *s) {
-    size_t i = s->next++, begin = i + 1 > s->window ? i + 1 - s->window : 0;
-    /* The running sum is computed anew once per window, so that rounding errors do not add up. */
-    if (i % s->window == 0)
-        s->total = sum(s->curve, begin, i + 1);
-    else
-        s->total += s->curve[i].loss - (begin ? s->curve[begin - 1].loss : 0);
-    return s->total / (double)(i + 1 - begin);
-}
+/* Trailing means of a loss over a window of updates or evaluations.  There are none over less than
+ * a window, because a low loss of one batch is no convergence. */
+typedef struct {
+    double step, loss;
+} Point;
+typedef struct {
+    size_t points;
+    Point *point;
+    bool interpolated; /* otherwise ratios of evaluations at the same updates take few values */
+} Smooth;
 
 /* Returns the window for comparing two trainings: a fortieth of the shorter one, but at least ten
  * rows, or all when there are fewer. */
@@ -42,38 +42,27 @@ static size_t window_of(const StudyRow *a, const StudyRow *b) {
     return window ? window : 1;
 }
 
-double study_loss(const StudyRow *row, size_t end, size_t window) {
-    return end < window || !window ? NAN : sum(row->curve, end - window, end) / (double)window;
+static double sum(const CurveRow *curve, size_t begin, size_t end) {
+    double total = 0;
+    for (size_t i = begin; i < end; i++) total += curve[i].loss;
+    return total;
 }
 
-/* Returns the lowest smoothed loss, NAN without a curve.  Means over fewer than `window` updates do
- * not count, because a low loss of one batch is no convergence. */
-static double lowest(const StudyRow *row, size_t window) {
-    StudySmooth smooth = {.curve = row->curve, .window = window};
-    double min = NAN;
-    while (smooth.next < row->curve_rows) {
-        double loss = study_smooth_next(&smooth);
-        if (smooth.next >= window && (isnan(min) || loss < min)) min = loss;
+static Smooth smooth_training(const StudyRow *row, size_t window) {
+    Smooth smooth = {.point = xmalloc((row->curve_rows + 1) * sizeof *smooth.point)};
+    double total = 0;
+    for (size_t i = 0; i < row->curve_rows; i++) {
+        size_t begin = i + 1 > window ? i + 1 - window : 0;
+        /* It is computed anew once per window, so that rounding errors do not add up. */
+        if (i % window == 0)
+            total = sum(row->curve, begin, i + 1);
+        else
+            total += row->curve[i].loss - (begin ? row->curve[begin - 1].loss : 0);
+        if (i + 1 >= window)
+            smooth.point[smooth.points++] =
+                (Point){(double)row->curve[i].step, total / (double)window};
     }
-    return min;
-}
-
-static double first_at(const StudyRow *row, size_t window, double level) {
-    StudySmooth smooth = {.curve = row->curve, .window = window};
-    while (smooth.next < row->curve_rows)
-        if (study_smooth_next(&smooth) <= level && smooth.next >= window)
-            return (double)row->curve[smooth.next - 1].step;
-    return NAN;
-}
-
-static double higher(double a, double b) { return isnan(a) || isnan(b) ? NAN : fmax(a, b); }
-
-static void converge_training(StudyRow *row, const StudyRow *full) {
-    size_t window = window_of(row, full);
-    row->level = higher(lowest(row, window), lowest(full, window));
-    row->steps_to_converge = first_at(row, window, row->level);
-    row->epochs_to_converge = row->steps_to_converge * row->epochs / (double)row->steps;
-    row->multiplier = row->steps_to_converge / first_at(full, window, row->level);
+    return smooth;
 }
 
 /* What is averaged over evaluations: the loss, or the cost, which is the error in per cent of an
@@ -83,55 +72,72 @@ static double cost_of(const StudyRow *row, size_t e) {
     return study_is_images(row) ? 100 - 100 * row->evaluation[e].accuracy : loss_of(row, e);
 }
 
-/* Returns the mean of the `count` evaluations up to number `last`; NAN for fewer. */
+/* Returns the mean of the `count` evaluations up to number `last`. */
 static double mean_to(const StudyRow *row, size_t last, size_t count,
                       double (*of)(const StudyRow *, size_t)) {
     double sum = 0;
-    if (last + 1 < count) return NAN;
     for (size_t e = last + 1 - count; e <= last; e++) sum += of(row, e);
     return sum / (double)count;
 }
 
-static double lowest_validation(const StudyRow *row, size_t count) {
+/* The mean validation losses of `count` evaluations; each belongs to the middle one. */
+static Smooth smooth_validation(const StudyRow *row, size_t count) {
+    Smooth smooth = {.point = xmalloc((row->evaluation_rows + 1) * sizeof *smooth.point),
+                     .interpolated = true};
+    for (size_t e = count - 1; e < row->evaluation_rows; e++)
+        smooth.point[smooth.points++] =
+            (Point){(double)row->evaluation[e - count / 2].step, mean_to(row, e, count, loss_of)};
+    return smooth;
+}
+
+/* ---- the same loss --------------------------------------------------------------------------- */
+
+static double lowest(const Smooth *smooth) {
     double min = NAN;
-    for (size_t e = 0; e < row->evaluation_rows; e++) {
-        double loss = mean_to(row, e, count, loss_of);
-        if (isnan(min) || loss < min) min = loss;
-    }
+    for (size_t p = 0; p < smooth->points; p++) min = fmin(min, smooth->point[p].loss);
     return min;
 }
 
-/* Returns the update at which the mean validation loss of `count` evaluations, which belongs to the
- * middle one, reaches the level.  It is interpolated: otherwise ratios could take only the few
- * values that evaluations at the same updates allow. */
-static double first_validation(const StudyRow *row, double level, size_t count) {
-    for (size_t e = count - 1; e < row->evaluation_rows; e++) {
-        const EvaluationRow *middle = &row->evaluation[e - count / 2];
-        double loss = mean_to(row, e, count, loss_of);
-        if (!(loss <= level)) continue;
-        double before = e >= count ? mean_to(row, e - 1, count, loss_of) : NAN;
-        if (!isfinite(before)) return (double)middle->step;
-        double weight = (before - level) / (before - loss);
-        return (double)middle[-1].step + weight * (double)(middle->step - middle[-1].step);
+/* Returns the updates until the loss is at or below the level. */
+static double first_at(const Smooth *smooth, double level) {
+    for (size_t p = 0; p < smooth->points; p++) {
+        const Point *now = &smooth->point[p], *before = now - 1;
+        if (!(now->loss <= level)) continue;
+        if (!smooth->interpolated || !p || !isfinite(before->loss)) return now->step;
+        double weight = (before->loss - level) / (before->loss - now->loss);
+        return before->step + weight * (now->step - before->step);
     }
     return NAN;
 }
 
-/* The same by validation loss, which needs no smoothing: it is over the whole split. */
-static void converge_validation(StudyRow *row, const StudyRow *full) {
-    row->valid_level = higher(lowest_validation(row, 1), lowest_validation(full, 1));
-    row->valid_steps = first_validation(row, row->valid_level, 1);
-    row->valid_multiplier = row->valid_steps / first_validation(full, row->valid_level, 1);
+/* Compares two trainings at the higher of their two lowest losses, and frees the points.  Returns
+ * false when one of them had that loss in its first mean already. */
+static bool compare(double *level, double *steps, double *multiplier, Smooth own, Smooth full) {
+    double low = lowest(&own), full_low = lowest(&full);
+    *level = isnan(low) || isnan(full_low) ? NAN : fmax(low, full_low);
+    *steps = first_at(&own, *level);
+    *multiplier = *steps / first_at(&full, *level);
+    bool later = isnan(*level) || fmin(own.point->loss, full.point->loss) > *level;
+    free(own.point);
+    free(full.point);
+    return later;
+}
+
+static void converge_row(StudyRow *row, const StudyRow *full) {
+    size_t window = window_of(row, full);
+    compare(&row->level, &row->steps_to_converge, &row->multiplier, smooth_training(row, window),
+            smooth_training(full, window));
+    row->epochs_to_converge = row->steps_to_converge * row->epochs / (double)row->steps;
+    /* A validation loss needs no smoothing: it is over the whole split. */
+    compare(&row->valid_level, &row->valid_steps, &row->valid_multiplier, smooth_validation(row, 1),
+            smooth_validation(full, 1));
 }
 
 double plateau_multiplier(const StudyRow *row, const StudyRow *full) {
-    size_t count = PLATEAU_MEAN, first = count - 1;
-    double level = higher(lowest_validation(row, count), lowest_validation(full, count));
-    /* One that begins below the level reached it at an unknown update. */
-    if (isnan(level) || mean_to(row, first, count, loss_of) <= level ||
-        mean_to(full, first, count, loss_of) <= level)
-        return NAN;
-    return first_validation(row, level, count) / first_validation(full, level, count);
+    double level, steps, multiplier;
+    bool later = compare(&level, &steps, &multiplier, smooth_validation(row, PLATEAU_MEAN),
+                         smooth_validation(full, PLATEAU_MEAN));
+    return later ? multiplier : NAN; /* one that begins below reached it at an unknown update */
 }
 
 /* ---- a training by itself -------------------------------------------------------------------- */
@@ -182,16 +188,15 @@ static void reset(StudyRow *row) {
     row->level = row->steps_to_converge = row->epochs_to_converge = NAN;
     row->valid_level = row->valid_steps = NAN;
     row->multiplier = row->valid_multiplier = row->submodels == 1 ? 1 : NAN;
-    if (row->curve_rows) row->train_loss = study_loss(row, row->curve_rows, window_of(row, row));
+    size_t window = window_of(row, row), end = row->curve_rows;
+    if (end) row->train_loss = sum(row->curve, end - window, end) / (double)window;
 }
 
 static void converge_method(Study *study, const CaseMethod *method) {
     for (int s = 0; s < method->seeds; s++) {
         StudyRow *row = &study->row[method->row[s] - study->row];
         const StudyRow *full = row->submodels > 1 ? case_full_update(method->of, row) : NULL;
-        if (!full) continue;
-        converge_training(row, full);
-        converge_validation(row, full);
+        if (full) converge_row(row, full);
     }
 }
 

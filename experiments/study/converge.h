@@ -4,18 +4,6 @@
 
 #include "study.h"
 
-/* An iterator over the smoothed loss of a curve: a trailing mean over `window` rows, or over all
- * rows so far at the start. */
-typedef struct {
-    const CurveRow *curve;
-    size_t window, next; /* next: the row whose smoothed loss study_smooth_next returns */
-    double total;
-} StudySmooth;
-double study_smooth_next(StudySmooth *smooth);
-
-/* Returns the mean loss of rows [end - window, end) of the curve; NAN when end < window. */
-double study_loss(const StudyRow *row, size_t end, size_t window);
-
 /* The rule of study_converge in words, as it is stored in the file of a study. */
 extern const char study_convergence_rule[];
 

@@ -71,17 +71,31 @@ static void case_published_twins(void) {
 
 /* ---- convergence ----------------------------------------------------------------------------- */
 
+/* The level and the updates to it, from means of ten updates that are each added up anew. */
 static void case_smoothing(void) {
-    CurveRow curve[10] = {0};
-    double smooth[10];
-    for (int i = 0; i < 10; i++) curve[i].loss = i * i;
-    StudySmooth along = {.curve = curve, .window = 3};
-    for (int i = 0; i < 10; i++) smooth[i] = study_smooth_next(&along);
-    CHECK(smooth[0] == 0 && smooth[1] == 0.5, "start: %g %g", smooth[0], smooth[1]);
-    for (int i = 2; i < 10; i++) {
-        double mean = (i * i + (i - 1) * (i - 1) + (i - 2) * (i - 2)) / 3.0;
-        CHECK(fabs(smooth[i] - mean) <= 1e-12, "%d: %g, not %g", i, smooth[i], mean);
-    }
+    Study study = sample_study();
+    double low[2] = {INFINITY, INFINITY}, mean[2][SAMPLE_STEPS], steps[2] = {0};
+    for (int r = 0; r < 2; r++)
+        for (int i = 0; i < SAMPLE_STEPS; i++) {
+            CurveRow *curve = study.row[r].curve;
+            /* A low loss of the first batch is no convergence. */
+            curve[i].loss =
+                i == 0 ? 0.1 : 4 + sin(3 * i + r) - 0.01 * (i < 150 ? i : 300 - i) * (1 + r);
+            mean[r][i] = 0;
+            for (int k = i - 9; k <= i && i >= 9; k++) mean[r][i] += curve[k].loss / 10;
+            if (i >= 9) low[r] = fmin(low[r], mean[r][i]);
+        }
+    study_converge(&study);
+    const StudyRow *bcd = &study.row[1];
+    double level = fmax(low[0], low[1]);
+    for (int r = 0; r < 2; r++)
+        for (int i = 9; i < SAMPLE_STEPS && !steps[r]; i++)
+            if (mean[r][i] <= level + 1e-12) steps[r] = i + 1;
+    CHECK(fabs(bcd->level - level) <= 1e-12, "level %g, not %g", bcd->level, level);
+    CHECK(
+        bcd->steps_to_converge == steps[1] && fabs(bcd->multiplier - steps[1] / steps[0]) <= 1e-12,
+        "BCD after %g of %g, B-F %g", bcd->steps_to_converge, steps[1], bcd->multiplier);
+    study_free(&study);
 }
 
 /* The window is 10 updates.  BCD ends near 3 exp(-0.01 200), the level; the full update, twice as
@@ -95,8 +109,9 @@ static void case_multiplier(void) {
           "BCD after %g", bcd->steps_to_converge);
     double full_steps = bcd->steps_to_converge / bcd->multiplier;
     CHECK(full_steps >= 100 && full_steps <= 105, "full after %g", full_steps);
-    CHECK(fabs(bcd->train_loss - study_loss(bcd, SAMPLE_STEPS, 10)) <= 1e-12 &&
-              fabs(bcd->level - bcd->train_loss) <= 1e-12,
+    double end = 0;
+    for (int i = SAMPLE_STEPS - 10; i < SAMPLE_STEPS; i++) end += bcd->curve[i].loss / 10;
+    CHECK(fabs(bcd->train_loss - end) <= 1e-12 && fabs(bcd->level - bcd->train_loss) <= 1e-12,
           "level %g, loss %g", bcd->level, bcd->train_loss);
     /* The other way round: there BCD is faster. */
     CHECK(study.row[3].multiplier < 1 && study.row[3].level > study.row[3].train_loss, "B-F %g",
