@@ -34,31 +34,26 @@ static int row_threads(const TrainingPlan *plan) {
 }
 
 /* Makes the command line of a row; a run that exists already is resumed. */
-static void row_arguments(Arguments *a, const TrainingPlan *plan, const TrainingRow *row) {
-    static const char *const excluded[] = {"out", "quiet", "threads"};
-    const Options *o = &row->options;
-    bool old = rundir_holds_run(o->out);
+static int row_arguments(Arguments *a, const TrainingPlan *plan, const TrainingRow *row) {
+    Options o = row->options;
+    /* The number of threads is always given: a row that goes on would keep what it had.  The
+     * progress lines of several trainings would mix. */
+    if (options_set_all(&o, "threads=%d", row_threads(plan)) ||
+        options_set(&o, o.quiet || plan->jobs > 1 ? "quiet" : "brief", NULL) ||
+        options_set(&o, rundir_holds_run(o.out) ? "resume" : "out", row->options.out))
+        return -1;
     add(a, "", "bcd");
     add(a, "", "train");
     for (int i = 0; option_table[i].name; i++) {
         const Option *option = &option_table[i];
-        bool skip = !o->given[i] || !(option->commands & COMMAND_TRAIN);
-        for (size_t k = 0; k < sizeof excluded / sizeof *excluded; k++)
-            skip = skip || strcmp(option->name, excluded[k]) == 0;
-        if (skip) continue;
+        if (!o.given[i] || !(option->commands & COMMAND_TRAIN)) continue;
         add(a, "--", option->name);
         if (option->kind == OPTION_IS_FLAG) continue;
-        const Text value = options_format(o, i);
+        const Text value = options_format(&o, i);
         add(a, "", *value.text ? value.text : "none"); /* --always-active */
     }
-    /* The progress lines of several trainings would mix. */
-    add(a, "--", o->quiet || plan->jobs > 1 ? "quiet" : "brief");
-    /* Always given: a row that goes on would keep those that it had. */
-    add(a, "--", "threads");
-    add(a, "", text_of("%d", row_threads(plan)).text);
-    add(a, "--", old ? "resume" : "out");
-    add(a, "", o->out);
     a->text[a->count] = NULL;
+    return 0;
 }
 
 /* Lets waiting threads spin for about 0.1 ms before they sleep.  By default they spin for
@@ -86,8 +81,8 @@ static _Noreturn void become(const char *program, char **arguments, pid_t parent
 int trainings_start(const TrainingPlan *plan, TrainingRow *row) {
     char program[OPTION_TEXT];
     Arguments arguments = {0};
-    if (program_path(program, sizeof program, "experiment")) return -1;
-    row_arguments(&arguments, plan, row);
+    if (program_path(program, sizeof program, "experiment") || row_arguments(&arguments, plan, row))
+        return -1;
     fflush(NULL);
     pid_t parent = getpid(), child = fork();
     if (child == 0) become(program, arguments.text, parent);
