@@ -66,6 +66,13 @@ const TrainingKind training_converged_pilot = {
 
 /* ---- the long trainings ---------------------------------------------------------------------- */
 
+/* Ways to train on all images. */
+static const char full_and_bcd[] = "full lr=0.2 epochs=60; bcd lr=0.1 epochs=120 switch-every=40";
+static const char both_for_half[] = "full lr=0.2 epochs=30; bcd lr=0.1 epochs=60 switch-every=40";
+static const char less_data[] =
+    "bcd lr=0.1 epochs=120 switch-every=1e; bcd x0.9 lr=0.1 epochs=120 switch-every=1e; "
+    "bcd x0.3 lr=0.1 epochs=400 switch-every=1e";
+
 /* With the rates and phases that the pilot chose; the highest rates of a cosine are the best
  * constant ones.  On images BCD trains for two or three times as many epochs, because a parameter
  * takes part in one update of three. */
@@ -105,37 +112,25 @@ const TrainingKind training_converged = {
               "full lr=0.001 epochs=24 schedule=cosine; "
               "bcd3 lr=0.002 epochs=24 switch-every=0.25e schedule=cosine"),
         /* All images: full update and BCD, and less data for each submodel. */
-        IMAGES(RESNET8_HALF, "sgd", 0, "",
-               "full lr=0.2 epochs=60; bcd lr=0.1 epochs=120 switch-every=40"),
-        IMAGES(RESNET8_HALF, "sgd", 0, "",
-               "bcd lr=0.1 epochs=120 switch-every=1e; bcd x0.9 lr=0.1 epochs=120 switch-every=1e; "
-               "bcd x0.3 lr=0.1 epochs=400 switch-every=1e"),
+        IMAGES(RESNET8_HALF, "sgd", 0, "", full_and_bcd),
+        IMAGES(RESNET8_HALF, "sgd", 0, "", less_data),
         /* All channels. */
-        IMAGES("resnet8", "sgd", 0, "",
-               "full lr=0.2 epochs=60; bcd lr=0.1 epochs=120 switch-every=40"),
+        IMAGES("resnet8", "sgd", 0, "", full_and_bcd),
         /* Phases that end when the loss stops falling. */
         IMAGES(RESNET8_HALF, "sgd", 0, "", "bcd lr=0.1 epochs=120 switch-every=auto"),
         /* Deeper networks, for half as long. */
-        IMAGES("resnet14", "sgd", 1, "",
-               "full lr=0.2 epochs=30; bcd lr=0.1 epochs=60 switch-every=40"),
-        IMAGES("resnet20", "sgd", 1, "",
-               "full lr=0.2 epochs=30; bcd lr=0.1 epochs=60 switch-every=40"),
+        IMAGES("resnet14", "sgd", 1, "", both_for_half),
+        IMAGES("resnet20", "sgd", 1, "", both_for_half),
     },
     [PRESET_GPU] = {
-        IMAGES("resnet8", "sgd", 0, "",
-               "full lr=0.2 epochs=60; bcd lr=0.1 epochs=120 switch-every=40"),
+        IMAGES("resnet8", "sgd", 0, "", full_and_bcd),
         IMAGES("resnet8", "sgd", 0, "", "bcd lr=0.1 epochs=120 switch-every=auto"),
-        IMAGES("resnet8", "sgd", 0, "",
-               "bcd lr=0.1 epochs=120 switch-every=1e; bcd x0.9 lr=0.1 epochs=120 switch-every=1e; "
-               "bcd x0.3 lr=0.1 epochs=400 switch-every=1e"),
+        IMAGES("resnet8", "sgd", 0, "", less_data),
         IMAGES("resnet8", "adam", 0, "",
                "full lr=0.01 epochs=60; bcd lr=0.003 epochs=120 switch-every=40"),
-        IMAGES("resnet14", "sgd", 0, "",
-               "full lr=0.2 epochs=60; bcd lr=0.1 epochs=120 switch-every=40"),
-        IMAGES("resnet20", "sgd", 0, "",
-               "full lr=0.2 epochs=60; bcd lr=0.1 epochs=120 switch-every=40"),
-        IMAGES("resnet50", "sgd", 1, "",
-               "full lr=0.2 epochs=60; bcd lr=0.1 epochs=120 switch-every=40"),
+        IMAGES("resnet14", "sgd", 0, "", full_and_bcd),
+        IMAGES("resnet20", "sgd", 0, "", full_and_bcd),
+        IMAGES("resnet50", "sgd", 1, "", full_and_bcd),
     },
     },
 };
