@@ -134,10 +134,9 @@ static const MeasureColumn all_columns[COLUMNS] = {
     {"valid_loss", "loss", "validation", 4, SOURCE_MEASURED, measure_valid_loss, OVER_SEEDS},
 };
 
-/* Fills the columns of a table; returns how many there are. */
-static int make_columns(MeasureColumn column[COLUMNS], const Comparison *c) {
+static void make_columns(MeasureColumn column[COLUMNS], const Comparison *c) {
     memcpy(column, all_columns, sizeof all_columns);
-    if (c->images) return COLUMNS;
+    if (c->images) return;
     column[SCORE].head = "perplexity";
     column[SCORE].unit = "";
     column[SCORE].decimals = 2;
@@ -147,7 +146,7 @@ static int make_columns(MeasureColumn column[COLUMNS], const Comparison *c) {
         column[TO_LEVEL].measure = level_updates;
         column[TO_LEVEL].decimals = 0;
     }
-    return VALID_LOSS; /* a perplexity is a validation loss */
+    column[VALID_LOSS].name = NULL; /* the end: a perplexity is a validation loss */
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -199,12 +198,12 @@ static void note_paper(Table *table, const Comparison *c) {
 }
 
 static void add_comparison(Tables *tables, const Cases *cases, const Comparison *c) {
-    MeasureColumn column[COLUMNS];
-    int columns = make_columns(column, c);
+    MeasureTable measures = {.name = c->name, .title = c->title};
     bool found = false;
     for (int i = 0; i < cases->cases; i++) found |= has_subject(c, &cases->item[i]);
     if (!found) return;
-    Table *table = measure_table(tables, c->name, c->title, column, columns);
+    make_columns(measures.column, c);
+    Table *table = measure_table(tables, &measures);
     for (const PaperRow *p = paper_rows(c->table); p->table; p++) {
         if ((p->score_kind == SCORE_ACCURACY) != c->images) continue;
         put_published(table, p);
@@ -214,7 +213,7 @@ static void add_comparison(Tables *tables, const Cases *cases, const Comparison 
                 !has_subject(c, method->of))
                 continue;
             table_row(table, "  here: %s", case_label(method).text);
-            measure_put(table, cases, column, columns, method, false);
+            measure_put(table, cases, &measures, method);
         }
     }
     table_note(

@@ -82,7 +82,6 @@ static double equal_memory(const MeasurePair *pair) {
 static const MeasureTable answer = {
     .name = "answer",
     .title = "Does BCD match the full update?",
-    .selects = study_is_compared,
     .paired = true,
     .column =
         {

@@ -6,18 +6,19 @@
 
 #include "converge.h"
 
-Table *measure_table(Tables *tables, const char *name, const char *title,
-                     const MeasureColumn *columns, int count) {
-    TableColumn column[TABLE_COLUMNS];
-    for (int c = 0; c < count; c++) {
-        column[c] = (TableColumn){.kind = columns[c].kind == VERDICT ? COLUMN_TEXT : COLUMN_NUMBER,
-                                  .decimals = columns[c].decimals,
-                                  .source = columns[c].source};
-        snprintf(column[c].name, sizeof column->name, "%s", columns[c].name);
-        snprintf(column[c].head, sizeof column->head, "%s", columns[c].head);
-        snprintf(column[c].unit, sizeof column->unit, "%s", columns[c].unit);
+Table *measure_table(Tables *tables, const MeasureTable *measures) {
+    TableColumn column[MEASURE_COLUMNS];
+    int count = 0;
+    for (const MeasureColumn *c = measures->column; c->name; c++) {
+        TableColumn *to = &column[count++];
+        *to = (TableColumn){.kind = c->kind == VERDICT ? COLUMN_TEXT : COLUMN_NUMBER,
+                            .decimals = c->decimals,
+                            .source = c->source};
+        snprintf(to->name, sizeof to->name, "%s", c->name);
+        snprintf(to->head, sizeof to->head, "%s", c->head);
+        snprintf(to->unit, sizeof to->unit, "%s", c->unit);
     }
-    return tables_add(tables, name, title, "training", column, count);
+    return tables_add(tables, measures->name, measures->title, "training", column, count);
 }
 
 /* From a table for n <= 10, else by Fisher's expansion about the normal quantile, within 0.001. */
@@ -39,39 +40,45 @@ static const char *judge(const Mean *difference, bool more_is_better) {
     return (difference->mean > 0) == more_is_better ? "BCD ahead" : "full ahead";
 }
 
-void measure_put(Table *table, const Cases *cases, const MeasureColumn *columns, int count,
-                 const CaseMethod *method, bool paired) {
-    for (int c = 0; c < count; c++) {
-        MeasureKind kind = columns[c].kind;
-        Source source = columns[c].source;
+void measure_put(Table *table, const Cases *cases, const MeasureTable *measures,
+                 const CaseMethod *method) {
+    for (int c = 0; measures->column[c].name; c++) {
+        const MeasureColumn *column = &measures->column[c];
         Mean mean = {0};
         for (int s = 0; s < method->seeds; s++) {
             MeasurePair pair = {method->row[s], case_full_update(method->of, method->row[s]),
                                 cases};
-            if (!paired || pair.full) mean_add(&mean, columns[c].measure(&pair));
+            if (!measures->paired || pair.full) mean_add(&mean, column->measure(&pair));
         }
-        if (kind == SEED_COUNT)
-            table_number(table, c, mean.count, source);
-        else if (kind == VERDICT)
-            table_text(table, c, source, "%s", judge(&mean, study_is_images(method->row[0])));
+        double spread = column->kind == OVER_SEEDS ? mean_spread(&mean) : NAN;
+        if (column->kind == SEED_COUNT)
+            table_number(table, c, mean.count, column->source);
+        else if (column->kind == VERDICT)
+            table_text(table, c, column->source, "%s",
+                       judge(&mean, study_is_images(method->row[0])));
         else
-            table_mean(table, c, mean_value(&mean), kind == OVER_SEEDS ? mean_spread(&mean) : NAN,
-                       source);
+            table_mean(table, c, mean_value(&mean), spread, column->source);
     }
+}
+
+/* Returns true for BCD if at least one of its seeds has a full update to compare with. */
+static bool is_compared(const CaseMethod *method) {
+    for (int s = 0; s < method->seeds; s++)
+        if (method->row[s]->submodels > 1 && case_full_update(method->of, method->row[s]))
+            return true;
+    return false;
 }
 
 Table *measure_add(Tables *tables, const Cases *cases, const MeasureTable *measures) {
     Table *table = NULL;
-    int columns = 0;
-    while (measures->column[columns].name) columns++;
     for (int m = 0; m < cases->methods; m++) {
         const CaseMethod *method = &cases->method[m];
-        if (measures->selects && !measures->selects(method)) continue;
-        if (!table)
-            table =
-                measure_table(tables, measures->name, measures->title, measures->column, columns);
+        if ((measures->paired && !is_compared(method)) ||
+            (measures->selects && !measures->selects(method)))
+            continue;
+        if (!table) table = measure_table(tables, measures);
         table_row(table, "%s", case_label(method).text);
-        measure_put(table, cases, measures->column, columns, method, measures->paired);
+        measure_put(table, cases, measures, method);
     }
     for (int n = 0; table && measures->note[n]; n++) table_note(table, "%s", measures->note[n]);
     return table;
@@ -128,13 +135,6 @@ double measure_peak_ratio(const MeasurePair *pair) {
 const char study_times_note[] =
     "Seconds are compared only where both trainings had the same processor or GPU and as many "
     "threads.";
-
-bool study_is_compared(const CaseMethod *method) {
-    for (int s = 0; s < method->seeds; s++)
-        if (method->row[s]->submodels > 1 && case_full_update(method->of, method->row[s]))
-            return true;
-    return false;
-}
 
 /* ---- B-F multipliers ------------------------------------------------------------------------- */
 

@@ -30,26 +30,21 @@ typedef struct {
     MeasureKind kind;
 } MeasureColumn;
 
-/* Adds a table without rows. */
-Table *measure_table(Tables *tables, const char *name, const char *title,
-                     const MeasureColumn *columns, int count);
-/* Fills the cells of a method in the last row, in the first `count` columns; paired: from seeds
- * with a full update only. */
-void measure_put(Table *table, const Cases *cases, const MeasureColumn *columns, int count,
-                 const CaseMethod *method, bool paired);
-
-/* A table with a row for each selected method; paired: as for measure_put. */
 enum { MEASURE_COLUMNS = 14, MEASURE_NOTES = 4 };
 typedef struct {
     const char *name, *title;
-    bool (*selects)(const CaseMethod *method); /* NULL: all */
-    bool paired;
+    bool (*selects)(const CaseMethod *method); /* which methods have a row; NULL: all */
+    bool paired; /* only BCD has rows, and from seeds with a full update to compare with */
     MeasureColumn column[MEASURE_COLUMNS + 1]; /* name NULL ends */
     const char *note[MEASURE_NOTES + 1];       /* NULL ends */
 } MeasureTable;
 
 /* Adds the table and returns it, or NULL when it has no rows. */
 Table *measure_add(Tables *tables, const Cases *cases, const MeasureTable *measures);
+/* The same in steps: adds a table without rows, and fills the cells of the last row. */
+Table *measure_table(Tables *tables, const MeasureTable *measures);
+void measure_put(Table *table, const Cases *cases, const MeasureTable *measures,
+                 const CaseMethod *method);
 
 Measure measure_one;
 Measure measure_multiplier, measure_valid_multiplier; /* NAN for full updates */
@@ -66,9 +61,6 @@ Measure measure_peak_ratio; /* over the peak of the full update */
 /* Returns the updates, seconds or operations of a whole training; NAN when unknown. */
 double study_axis_total(const StudyRow *row, StudyAxis axis);
 extern const char study_times_note[]; /* a note on study_times_comparable */
-
-/* Returns true for BCD if at least one of its seeds has a full update to compare with. */
-bool study_is_compared(const CaseMethod *method);
 
 /* Returns the 97.5 % quantile of Student's t distribution with n - 1 degrees of freedom: by so many
  * standard errors the mean of n differences must differ from 0.  NAN for n < 2. */

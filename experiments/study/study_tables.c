@@ -46,7 +46,6 @@ static double form_ratio(const MeasurePair *pair) { return over_full(pair, measu
 static const MeasureTable same_loss = {
     .name = "same_loss",
     .title = "BCD over the full update, to the same loss",
-    .selects = study_is_compared,
     .paired = true,
     .column =
         {
@@ -72,7 +71,6 @@ static const MeasureTable same_loss = {
 static const MeasureTable per_update = {
     .name = "per_update",
     .title = "An update of BCD over a full update, and memory",
-    .selects = study_is_compared,
     .paired = true,
     .column =
         {
