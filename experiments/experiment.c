@@ -65,12 +65,6 @@ static int run_one(int e, const CommandLine *line, bool all) {
                                     : experiments[e].run(&own);
 }
 
-static void print_end(const CommandLine *line) {
-    const Text dir = rundir_results(line);
-    printf("all tables are in %s; see them on one page with: bcd report %s/*.h5\n", dir.text,
-           quoted(dir.text).text);
-}
-
 int command_experiment(const CommandLine *line) {
     const Options *options = &line->options;
     const char *name = line->positional[0];
@@ -89,7 +83,10 @@ int command_experiment(const CommandLine *line) {
          * progress. */
         status = found++ && interrupt_signal() ? interrupt_status() : run_one(e, line, all);
     }
-    if (found && all && !status && !options->quiet) print_end(line);
+    const Text dir = rundir_results(line);
+    if (found && all && !status && !options->quiet)
+        printf("all tables are in %s; see them on one page with: bcd report %s/*.h5\n", dir.text,
+               quoted(dir.text).text);
     if (found) return status;
     error_set("experiment %.40s: no such experiment; there are %sand all", name, known.text);
     return -WRONG_USE;
