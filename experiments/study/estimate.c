@@ -14,7 +14,7 @@
 /* One GPU that could be rented. */
 typedef struct {
     const char *gpu;         /* key of gpu_table */
-    double row_hours, hours; /* of the last row, and of all so far */
+    double hours;            /* of all rows so far */
     double dollars_per_hour; /* 0: not known */
     int too_large;           /* rows that do not fit its memory */
 } Rent;
@@ -28,30 +28,34 @@ static const TableColumn columns[] = {
     {"a100_dollars", "A100", "dollars", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
 };
 
-/* Adds a training of so many steps.  Returns -1 with an error set. */
-static int add_rent(Rent *rent, const Setup *setup, double steps, const char *prices) {
+/* Puts hours and their price into the last row. */
+static void put_rent(Table *table, int g, const Rent *rent, double hours) {
+    double price = rent->dollars_per_hour;
+    table_put(table, 1 + 2 * g, hours, price > 0 ? hours * price : NAN);
+}
+
+/* Adds a training of so many steps, also to the last row.  Returns -1 with an error set. */
+static int add_rent(Table *table, int g, Rent *rent, const Setup *setup, double steps,
+                    const char *prices) {
     Prediction prediction;
-    const Options *o = &setup->options;
+    const Gpu *gpu = gpu_find(rent->gpu);
     Configuration configuration = {
         .model = setup->model,
-        .cluster = {.gpu = gpu_find(rent->gpu),
-                    .per_node = 1,
-                    .nodes = 1,
-                    .efficiency = efficiency_default},
+        .cluster = {.gpu = gpu, .per_node = 1, .nodes = 1, .efficiency = efficiency_default},
         .stage = setup->stage_settings,
         .placement = PLACEMENT_PLAIN,
-        .submodels = o->submodels,
+        .submodels = setup->options.submodels,
         .pipeline = 1,
         .replicas = 1,
-        .micro_batches = o->accumulate,
+        .micro_batches = setup->options.accumulate,
     };
-    if (!configuration.cluster.gpu ||
-        price_find(&rent->dollars_per_hour, configuration.cluster.gpu, prices) ||
+    if (!gpu || price_find(&rent->dollars_per_hour, gpu, prices) ||
         simulate(&prediction, NULL, &configuration, NULL))
         return -1;
-    rent->row_hours = steps * prediction.step_s / 3600;
-    rent->hours += rent->row_hours;
+    double hours = steps * prediction.step_s / 3600;
+    rent->hours += hours;
     rent->too_large += !prediction.fits;
+    put_rent(table, g, rent, hours);
     return 0;
 }
 
@@ -64,10 +68,12 @@ static void print_rent(const Rent *rent) {
     printf("\n");
 }
 
-/* Finds the steps of a row, adds its rents, and measures row->step_seconds unless they are known:
- * the faster of two steps. */
-static int measure_row(TrainingRow *row, double *steps, Rent rent[RENTS], const char *prices) {
+/* Adds a row of the table, and measures row->step_seconds unless they are known: the faster of two
+ * steps.  Sets row->work, and *steps of the training. */
+static int add_row(Table *table, TrainingRow *row, double *steps, Rent rent[RENTS],
+                   const char *prices) {
     Bench bench = {0};
+    const int m = row->options.submodels;
     double ms;
     int failed;
     if (row->step_seconds == 0) {
@@ -78,8 +84,11 @@ static int measure_row(TrainingRow *row, double *steps, Rent rent[RENTS], const 
         failed = setup_open(&bench.setup, &row->options) != 0;
     }
     *steps = failed ? 0 : (double)bench.setup.bcd.steps;
+    row->work = *steps * row->step_seconds * (m > 1 ? 0.5 + 0.5 / m : 1);
+    table_row(table, "%s", row->name);
+    table_put(table, 0, *steps);
     for (int g = 0; g < RENTS && !failed; g++)
-        failed = add_rent(&rent[g], &bench.setup, *steps, prices);
+        failed = add_rent(table, g, &rent[g], &bench.setup, *steps, prices);
     bench_close(&bench);
     return failed ? -1 : 0;
 }
@@ -88,23 +97,13 @@ static bool same_network(const Options *a, const Options *b) {
     return !strcmp(a->model, b->model) && !strcmp(a->data, b->data) && a->batch == b->batch;
 }
 
-/* Adds a row with the hours of the last training, or with those of all so far. */
-static void put_row(Table *table, const char *label, double steps, const Rent rent[RENTS],
-                    bool all) {
-    table_row(table, "%s", label);
-    table_put(table, 0, steps);
-    for (int g = 0; g < RENTS; g++) {
-        double hours = all ? rent[g].hours : rent[g].row_hours, price = rent[g].dollars_per_hour;
-        table_put(table, 1 + 2 * g, hours, price > 0 ? hours * price : NAN);
-    }
-}
-
 /* Adds the last row and writes the file. */
 static int write_estimate(Tables *tables, const TrainingPlan *plan, const Rent rent[RENTS],
                           const CommandLine *asked) {
     const Text path = text_of("%s/%s-%s-estimate.h5", plan->dir.text, plan->kind->name,
                               preset_names[asked->experiment.preset]);
-    put_row(tables->table[0], "together", NAN, rent, true);
+    table_row(tables->table[0], "together");
+    for (int g = 0; g < RENTS; g++) put_rent(tables->table[0], g, &rent[g], rent[g].hours);
     return setup_provenance(&tables->provenance, &asked->options) || rundir_make(plan->dir.text) ||
                    tables_write(tables, asked, path.text)
                ? -1
@@ -123,19 +122,16 @@ int trainings_estimate(TrainingPlan *plan, const CommandLine *asked) {
     printf("; timing a few steps of each network\n");
     for (int r = 0; r < plan->rows && !failed; r++) {
         TrainingRow *row = &plan->row[r];
-        const Options *o = &row->options;
         double steps;
         if (row->finished) continue;
         fflush(stdout);
         for (int earlier = 0; earlier < r; earlier++)
-            if (!plan->row[earlier].finished && same_network(o, &plan->row[earlier].options))
+            if (!plan->row[earlier].finished &&
+                same_network(&row->options, &plan->row[earlier].options))
                 row->step_seconds = plan->row[earlier].step_seconds;
-        failed = measure_row(row, &steps, rent, asked->cost.price);
-        if (failed) break;
-        double part = o->submodels > 1 ? 0.5 + 0.5 / o->submodels : 1;
-        row->work = steps * row->step_seconds * part;
-        put_row(table, row->name, steps, rent, false);
-        printf("  %-52s %9.0f steps %14s\n", row->name, steps, format_time(row->work).text);
+        failed = add_row(table, row, &steps, rent, asked->cost.price);
+        if (!failed)
+            printf("  %-52s %9.0f steps %14s\n", row->name, steps, format_time(row->work).text);
     }
     failed = failed || write_estimate(&tables, plan, rent, asked);
     tables_free(&tables);

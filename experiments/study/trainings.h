@@ -79,20 +79,20 @@ void trainings_free(TrainingPlan *plan);
  * without --yes.  Returns 0, -1 with an error set, or the exit status when interrupted. */
 int trainings_run(const TrainingKind *kind, const CommandLine *asked);
 
-/* trainings_progress.c: reads run.h5 of a row.  Returns 1, 0 when there is none, or -1 with an
- * error set; runfile_free is safe either way. */
+/* trainings_row.c: appends the rows of a network, one for each of its ways, with the seed-th seed
+ * from --seed on.  Flags given on the command line override the entry's settings.  Returns -1 with
+ * an error set. */
+int trainings_add(TrainingPlan *plan, const CommandLine *asked, const TrainingEntry *entry,
+                  const char *optimizer, int seed);
+
+/* Reads run.h5 of a row.  Returns 1, 0 when there is none, or -1 with an error set; runfile_free is
+ * safe either way. */
 int trainings_read_run(RunFile *run, const TrainingRow *row);
 /* Returns which part of its updates a row has done, 0 to 1, by the run.h5 of its directory, which a
  * training rewrites about once a minute. */
 double trainings_done(const TrainingRow *row);
 /* Returns the work of the rows that are not finished and have not ended, without that part. */
 double trainings_work_left(const TrainingPlan *plan);
-
-/* trainings_row.c: appends the rows of a network, one for each of its ways, with the seed-th seed
- * from --seed on.  Flags given on the command line override the entry's settings.  Returns -1 with
- * an error set. */
-int trainings_add(TrainingPlan *plan, const CommandLine *asked, const TrainingEntry *entry,
-                  const char *optimizer, int seed);
 
 /* trainings_process.c: starts `bcd train` for a row as row->process.  It ends with this process at
  * the latest, and prints its own error.  With a single job it prints its progress too.  Its threads
