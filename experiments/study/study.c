@@ -11,20 +11,17 @@
 #include "../alloc.h"
 #include "../train/setup.h"
 
-#define TEXT(field, says) \
-    { H5_FIELD(StudyRow, field, H5_TEXT), .what = says }
 #define NESTED(its_name, its_kind, field, its_unit, says)                                          \
     {                                                                                              \
         .name = its_name, .kind = its_kind, .offset = offsetof(StudyRow, field), .unit = its_unit, \
         .what = says                                                                               \
     }
-#define INTEGER(field, its_unit, says) \
-    { H5_FIELD(StudyRow, field, H5_INT64), .unit = its_unit, .what = says }
-#define REAL(field, its_unit, says) \
-    { H5_FIELD(StudyRow, field, H5_DOUBLE), .unit = its_unit, .what = says }
+#define TEXT(field, says) NESTED(#field, H5_TEXT, field, NULL, says)
+#define INTEGER(field, unit, says) NESTED(#field, H5_INT64, field, unit, says)
+#define REAL(field, unit, says) NESTED(#field, H5_DOUBLE, field, unit, says)
+#define PEAK(its_name, role, says) NESTED(its_name, H5_DOUBLE, peak[role], "bytes", says)
 #define COMPUTED(field, its_unit, says) \
     { H5_FIELD(StudyRow, field, H5_DOUBLE), .unit = its_unit, .what = says, .optional = true }
-#define PEAK(its_name, role, says) NESTED(its_name, H5_DOUBLE, peak[role], "bytes", says)
 
 const H5Column study_columns[] = {
     NESTED("row", H5_TEXT, name, NULL, "name of the training"),

@@ -37,18 +37,6 @@ static int same_settings(const Options *had, const TrainingRow *row, const char 
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* Adds the run of a row to the study if it has finished; thin: with a shorter curve.  Returns 1
- * when it was added, 0, or -1 with an error set. */
-static int collect(Study *study, const TrainingRow *row, bool thin) {
-    RunFile run;
-    int added = trainings_read_run(&run, row);
-    if (added > 0) added = !strcmp(run.status, "finished");
-    if (added > 0 && study_add_run(study, &run, row->name)) added = -1;
-    if (added > 0 && thin) study_thin(&study->row[study->rows - 1], LONG_CURVE_ROW);
-    runfile_free(&run);
-    return added;
-}
-
 static Text table_path(const TrainingPlan *plan) {
     return text_of("%s/%s.h5", plan->dir.text, plan->kind->name);
 }
@@ -97,19 +85,28 @@ static int find_finished(TrainingPlan *plan) {
     return failed ? -1 : 0;
 }
 
-/* Rewrites the table: rows of the plan whose runs have finished from their directories, all others
- * as they are in the table. */
+/* Adds a row of the plan to the study: its run if that has finished, with a shorter curve if it is
+ * long, or else the row that the table had (NULL: none).  Returns -1 with an error set. */
+static int add_row(Study *study, const TrainingPlan *plan, const TrainingRow *row, StudyRow *had) {
+    RunFile run;
+    int found = trainings_read_run(&run, row);
+    bool finished = found > 0 && !strcmp(run.status, "finished");
+    int failed = found < 0 || (finished && study_add_run(study, &run, row->name));
+    runfile_free(&run);
+    if (failed) return -1;
+    if (finished && plan->kind->takes_hours)
+        study_thin(&study->row[study->rows - 1], LONG_CURVE_ROW);
+    if (finished && had) *had->name = 0;
+    if (!finished && had) study_move(study, had);
+    return 0;
+}
+
+/* Rewrites the table: rows of the plan first, and all others as they are in the table. */
 static int write_table(const TrainingPlan *plan) {
     Study study = {0}, table;
     int failed = read_table(&table, plan);
-    for (int r = 0; r < plan->rows && !failed; r++) {
-        const TrainingRow *row = &plan->row[r];
-        StudyRow *had = find_row(&table, row->name);
-        int added = collect(&study, row, plan->kind->takes_hours);
-        failed = added < 0;
-        if (!added && had) study_move(&study, had);
-        if (added && had) *had->name = 0;
-    }
+    for (int r = 0; r < plan->rows && !failed; r++)
+        failed = add_row(&study, plan, &plan->row[r], find_row(&table, plan->row[r].name));
     for (int r = 0; r < table.rows && !failed; r++)
         if (*table.row[r].name) study_move(&study, &table.row[r]);
     if (!failed) study_converge(&study);

@@ -1,10 +1,11 @@
-/* The rule that says after how long a training converged, on curves drawn by hand. */
+/* The rules that say after how long a training converged, on curves drawn by hand. */
 #include "../../experiments/study/converge.h"
 
 #include <math.h>
 #include <stdio.h>
 
 #include "../test.h"
+#include "study_sample.h"
 
 enum { MOST = 24 };
 
@@ -113,8 +114,37 @@ static void case_multiplier(void) {
     CHECK(isnan(plateau_multiplier(&bcd, &full)), "of four evaluations");
 }
 
+static double mean_of_ten(const StudyRow *row, int end) {
+    double mean = 0;
+    for (int i = end - 10; i < end; i++) mean += row->curve[i].loss / 10;
+    return mean;
+}
+
+/* The level and the updates to it.  A low loss of the first batch is no convergence. */
+static void case_smoothing(void) {
+    Study study = sample_study();
+    double low[2] = {INFINITY, INFINITY}, steps[2];
+    for (int r = 0; r < 2; r++) {
+        for (int i = 0; i < SAMPLE_STEPS; i++)
+            study.row[r].curve[i].loss =
+                i ? 4 + sin(3 * i + r) - 0.01 * (i < 150 ? i : 300 - i) * (1 + r) : 0.1;
+        for (int end = 10; end <= SAMPLE_STEPS; end++)
+            low[r] = fmin(low[r], mean_of_ten(&study.row[r], end));
+    }
+    study_converge(&study);
+    const StudyRow *bcd = &study.row[1];
+    for (int r = 0; r < 2; r++)
+        for (steps[r] = 10; mean_of_ten(&study.row[r], (int)steps[r]) > bcd->level + 1e-12;)
+            steps[r]++;
+    CHECK(fabs(bcd->level - fmax(low[0], low[1])) <= 1e-12, "level %g", bcd->level);
+    CHECK(bcd->steps_to_converge == steps[1] && bcd->multiplier == steps[1] / steps[0],
+          "BCD after %g, B-F %g", bcd->steps_to_converge, bcd->multiplier);
+    study_free(&study);
+}
+
 void test_plateau(void) {
     RUN(case_curves);
     RUN(case_row);
     RUN(case_multiplier);
+    RUN(case_smoothing);
 }

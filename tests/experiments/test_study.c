@@ -71,33 +71,6 @@ static void case_published_twins(void) {
 
 /* ---- convergence ----------------------------------------------------------------------------- */
 
-/* The level and the updates to it, from means of ten updates that are each added up anew. */
-static void case_smoothing(void) {
-    Study study = sample_study();
-    double low[2] = {INFINITY, INFINITY}, mean[2][SAMPLE_STEPS], steps[2] = {0};
-    for (int r = 0; r < 2; r++)
-        for (int i = 0; i < SAMPLE_STEPS; i++) {
-            CurveRow *curve = study.row[r].curve;
-            /* A low loss of the first batch is no convergence. */
-            curve[i].loss =
-                i == 0 ? 0.1 : 4 + sin(3 * i + r) - 0.01 * (i < 150 ? i : 300 - i) * (1 + r);
-            mean[r][i] = 0;
-            for (int k = i - 9; k <= i && i >= 9; k++) mean[r][i] += curve[k].loss / 10;
-            if (i >= 9) low[r] = fmin(low[r], mean[r][i]);
-        }
-    study_converge(&study);
-    const StudyRow *bcd = &study.row[1];
-    double level = fmax(low[0], low[1]);
-    for (int r = 0; r < 2; r++)
-        for (int i = 9; i < SAMPLE_STEPS && !steps[r]; i++)
-            if (mean[r][i] <= level + 1e-12) steps[r] = i + 1;
-    CHECK(fabs(bcd->level - level) <= 1e-12, "level %g, not %g", bcd->level, level);
-    CHECK(
-        bcd->steps_to_converge == steps[1] && fabs(bcd->multiplier - steps[1] / steps[0]) <= 1e-12,
-        "BCD after %g of %g, B-F %g", bcd->steps_to_converge, steps[1], bcd->multiplier);
-    study_free(&study);
-}
-
 /* The window is 10 updates.  BCD ends near 3 exp(-0.01 200), the level; the full update, twice as
  * fast, is there after half of the steps, but for the lag of the window. */
 static void case_multiplier(void) {
@@ -394,7 +367,6 @@ void test_study(void) {
     RUN(case_published_multipliers);
     RUN(case_published_perplexity);
     RUN(case_published_twins);
-    RUN(case_smoothing);
     RUN(case_multiplier);
     RUN(case_validation_multiplier);
     RUN(case_pairs_alone);
