@@ -155,31 +155,27 @@ Multipliers multipliers_of(const Cases *cases, const char *optimizer, int images
     return mean;
 }
 
-/* Sets the mean of the first kind for which there are trainings: language models with Adam first,
- * because they are what is priced. */
-static int mean_multiplier(double *multiplier, const Study *study, const char *files) {
-    Mean mean = {0};
-    Cases cases;
-    cases_make(&cases, study);
-    for (int kind = 0; kind < 4 && !mean.count; kind++)
-        mean = multipliers_of(&cases, kind % 2 ? "sgd" : "adam", kind / 2).training;
-    cases_free(&cases);
-    *multiplier = mean_value(&mean);
-    if (isfinite(*multiplier)) return 0;
-    return error_set(
-        "--multiplier %.200s: no BCD-1/3 on all of the data with a full update of its seed", files);
-}
-
 static int measured_multiplier(double *multiplier, const char *files) {
     Study study = {0};
+    Cases cases = {0};
+    Mean mean = {0};
     Text list = text_of("%s", files);
     int failed = 0;
     for (char *path = strtok(list.text, ","); path && !failed; path = strtok(NULL, ","))
         failed = study_read(&study, path);
-    if (!failed) study_converge(&study);
-    failed = failed || mean_multiplier(multiplier, &study, files);
+    if (!failed) {
+        study_converge(&study);
+        cases_make(&cases, &study);
+    }
+    /* Of the first kind that was trained: language models with Adam are what is priced. */
+    for (int kind = 0; kind < 4 && !mean.count; kind++)
+        mean = multipliers_of(&cases, kind % 2 ? "sgd" : "adam", kind / 2).training;
+    *multiplier = mean_value(&mean);
+    cases_free(&cases);
     study_free(&study);
-    return failed ? -1 : 0;
+    if (failed || mean.count) return failed ? -1 : 0;
+    return error_set(
+        "--multiplier %.200s: no BCD-1/3 on all of the data with a full update of its seed", files);
 }
 
 int multiplier_read(double *multiplier, const char *text) {
