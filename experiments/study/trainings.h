@@ -53,6 +53,7 @@ extern const TrainingKind training_converged, training_converged_pilot, training
 typedef struct {
     char name[128];      /* of its directory, and its row */
     Options options;     /* of bcd train */
+    int number;          /* in the order of the entries */
     double work;         /* in any unit, for the time left */
     double step_seconds; /* of a full update of its network; 0: not measured */
     bool finished;       /* trained to the length asked for */

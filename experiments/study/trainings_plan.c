@@ -17,18 +17,16 @@ void trainings_free(TrainingPlan *plan) {
 
 /* ---- what is asked for ----------------------------------------------------------------------- */
 
-static bool listed(const char *name, const char *list, const char *separators) {
-    char *rest = NULL;
-    Text text = text_of("%s", list);
-    const char *item = strtok_r(text.text, separators, &rest);
-    while (item && strcmp(item, name)) item = strtok_r(NULL, separators, &rest);
-    return item || !*list;
+static bool is_present(const char *data, const CommandLine *asked) {
+    return data_present(data, *asked->options.data_dir ? asked->options.data_dir : NULL);
 }
 
 /* Returns false for WebText2 unless there is a file of it, because nobody publishes one. */
-static bool is_available(const char *data, const char *dir) {
-    return strcmp(data, "webtext2") || data_present(data, dir);
+static bool is_available(const char *data, const CommandLine *asked) {
+    return strcmp(data, "webtext2") || is_present(data, asked);
 }
+
+static bool is_tokens(const char *data) { return data_is_tokens(data) == 1; }
 
 /* Returns true when another entry stands in for this one's data. */
 static bool has_stand_in(const TrainingEntry *known, const TrainingEntry *entry) {
@@ -41,95 +39,74 @@ static bool has_stand_in(const TrainingEntry *known, const TrainingEntry *entry)
  * --data, for all but the stand-ins. */
 static bool is_usable(const TrainingEntry *known, const TrainingEntry *e,
                       const CommandLine *asked) {
-    const char *dir = *asked->options.data_dir ? asked->options.data_dir : NULL;
     bool data_given = options_given(&asked->options, "data");
-    if (!is_available(e->data, dir)) return false;
-    if (e->instead_of) return !data_given && !data_present(e->instead_of, dir);
-    return data_given || !has_stand_in(known, e) || data_present(e->data, dir);
+    if (!is_available(e->data, asked)) return false;
+    if (e->instead_of) return !data_given && !is_present(e->instead_of, asked);
+    return data_given || !has_stand_in(known, e) || is_present(e->data, asked);
 }
 
-enum { MODELS = 16 };
-typedef struct {
-    int count;
-    TrainingEntry entry[MODELS * TRAINING_ENTRIES];
-} EntryList;
+/* Adds an entry with each of its seeds and optimizers. */
+static int add_entry(TrainingPlan *plan, const CommandLine *asked, const TrainingEntry *entry) {
+    static const int preset[PRESET_KINDS] = {1, 3, 3, 1};
+    int seeds = options_given(&asked->options, "seeds") ? asked->experiment.seeds
+                : entry->seeds                          ? entry->seeds
+                                                        : preset[asked->experiment.preset];
+    for (int seed = 0; seed < seeds; seed++) {
+        char *rest = NULL;
+        Text text = text_of("%s", entry->optimizers);
+        for (char *name = strtok_r(text.text, ", ", &rest); name;
+             name = strtok_r(NULL, ", ", &rest))
+            if (trainings_add(plan, asked, entry, name, seed)) return -1;
+    }
+    return 0;
+}
 
-/* Appends the preset's entries for a model, or else the first for the same kind of data, and
- * applies --data to them. */
-static int list_model(EntryList *list, const TrainingEntry *known, const char *name,
-                      const CommandLine *asked) {
-    const int first = list->count;
-    if (first > (MODELS - 1) * TRAINING_ENTRIES) return error_set("--models: too many");
+/* Adds an entry of the preset with --optimizers; for one of --models (NULL: its own) with --data,
+ * too. */
+static int add_asked(TrainingPlan *plan, const CommandLine *asked, TrainingEntry entry,
+                     const char *model) {
+    const Options *o = &asked->options;
+    if (*asked->experiment.optimizers) entry.optimizers = asked->experiment.optimizers;
+    if (model && options_given(o, "data") && is_tokens(o->data) == is_tokens(entry.data))
+        entry.data = o->data;
+    if (model) entry.model = model;
+    return add_entry(plan, asked, &entry);
+}
+
+/* Adds the preset's entries for a model, or else the first for the same kind of data. */
+static int add_model(TrainingPlan *plan, const CommandLine *asked, const char *name) {
+    const TrainingEntry *known = plan->kind->preset[asked->experiment.preset], *similar = NULL;
+    const int before = plan->rows;
     Model *model = setup_model(name, 0, 0);
     if (!model) return -1;
-    bool tokens = model->tokens, data = options_given(&asked->options, "data") &&
-                                        (data_is_tokens(asked->options.data) == 1) == tokens;
+    bool tokens = model->tokens;
     model_free(model);
-    const TrainingEntry *similar = NULL;
     for (const TrainingEntry *e = known; e->model; e++) {
         if (!is_usable(known, e, asked)) continue;
-        if (!similar && (data_is_tokens(e->data) == 1) == tokens) similar = e;
-        if (strcmp(e->model, name) == 0) list->entry[list->count++] = *e;
+        if (!similar && is_tokens(e->data) == tokens) similar = e;
+        if (!strcmp(e->model, name) && add_asked(plan, asked, *e, name)) return -1;
     }
-    if (list->count == first && similar) list->entry[list->count++] = *similar;
-    if (list->count == first)
-        return error_set("--models %s: the preset has no setting for such a model", name);
-    for (TrainingEntry *e = list->entry + first; e < list->entry + list->count; e++) {
-        e->model = name;
-        if (data) e->data = asked->options.data;
-    }
-    return 0;
+    if (plan->rows > before) return 0;
+    if (similar) return add_asked(plan, asked, *similar, name);
+    return error_set("--models %s: the preset has no setting for such a model", name);
 }
 
-/* Adds an entry with each of its optimizers. */
-static int add_entry(TrainingPlan *plan, const CommandLine *asked, const TrainingEntry *entry,
-                     int seed) {
-    char *rest = NULL;
-    Text text = text_of("%s", entry->optimizers);
-    for (char *name = strtok_r(text.text, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest))
-        if (trainings_add(plan, asked, entry, name, seed)) return -1;
-    return 0;
-}
-
-static int seeds_of(const CommandLine *asked, const TrainingEntry *entry) {
-    static const int preset[PRESET_KINDS] = {1, 3, 3, 1};
-    if (options_given(&asked->options, "seeds")) return asked->experiment.seeds;
-    return entry && entry->seeds ? entry->seeds : preset[asked->experiment.preset];
-}
-
-/* Adds all entries of a seed before the next seed, so that an experiment that is stopped early is a
- * whole table of fewer seeds; or, when it takes hours, all seeds of an entry, so that some rows are
- * whole. */
 static int add_preset(TrainingPlan *plan, const CommandLine *asked) {
     const TrainingEntry *known = plan->kind->preset[asked->experiment.preset];
-    EntryList list = {0};
     char *rest = NULL;
     Text models = text_of("%s", asked->experiment.models);
-    int max_seeds = 0, failed = 0;
     for (const TrainingEntry *e = known; e->model; e++) {
         if (!is_usable(known, e, asked)) continue;
         if (e->instead_of)
             text_add(&plan->missing, "%s%s is missing, %s replaces it",
                      *plan->missing.text ? "; " : "", e->instead_of, e->data);
-        if (!*models.text) list.entry[list.count++] = *e;
+        if (!*models.text && add_asked(plan, asked, *e, NULL)) return -1;
     }
     for (char *name = strtok_r(models.text, " ", &rest); name; name = strtok_r(NULL, " ", &rest))
-        if (list_model(&list, known, name, asked)) return -1;
-    for (TrainingEntry *e = list.entry; e < list.entry + list.count; e++) {
-        if (seeds_of(asked, e) > max_seeds) max_seeds = seeds_of(asked, e);
-        if (*asked->experiment.optimizers) e->optimizers = asked->experiment.optimizers;
-    }
-    int turns = list.count * max_seeds; /* of an entry and a seed */
-    for (int i = 0; i < turns && !failed; i++) {
-        int seed = plan->kind->takes_hours ? i % max_seeds : i / list.count;
-        const TrainingEntry *e =
-            &list.entry[plan->kind->takes_hours ? i / max_seeds : i % list.count];
-        if (seed < seeds_of(asked, e)) failed = add_entry(plan, asked, e, seed);
-    }
-    if (!failed && !plan->rows)
-        failed = error_set("%s: it has no trainings for --preset %s", plan->kind->name,
-                           preset_names[asked->experiment.preset]);
-    return failed;
+        if (add_model(plan, asked, name)) return -1;
+    if (plan->rows) return 0;
+    return error_set("%s: it has no trainings for --preset %s", plan->kind->name,
+                     preset_names[asked->experiment.preset]);
 }
 
 /* ---- the paper's own trainings --------------------------------------------------------------- */
@@ -138,45 +115,57 @@ static int add_preset(TrainingPlan *plan, const CommandLine *asked) {
  * for WikiText-2 alone; NAN for others. */
 static double published_epochs(const PaperRow *row) {
     if (row->table != 2 || row->score_kind != SCORE_PERPLEXITY) return row->duration;
-    for (const PaperRow *p = paper_table11; p->table; p++)
-        if (p->submodels == row->submodels && !strcmp(p->data, row->data) &&
-            !strcmp(p->optimizer, row->optimizer))
-            return p->duration;
-    return NAN;
+    const PaperRow *p =
+        paper_find(11, row->model, row->data, false, row->optimizer, row->submodels, 1);
+    return p && !strcmp(p->data, row->data) ? p->duration : NAN;
 }
 
 /* The settings for the published length: "epochs=639 batch=128". */
 static Text published_length(const PaperRow *row) {
     double epochs = published_epochs(row);
-    bool tokens = data_is_tokens(row->data) == 1;
     return text_of("%s=%.0f batch=%d", isnan(epochs) ? "steps" : "epochs",
-                   isnan(epochs) ? row->duration : epochs, tokens ? 1 : 128);
+                   isnan(epochs) ? row->duration : epochs, is_tokens(row->data) ? 1 : 128);
 }
 
-static int add_published(TrainingPlan *plan, const CommandLine *asked, const PaperRow *p,
-                         int seed) {
+static int add_published(TrainingPlan *plan, const CommandLine *asked, const PaperRow *p) {
     /* Table 2 is of thirds, which --submodels may change. */
     const Text settings = published_length(p);
     const Text ways = p->submodels == 1 ? text_of("full")
                       : p->table == 2   ? text_of("bcd")
                                         : text_of("bcd%d x%.17g", p->submodels, p->fraction);
-    TrainingEntry entry = {
-        .model = p->model, .data = p->data, .settings = settings.text, .ways = ways.text};
-    return trainings_add(plan, asked, &entry, p->optimizer, seed);
+    TrainingEntry entry = {.model = p->model,
+                           .data = p->data,
+                           .optimizers = p->optimizer,
+                           .settings = settings.text,
+                           .ways = ways.text};
+    return add_entry(plan, asked, &entry);
 }
 
-/* Adds the published trainings. */
-static int add_tables(TrainingPlan *plan, const CommandLine *asked, int seed) {
-    const char *dir = *asked->options.data_dir ? asked->options.data_dir : NULL;
+static bool is_listed(const char *name, const char *list, const char *separators) {
+    char *rest = NULL;
+    Text text = text_of("%s", list);
+    const char *item = strtok_r(text.text, separators, &rest);
+    while (item && strcmp(item, name)) item = strtok_r(NULL, separators, &rest);
+    return item || !*list;
+}
+
+static int add_tables(TrainingPlan *plan, const CommandLine *asked) {
+    const ExperimentFlags *flags = &asked->experiment;
     for (const int *table = plan->kind->tables; *table; table++)
         for (const PaperRow *p = paper_rows(*table); p->table; p++)
-            if (is_available(p->data, dir) && listed(p->model, asked->experiment.models, " ") &&
-                listed(p->optimizer, asked->experiment.optimizers, ", ") &&
-                add_published(plan, asked, p, seed))
+            if (is_available(p->data, asked) && is_listed(p->model, flags->models, " ") &&
+                is_listed(p->optimizer, flags->optimizers, ", ") && add_published(plan, asked, p))
                 return -1;
-    return plan->rows
-               ? 0
-               : error_set("--models or --optimizers: none of those is in the paper's table");
+    if (plan->rows) return 0;
+    return error_set("--models or --optimizers: none of those is in the paper's table");
+}
+
+/* ---- the plan -------------------------------------------------------------------------------- */
+
+static int compare_seeds(const void *x, const void *y) {
+    const TrainingRow *a = x, *b = y;
+    int order = (a->options.seed > b->options.seed) - (a->options.seed < b->options.seed);
+    return order ? order : a->number - b->number;
 }
 
 /* --model and --optimizer stand for --models and --optimizers. */
@@ -199,9 +188,12 @@ int trainings_plan(TrainingPlan *plan, const TrainingKind *kind, const CommandLi
                            .long_run = preset == PRESET_GPU || preset == PRESET_PAPER ||
                                        (kind->takes_hours && preset != PRESET_SMOKE)};
     if (strlen(plan->dir.text) > 300) return error_set("--out: the name is too long");
-    if (preset != PRESET_PAPER || !kind->tables[0]) return add_preset(plan, &asked);
-    int failed = 0;
-    for (int seed = 0; seed < seeds_of(&asked, NULL) && !failed; seed++)
-        failed = add_tables(plan, &asked, seed);
-    return failed;
+    bool published = preset == PRESET_PAPER && kind->tables[0];
+    if (published ? add_tables(plan, &asked) : add_preset(plan, &asked)) return -1;
+    /* All rows of a seed come before the next seed, so that an experiment that is stopped early is
+     * a whole table of fewer seeds.  When it takes hours, all seeds of an entry come before the
+     * next entry, so that some rows are whole. */
+    for (int r = 0; r < plan->rows; r++) plan->row[r].number = r;
+    if (!kind->takes_hours) qsort(plan->row, (size_t)plan->rows, sizeof *plan->row, compare_seeds);
+    return 0;
 }
