@@ -13,8 +13,7 @@ extern const char study_convergence_rule[];
  * level of a BCD row after that row's steps_to_converge / multiplier updates. */
 void study_converge(Study *study);
 
-/* ---- a training's own convergence, without comparing it with another ---------------------------
- */
+/* ---- a training's own convergence ------------------------------------------------------------ */
 
 /* The rule of early stopping.  The first mean of PLATEAU_MEAN evaluations is the best so far; a
  * later one replaces it when it is better by more than PLATEAU_POINTS points of accuracy (images)

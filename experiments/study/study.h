@@ -81,8 +81,7 @@ bool study_times_comparable(const StudyRow *a, const StudyRow *b);
  * have: its learning rate does not depend on its length, as with a cosine. */
 bool study_may_be_cut(const StudyRow *row);
 
-/* ---- study_file.c: the HDF5 file of a study, which experiments/results/README.md describes ----
- */
+/* ---- study_file.c: the file, as experiments/results/README.md describes it ------------------- */
 
 /* Writes its groups into a file that is being written. */
 void study_store(H5File *file, const Study *study);
