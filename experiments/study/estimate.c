@@ -98,8 +98,8 @@ static bool same_network(const Options *a, const Options *b) {
 }
 
 /* Adds the last row and writes the file. */
-static int write_estimate(Tables *tables, const TrainingPlan *plan, const Rent rent[RENTS],
-                          const CommandLine *asked) {
+static int write_estimate(Tables *tables, const TrainingPlan *plan, const Rent rent[RENTS]) {
+    const CommandLine *asked = &plan->asked;
     const Text path = text_of("%s/%s-%s-estimate.h5", plan->dir.text, plan->kind->name,
                               preset_names[asked->experiment.preset]);
     table_row(tables->table[0], "together");
@@ -110,7 +110,7 @@ static int write_estimate(Tables *tables, const TrainingPlan *plan, const Rent r
                : 0;
 }
 
-int trainings_estimate(TrainingPlan *plan, const CommandLine *asked) {
+int trainings_estimate(TrainingPlan *plan) {
     Tables tables = {0};
     Table *table = tables_add(&tables, "estimate", "What the trainings would take on a rented GPU",
                               "training", columns, 1 + 2 * RENTS);
@@ -129,16 +129,16 @@ int trainings_estimate(TrainingPlan *plan, const CommandLine *asked) {
             if (!plan->row[earlier].finished &&
                 same_network(&row->options, &plan->row[earlier].options))
                 row->step_seconds = plan->row[earlier].step_seconds;
-        failed = add_row(table, row, &steps, rent, asked->cost.price);
+        failed = add_row(table, row, &steps, rent, plan->asked.cost.price);
         if (!failed)
             printf("  %-52s %9.0f steps %14s\n", row->name, steps, format_time(row->work).text);
     }
-    failed = failed || write_estimate(&tables, plan, rent, asked);
+    failed = failed || write_estimate(&tables, plan, rent);
     tables_free(&tables);
     if (failed) return -1;
     printf("together about %s on this machine, evaluations not counted%s\n",
            format_time(trainings_work_left(plan)).text,
-           asked->experiment.yes ? "" : "; start it with --yes");
+           plan->asked.experiment.yes ? "" : "; start it with --yes");
     for (int g = 0; g < RENTS; g++) print_rent(&rent[g]);
     return 0;
 }

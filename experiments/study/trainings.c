@@ -148,7 +148,8 @@ static void print_row(const TrainingPool *pool, const TrainingRow *row, const ch
 static void print_progress(TrainingPool *pool) {
     const TrainingPlan *plan = pool->plan;
     const double now = clock_seconds(), every = isatty(STDOUT_FILENO) ? 60 : 600;
-    if (plan->jobs == 1 || plan->row->options.quiet || now - pool->shown < every) return;
+    if (plan->asked.experiment.jobs == 1 || plan->row->options.quiet || now - pool->shown < every)
+        return;
     const char *before = "";
     for (int r = 0; r < plan->rows; r++) {
         if (!plan->row[r].process) continue;
@@ -200,7 +201,8 @@ static void end_row(TrainingPool *pool) {
         pool->failed += status != 0;
         if (WIFSIGNALED(status))
             print_row(pool, row, ": killed");
-        else if (status || pool->plan->jobs > 1) /* a single one has printed its result */
+        else if (status ||
+                 pool->plan->asked.experiment.jobs > 1) /* a single one has printed its result */
             print_row(pool, row, status ? ": failed" : ": trained");
     }
     if (write_table(pool->plan)) pool->broken = true;
@@ -213,7 +215,7 @@ static int run_plan(TrainingPlan *plan) {
         .plan = plan, .work = trainings_work_left(plan), .started = now, .shown = now};
     interrupt_catch();
     for (int r = 0; r < plan->rows; r++) {
-        if (!plan->row[r].finished && pool.running == plan->jobs) end_row(&pool);
+        if (!plan->row[r].finished && pool.running == plan->asked.experiment.jobs) end_row(&pool);
         if (stops(&pool)) break;
         begin_row(&pool, &plan->row[r]);
     }
@@ -244,8 +246,9 @@ static int print_tables(const TrainingPlan *plan) {
 }
 
 /* Returns true when a long experiment has begun already, so that its estimate has been printed. */
-static bool goes_on(const TrainingPlan *plan, const CommandLine *asked) {
-    return asked->experiment.yes && access(rundir_path(plan->dir.text, "rows").text, F_OK) == 0;
+static bool goes_on(const TrainingPlan *plan) {
+    return plan->asked.experiment.yes &&
+           access(rundir_path(plan->dir.text, "rows").text, F_OK) == 0;
 }
 
 int trainings_run(const TrainingKind *kind, const CommandLine *asked) {
@@ -254,8 +257,7 @@ int trainings_run(const TrainingKind *kind, const CommandLine *asked) {
     int status = trainings_plan(&plan, kind, asked);
     if (!status) status = setup_device(&device, &asked->options); /* before anything is made */
     if (!status) status = find_finished(&plan);
-    if (!status && plan.long_run && !goes_on(&plan, asked))
-        status = trainings_estimate(&plan, asked);
+    if (!status && plan.long_run && !goes_on(&plan)) status = trainings_estimate(&plan);
     if (!status && (!plan.long_run || asked->experiment.yes)) {
         if (*plan.missing.text && !asked->options.quiet)
             printf("%s (data/fetch downloads the data sets)\n", plan.missing.text);

@@ -63,12 +63,12 @@ typedef struct {
 
 typedef struct {
     const TrainingKind *kind;
+    CommandLine asked;
     int rows;
     TrainingRow *row;
     Text dir;
-    bool long_run;     /* needs --yes */
-    int jobs, threads; /* --jobs, --threads */
-    Text missing;      /* a line: data sets that others stand in for; "": none */
+    bool long_run; /* needs --yes */
+    Text missing;  /* a line: data sets that others stand in for; "": none */
 } TrainingPlan;
 
 /* Plans the rows that a command line asks for.  Returns -1 with an error set, e.g. for an unknown
@@ -83,8 +83,7 @@ int trainings_run(const TrainingKind *kind, const CommandLine *asked);
 /* trainings_row.c: appends the rows of a network, one for each of its ways, with the seed-th seed
  * from --seed on.  Flags given on the command line override the entry's settings.  Returns -1 with
  * an error set. */
-int trainings_add(TrainingPlan *plan, const CommandLine *asked, const TrainingEntry *entry,
-                  const char *optimizer, int seed);
+int trainings_add(TrainingPlan *plan, const TrainingEntry *entry, const char *optimizer, int seed);
 
 /* Reads run.h5 of a row.  Returns 1, 0 when there is none, or -1 with an error set; runfile_free is
  * safe either way. */
@@ -97,11 +96,11 @@ double trainings_work_left(const TrainingPlan *plan);
 
 /* trainings_process.c: starts `bcd train` for a row as row->process.  It ends with this process at
  * the latest, and prints its own error.  With a single job it prints its progress too.  Its threads
- * are plan->threads (0: all, or its share of them).  Returns -1 with an error set. */
+ * are those of --threads (0: all, or its share of them).  Returns -1 with an error set. */
 int trainings_start(const TrainingPlan *plan, TrainingRow *row);
 
 /* estimate.c: measures a few steps of each network, and prints how long the rows that are not
  * finished would take here, each and together, with the simulated hours and cost on rented GPUs,
  * which also go into the table of DIR/KIND-PRESET-estimate.h5.  Sets `work` of these rows to the
  * seconds here.  Returns -1 with an error set, e.g. when a data set is missing. */
-int trainings_estimate(TrainingPlan *plan, const CommandLine *asked);
+int trainings_estimate(TrainingPlan *plan);

@@ -17,96 +17,99 @@ void trainings_free(TrainingPlan *plan) {
 
 /* ---- what is asked for ----------------------------------------------------------------------- */
 
-static bool is_present(const char *data, const CommandLine *asked) {
-    return data_present(data, *asked->options.data_dir ? asked->options.data_dir : NULL);
+static bool is_present(const char *data, const TrainingPlan *plan) {
+    const char *dir = plan->asked.options.data_dir;
+    return data_present(data, *dir ? dir : NULL);
+}
+
+static const TrainingEntry *entries(const TrainingPlan *plan) {
+    return plan->kind->preset[plan->asked.experiment.preset];
 }
 
 /* Returns false for WebText2 unless there is a file of it, because nobody publishes one. */
-static bool is_available(const char *data, const CommandLine *asked) {
-    return strcmp(data, "webtext2") || is_present(data, asked);
+static bool is_available(const char *data, const TrainingPlan *plan) {
+    return strcmp(data, "webtext2") || is_present(data, plan);
 }
 
 static bool is_tokens(const char *data) { return data_is_tokens(data) == 1; }
 
 /* Returns true when another entry stands in for this one's data. */
-static bool has_stand_in(const TrainingEntry *known, const TrainingEntry *entry) {
-    for (const TrainingEntry *e = known; e->model; e++)
+static bool has_stand_in(const TrainingPlan *plan, const TrainingEntry *entry) {
+    for (const TrainingEntry *e = entries(plan); e->model; e++)
         if (e->instead_of && strcmp(e->instead_of, entry->data) == 0) return true;
     return false;
 }
 
 /* Returns true for an entry whose data are there, or a stand-in for data that are missing; with
  * --data, for all but the stand-ins. */
-static bool is_usable(const TrainingEntry *known, const TrainingEntry *e,
-                      const CommandLine *asked) {
-    bool data_given = options_given(&asked->options, "data");
-    if (!is_available(e->data, asked)) return false;
-    if (e->instead_of) return !data_given && !is_present(e->instead_of, asked);
-    return data_given || !has_stand_in(known, e) || is_present(e->data, asked);
+static bool is_usable(const TrainingPlan *plan, const TrainingEntry *e) {
+    bool data_given = options_given(&plan->asked.options, "data");
+    if (!is_available(e->data, plan)) return false;
+    if (e->instead_of) return !data_given && !is_present(e->instead_of, plan);
+    return data_given || !has_stand_in(plan, e) || is_present(e->data, plan);
 }
 
 /* Adds an entry with each of its seeds and optimizers. */
-static int add_entry(TrainingPlan *plan, const CommandLine *asked, const TrainingEntry *entry) {
+static int add_entry(TrainingPlan *plan, const TrainingEntry *entry) {
     static const int preset[PRESET_KINDS] = {1, 3, 3, 1};
-    int seeds = options_given(&asked->options, "seeds") ? asked->experiment.seeds
-                : entry->seeds                          ? entry->seeds
-                                                        : preset[asked->experiment.preset];
+    const ExperimentFlags *flags = &plan->asked.experiment;
+    int seeds = entry->seeds ? entry->seeds : preset[flags->preset];
+    if (options_given(&plan->asked.options, "seeds")) seeds = flags->seeds;
     for (int seed = 0; seed < seeds; seed++) {
         char *rest = NULL;
         Text text = text_of("%s", entry->optimizers);
         for (char *name = strtok_r(text.text, ", ", &rest); name;
              name = strtok_r(NULL, ", ", &rest))
-            if (trainings_add(plan, asked, entry, name, seed)) return -1;
+            if (trainings_add(plan, entry, name, seed)) return -1;
     }
     return 0;
 }
 
 /* Adds an entry of the preset with --optimizers; for one of --models (NULL: its own) with --data,
  * too. */
-static int add_asked(TrainingPlan *plan, const CommandLine *asked, TrainingEntry entry,
-                     const char *model) {
-    const Options *o = &asked->options;
-    if (*asked->experiment.optimizers) entry.optimizers = asked->experiment.optimizers;
+static int add_asked(TrainingPlan *plan, TrainingEntry entry, const char *model) {
+    const Options *o = &plan->asked.options;
+    const char *optimizers = plan->asked.experiment.optimizers;
+    if (*optimizers) entry.optimizers = optimizers;
     if (model && options_given(o, "data") && is_tokens(o->data) == is_tokens(entry.data))
         entry.data = o->data;
     if (model) entry.model = model;
-    return add_entry(plan, asked, &entry);
+    return add_entry(plan, &entry);
 }
 
 /* Adds the preset's entries for a model, or else the first for the same kind of data. */
-static int add_model(TrainingPlan *plan, const CommandLine *asked, const char *name) {
-    const TrainingEntry *known = plan->kind->preset[asked->experiment.preset], *similar = NULL;
+static int add_model(TrainingPlan *plan, const char *name) {
+    const TrainingEntry *similar = NULL;
     const int before = plan->rows;
     Model *model = setup_model(name, 0, 0);
     if (!model) return -1;
     bool tokens = model->tokens;
     model_free(model);
-    for (const TrainingEntry *e = known; e->model; e++) {
-        if (!is_usable(known, e, asked)) continue;
+    for (const TrainingEntry *e = entries(plan); e->model; e++) {
+        if (!is_usable(plan, e)) continue;
         if (!similar && is_tokens(e->data) == tokens) similar = e;
-        if (!strcmp(e->model, name) && add_asked(plan, asked, *e, name)) return -1;
+        if (!strcmp(e->model, name) && add_asked(plan, *e, name)) return -1;
     }
     if (plan->rows > before) return 0;
-    if (similar) return add_asked(plan, asked, *similar, name);
+    if (similar) return add_asked(plan, *similar, name);
     return error_set("--models %s: the preset has no setting for such a model", name);
 }
 
-static int add_preset(TrainingPlan *plan, const CommandLine *asked) {
-    const TrainingEntry *known = plan->kind->preset[asked->experiment.preset];
+static int add_preset(TrainingPlan *plan) {
     char *rest = NULL;
-    Text models = text_of("%s", asked->experiment.models);
-    for (const TrainingEntry *e = known; e->model; e++) {
-        if (!is_usable(known, e, asked)) continue;
+    Text models = text_of("%s", plan->asked.experiment.models);
+    for (const TrainingEntry *e = entries(plan); e->model; e++) {
+        if (!is_usable(plan, e)) continue;
         if (e->instead_of)
             text_add(&plan->missing, "%s%s is missing, %s replaces it",
                      *plan->missing.text ? "; " : "", e->instead_of, e->data);
-        if (!*models.text && add_asked(plan, asked, *e, NULL)) return -1;
+        if (!*models.text && add_asked(plan, *e, NULL)) return -1;
     }
     for (char *name = strtok_r(models.text, " ", &rest); name; name = strtok_r(NULL, " ", &rest))
-        if (add_model(plan, asked, name)) return -1;
+        if (add_model(plan, name)) return -1;
     if (plan->rows) return 0;
     return error_set("%s: it has no trainings for --preset %s", plan->kind->name,
-                     preset_names[asked->experiment.preset]);
+                     preset_names[plan->asked.experiment.preset]);
 }
 
 /* ---- the paper's own trainings --------------------------------------------------------------- */
@@ -127,7 +130,7 @@ static Text published_length(const PaperRow *row) {
                    isnan(epochs) ? row->duration : epochs, is_tokens(row->data) ? 1 : 128);
 }
 
-static int add_published(TrainingPlan *plan, const CommandLine *asked, const PaperRow *p) {
+static int add_published(TrainingPlan *plan, const PaperRow *p) {
     /* Table 2 is of thirds, which --submodels may change. */
     const Text settings = published_length(p);
     const Text ways = p->submodels == 1 ? text_of("full")
@@ -138,7 +141,7 @@ static int add_published(TrainingPlan *plan, const CommandLine *asked, const Pap
                            .optimizers = p->optimizer,
                            .settings = settings.text,
                            .ways = ways.text};
-    return add_entry(plan, asked, &entry);
+    return add_entry(plan, &entry);
 }
 
 static bool is_listed(const char *name, const char *list, const char *separators) {
@@ -149,12 +152,12 @@ static bool is_listed(const char *name, const char *list, const char *separators
     return item || !*list;
 }
 
-static int add_tables(TrainingPlan *plan, const CommandLine *asked) {
-    const ExperimentFlags *flags = &asked->experiment;
+static int add_tables(TrainingPlan *plan) {
+    const ExperimentFlags *flags = &plan->asked.experiment;
     for (const int *table = plan->kind->tables; *table; table++)
         for (const PaperRow *p = paper_rows(*table); p->table; p++)
-            if (is_available(p->data, asked) && is_listed(p->model, flags->models, " ") &&
-                is_listed(p->optimizer, flags->optimizers, ", ") && add_published(plan, asked, p))
+            if (is_available(p->data, plan) && is_listed(p->model, flags->models, " ") &&
+                is_listed(p->optimizer, flags->optimizers, ", ") && add_published(plan, p))
                 return -1;
     if (plan->rows) return 0;
     return error_set("--models or --optimizers: none of those is in the paper's table");
@@ -177,19 +180,16 @@ static void take_single(CommandLine *line) {
         strcpy(flags->optimizers, optimizer_names[line->options.optimizer.kind]);
 }
 
-int trainings_plan(TrainingPlan *plan, const TrainingKind *kind, const CommandLine *line) {
-    CommandLine asked = *line;
-    const int preset = asked.experiment.preset;
-    take_single(&asked);
+int trainings_plan(TrainingPlan *plan, const TrainingKind *kind, const CommandLine *asked) {
+    const int preset = asked->experiment.preset;
     *plan = (TrainingPlan){.kind = kind,
-                           .dir = rundir_results(line),
-                           .jobs = asked.experiment.jobs,
-                           .threads = asked.options.threads,
+                           .asked = *asked,
+                           .dir = rundir_results(asked),
                            .long_run = preset == PRESET_GPU || preset == PRESET_PAPER ||
                                        (kind->takes_hours && preset != PRESET_SMOKE)};
+    take_single(&plan->asked);
     if (strlen(plan->dir.text) > 300) return error_set("--out: the name is too long");
-    bool published = preset == PRESET_PAPER && kind->tables[0];
-    if (published ? add_tables(plan, &asked) : add_preset(plan, &asked)) return -1;
+    if (preset == PRESET_PAPER && kind->tables[0] ? add_tables(plan) : add_preset(plan)) return -1;
     /* All rows of a seed come before the next seed, so that an experiment that is stopped early is
      * a whole table of fewer seeds.  When it takes hours, all seeds of an entry come before the
      * next entry, so that some rows are whole. */

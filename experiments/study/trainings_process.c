@@ -28,8 +28,9 @@ static void add(Arguments *a, const char *prefix, const char *text) {
 
 /* Returns the threads of each training; 0: as OpenMP decides. */
 static int row_threads(const TrainingPlan *plan) {
-    if (plan->threads || plan->jobs == 1) return plan->threads;
-    int share = omp_get_max_threads() / plan->jobs;
+    int threads = plan->asked.options.threads, jobs = plan->asked.experiment.jobs;
+    if (threads || jobs == 1) return threads;
+    int share = omp_get_max_threads() / jobs;
     return share > 0 ? share : 1;
 }
 
@@ -39,7 +40,7 @@ static int row_arguments(Arguments *a, const TrainingPlan *plan, const TrainingR
     /* The number of threads is always given: a row that goes on would keep what it had.  The
      * progress lines of several trainings would mix. */
     if (options_set_all(&o, "threads=%d", row_threads(plan)) ||
-        options_set(&o, o.quiet || plan->jobs > 1 ? "quiet" : "brief", NULL) ||
+        options_set(&o, o.quiet || plan->asked.experiment.jobs > 1 ? "quiet" : "brief", NULL) ||
         options_set(&o, rundir_holds_run(o.out) ? "resume" : "out", row->options.out))
         return -1;
     add(a, "", "bcd");

@@ -102,34 +102,34 @@ static int set_row(Options *o, const TrainingEntry *entry, const char *optimizer
     return way->fraction < 1 ? options_set_all(o, "fraction=%.17g", way->fraction) : 0;
 }
 
-static int add_row(TrainingPlan *plan, const CommandLine *asked, const TrainingEntry *entry,
-                   const char *optimizer, const TrainingWay *way, int seed) {
+static int add_row(TrainingPlan *plan, const TrainingEntry *entry, const char *optimizer,
+                   const TrainingWay *way, int seed) {
+    const Options *asked = &plan->asked.options;
     plan->row = xrealloc(plan->row, (size_t)(plan->rows + 1) * sizeof *plan->row);
     TrainingRow *row = &plan->row[plan->rows];
     *row = (TrainingRow){0};
     Options *o = &row->options;
-    int m = count_submodels(&asked->options, way);
+    int m = count_submodels(asked, way);
     if (!way->submodels && m < 2) return error_set("--submodels %d: BCD needs at least 2", m);
-    if (set_row(o, entry, optimizer, m, way) || set_given(o, &asked->options, m == 1)) return -1;
+    if (set_row(o, entry, optimizer, m, way) || set_given(o, asked, m == 1)) return -1;
     if (seed && options_set_all(o, "seed=%llu", (unsigned long long)o->seed + (unsigned)seed))
         return -1;
     if (setup_check(o)) return -1;
     name_row(row, m, way->settings);
     snprintf(o->out, sizeof o->out, "%.300s/rows/%s", plan->dir.text, row->name);
-    o->quiet = asked->options.quiet;
+    o->quiet = asked->quiet;
     row->work = relative_work(o, m);
     plan->rows++;
     return 0;
 }
 
-int trainings_add(TrainingPlan *plan, const CommandLine *asked, const TrainingEntry *entry,
-                  const char *optimizer, int seed) {
+int trainings_add(TrainingPlan *plan, const TrainingEntry *entry, const char *optimizer, int seed) {
     char *ways = xstrdup(entry->ways ? entry->ways : plan->kind->ways), *rest = NULL;
     int failed = 0;
     for (char *text = strtok_r(ways, ";", &rest); text && !failed;
          text = strtok_r(NULL, ";", &rest)) {
         TrainingWay way;
-        failed = read_way(&way, text) || add_row(plan, asked, entry, optimizer, &way, seed);
+        failed = read_way(&way, text) || add_row(plan, entry, optimizer, &way, seed);
     }
     free(ways);
     return failed ? -1 : 0;

@@ -115,9 +115,9 @@ static void case_wrong_ways(void) {
     CommandLine line;
     if (!CHECK(command_line_parse(&line, 5, argv) == 0, "%s", error_message())) return;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        TrainingPlan plan = {.kind = &training_ufp};
+        TrainingPlan plan = {.kind = &training_ufp, .asked = line};
         TrainingEntry entry = {.model = "resnet8", .data = "synthetic", .ways = wrong[i]};
-        CHECK(trainings_add(&plan, &line, &entry, "sgd", 0) == -1, "accepted: %s", wrong[i]);
+        CHECK(trainings_add(&plan, &entry, "sgd", 0) == -1, "accepted: %s", wrong[i]);
         trainings_free(&plan);
     }
 }
@@ -262,14 +262,13 @@ static void describe_row(char *text, size_t size, const TrainingRow *row) {
 
 static uint64_t add_entry(uint64_t sum, const TrainingKind *kind, const TrainingEntry *entry) {
     TrainingPlan plan = {.kind = kind};
-    CommandLine asked;
     char optimizers[64], text[2048];
-    command_line_defaults(&asked, COMMAND_EXPERIMENT);
+    command_line_defaults(&plan.asked, COMMAND_EXPERIMENT);
     snprintf(optimizers, sizeof optimizers, "%s", entry->optimizers);
     TrainingEntry counted = *entry;
     if (entry->ways && !strcmp(entry->ways, "full")) counted.ways = NULL; /* as it always was */
     for (char *name = strtok(optimizers, ","); name; name = strtok(NULL, ","))
-        CHECK(trainings_add(&plan, &asked, &counted, name, 0) == 0, "%s", error_message());
+        CHECK(trainings_add(&plan, &counted, name, 0) == 0, "%s", error_message());
     for (int r = 0; r < plan.rows; r++) {
         describe_row(text, sizeof text, &plan.row[r]);
         sum = checksum_bytes(sum, (const unsigned char *)text, strlen(text));
