@@ -14,13 +14,21 @@
 
 /* One of the ways in which an entry is trained (trainings.h). */
 typedef struct {
-    int submodels; /* 0: those of --submodels, or 3 */
+    int submodels;
     double fraction;
     const char *settings; /* "": none */
 } TrainingWay;
 
+/* Returns the submodels of "bcd" without a number: those of --partition or --submodels, or 3. */
+static int default_submodels(const Options *asked) {
+    int parts = 1;
+    for (const char *c = asked->partition; *c; c++) parts += *c == '/';
+    if (*asked->partition) return parts;
+    return options_given(asked, "submodels") ? asked->submodels : 3;
+}
+
 /* Reads "bcd4 x0.9 lr=0.1"; the settings stay in the text. */
-static int read_way(TrainingWay *way, char *text) {
+static int read_way(TrainingWay *way, char *text, const Options *asked) {
     *way = (TrainingWay){.submodels = 1, .fraction = 1};
     text += strspn(text, " ");
     char *end = text + 4;
@@ -32,7 +40,10 @@ static int read_way(TrainingWay *way, char *text) {
     end += strspn(end, " ");
     if (*end == 'x') way->fraction = strtod(end + 1, &end);
     way->settings = end + strspn(end, " ");
-    return 0;
+    if (way->submodels) return 0;
+    way->submodels = default_submodels(asked);
+    if (way->submodels > 1) return 0;
+    return error_set("--submodels %d: BCD needs at least 2", way->submodels);
 }
 
 /* Applies the flags given on the command line, except those that the rows differ in, or that make
@@ -76,26 +87,14 @@ static double relative_work(const Options *o, int submodels) {
     return length * flops * (submodels > 1 ? 0.5 + 0.5 / submodels : 1);
 }
 
-static int count_parts(const char *partition) {
-    int parts = 1;
-    for (; *partition; partition++) parts += *partition == '/';
-    return parts;
-}
-
-static int count_submodels(const Options *asked, const TrainingWay *way) {
-    if (way->submodels) return way->submodels;
-    if (*asked->partition) return count_parts(asked->partition);
-    return options_given(asked, "submodels") ? asked->submodels : 3;
-}
-
 static const char *or_none(const char *settings) { return settings ? settings : ""; }
 
-static int set_row(Options *o, const TrainingEntry *entry, const char *optimizer, int submodels,
+static int set_row(Options *o, const TrainingEntry *entry, const char *optimizer,
                    const TrainingWay *way) {
     options_defaults(o);
     if (options_set(o, "model", entry->model) || options_set(o, "data", entry->data) ||
         options_set(o, "optimizer", optimizer) || setup_pin(o) ||
-        options_set_all(o, "submodels=%d %s %s %s", submodels, or_none(entry->settings),
+        options_set_all(o, "submodels=%d %s %s %s", way->submodels, or_none(entry->settings),
                         or_none(o->optimizer.kind == OPTIMIZER_SGD ? entry->sgd : entry->adam),
                         way->settings))
         return -1;
@@ -103,22 +102,23 @@ static int set_row(Options *o, const TrainingEntry *entry, const char *optimizer
 }
 
 static int add_row(TrainingPlan *plan, const TrainingEntry *entry, const char *optimizer,
-                   const TrainingWay *way, int seed) {
+                   char *text, int seed) {
     const Options *asked = &plan->asked.options;
     plan->row = xrealloc(plan->row, (size_t)(plan->rows + 1) * sizeof *plan->row);
     TrainingRow *row = &plan->row[plan->rows];
     *row = (TrainingRow){0};
     Options *o = &row->options;
-    int m = count_submodels(asked, way);
-    if (!way->submodels && m < 2) return error_set("--submodels %d: BCD needs at least 2", m);
-    if (set_row(o, entry, optimizer, m, way) || set_given(o, asked, m == 1)) return -1;
+    TrainingWay way;
+    if (read_way(&way, text, asked) || set_row(o, entry, optimizer, &way) ||
+        set_given(o, asked, way.submodels == 1))
+        return -1;
     if (seed && options_set_all(o, "seed=%llu", (unsigned long long)o->seed + (unsigned)seed))
         return -1;
     if (setup_check(o)) return -1;
-    name_row(row, m, way->settings);
+    name_row(row, way.submodels, way.settings);
     snprintf(o->out, sizeof o->out, "%.300s/rows/%s", plan->dir.text, row->name);
     o->quiet = asked->quiet;
-    row->work = relative_work(o, m);
+    row->work = relative_work(o, way.submodels);
     plan->rows++;
     return 0;
 }
@@ -127,12 +127,10 @@ int trainings_add(TrainingPlan *plan, const TrainingEntry *entry, const char *op
     char *ways = xstrdup(entry->ways ? entry->ways : plan->kind->ways), *rest = NULL;
     int failed = 0;
     for (char *text = strtok_r(ways, ";", &rest); text && !failed;
-         text = strtok_r(NULL, ";", &rest)) {
-        TrainingWay way;
-        failed = read_way(&way, text) || add_row(plan, entry, optimizer, &way, seed);
-    }
+         text = strtok_r(NULL, ";", &rest))
+        failed = add_row(plan, entry, optimizer, text, seed);
     free(ways);
-    return failed ? -1 : 0;
+    return failed;
 }
 
 /* ---- progress -------------------------------------------------------------------------------- */
