@@ -86,7 +86,7 @@ static const MeasureTable answer = {
     .column =
         {
             {"seeds", "seeds", "", 0, SOURCE_NONE, measure_one, SEED_COUNT},
-            {"memory", "memory", "/ full", 2, SOURCE_MEASURED, measure_peak_ratio, MEAN_ALONE},
+            {"memory", "memory", "/ full", 2, SOURCE_MEASURED, measure_peak, RATIO},
             {"time", "seconds", "/ full, an update", 2, SOURCE_MEASURED, measure_time_ratio,
              OVER_SEEDS},
             {"updates", "updates", "/ full", 2, SOURCE_MEASURED, measure_multiplier, OVER_SEEDS},

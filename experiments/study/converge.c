@@ -19,8 +19,7 @@ const char study_convergence_rule[] =
     "how long the two were trained; the paper states no rule. A training by itself has converged "
     "at " PLATEAU_RULE ".";
 
-/* ---- smoothed losses --------------------------------------------------------------------------
- */
+/* ---- smoothed losses ------------------------------------------------------------------------- */
 
 /* Trailing means of a loss over a window of updates or evaluations.  There are none over less than
  * a window, because a low loss of one batch is no convergence. */

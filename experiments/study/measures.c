@@ -48,7 +48,11 @@ void measure_put(Table *table, const Cases *cases, const MeasureTable *measures,
         for (int s = 0; s < method->seeds; s++) {
             MeasurePair pair = {method->row[s], case_full_update(method->of, method->row[s]),
                                 cases};
-            if (!measures->paired || pair.full) mean_add(&mean, column->measure(&pair));
+            if (measures->paired && !pair.full) continue;
+            double value = column->measure(&pair);
+            if (column->kind == RATIO)
+                value /= column->measure(&(MeasurePair){pair.full, pair.full, cases});
+            mean_add(&mean, value);
         }
         double spread = column->kind == OVER_SEEDS ? mean_spread(&mean) : NAN;
         if (column->kind == SEED_COUNT)
@@ -121,15 +125,6 @@ static double per_update(const StudyRow *row, StudyAxis axis) {
 double measure_time_ratio(const MeasurePair *pair) {
     if (!pair->full || !study_times_comparable(pair->row, pair->full)) return NAN;
     return per_update(pair->row, AXIS_SECONDS) / per_update(pair->full, AXIS_SECONDS);
-}
-
-double measure_operations_ratio(const MeasurePair *pair) {
-    if (!pair->full) return NAN;
-    return per_update(pair->row, AXIS_OPERATIONS) / per_update(pair->full, AXIS_OPERATIONS);
-}
-
-double measure_peak_ratio(const MeasurePair *pair) {
-    return pair->row->peak[MEM_ROLES] / pair->full->peak[MEM_ROLES];
 }
 
 const char study_times_note[] =

@@ -16,6 +16,7 @@ typedef double Measure(const MeasurePair *pair); /* returns NAN when it does not
 typedef enum {
     OVER_SEEDS, /* mean and spread */
     MEAN_ALONE,
+    RATIO,      /* mean over the measure of the full update, in a paired table */
     SEED_COUNT, /* how many seeds have the measure */
     VERDICT     /* of differences of scores: "BCD ahead", "full ahead" or "undecided" by Student's
                    t-test (95 %), or "" for one seed */
@@ -55,8 +56,6 @@ Measure measure_trained; /* peak MiB of parameters, gradients and optimizer stat
                             counts as memory */
 Measure measure_peak, measure_closed_form; /* MiB: peak of all roles; closed form */
 Measure measure_time_ratio; /* an update over a full one; NAN when times are not comparable */
-Measure measure_operations_ratio;
-Measure measure_peak_ratio; /* over the peak of the full update */
 
 /* Returns the updates, seconds or operations of a whole training; NAN when unknown. */
 double study_axis_total(const StudyRow *row, StudyAxis axis);
