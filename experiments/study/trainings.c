@@ -245,19 +245,15 @@ static int print_tables(const TrainingPlan *plan) {
     return failed ? -1 : 0;
 }
 
-/* Returns true when a long experiment has begun already, so that its estimate has been printed. */
-static bool goes_on(const TrainingPlan *plan) {
-    return plan->asked.experiment.yes &&
-           access(rundir_path(plan->dir.text, "rows").text, F_OK) == 0;
-}
-
 int trainings_run(const TrainingKind *kind, const CommandLine *asked) {
     TrainingPlan plan;
     const DeviceModule *device;
     int status = trainings_plan(&plan, kind, asked);
     if (!status) status = setup_device(&device, &asked->options); /* before anything is made */
     if (!status) status = find_finished(&plan);
-    if (!status && plan.long_run && !goes_on(&plan)) status = trainings_estimate(&plan);
+    /* One that has begun already has printed its estimate. */
+    bool begun = asked->experiment.yes && !access(rundir_path(plan.dir.text, "rows").text, F_OK);
+    if (!status && plan.long_run && !begun) status = trainings_estimate(&plan);
     if (!status && (!plan.long_run || asked->experiment.yes)) {
         if (*plan.missing.text && !asked->options.quiet)
             printf("%s (data/fetch downloads the data sets)\n", plan.missing.text);

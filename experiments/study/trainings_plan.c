@@ -1,5 +1,4 @@
 /* Which trainings an experiment consists of. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,20 +113,16 @@ static int add_preset(TrainingPlan *plan) {
 
 /* ---- the paper's own trainings --------------------------------------------------------------- */
 
-/* Returns the published epochs to convergence.  Where Table 2 has iterations they are in Table 11,
- * for WikiText-2 alone; NAN for others. */
-static double published_epochs(const PaperRow *row) {
-    if (row->table != 2 || row->score_kind != SCORE_PERPLEXITY) return row->duration;
-    const PaperRow *p =
-        paper_find(11, row->model, row->data, false, row->optimizer, row->submodels, 1);
-    return p && !strcmp(p->data, row->data) ? p->duration : NAN;
-}
-
-/* The settings for the published length: "epochs=639 batch=128". */
+/* The settings for the published length, "epochs=639 batch=128".  Where Table 2 has iterations, the
+ * epochs are in Table 11, for WikiText-2 alone. */
 static Text published_length(const PaperRow *row) {
-    double epochs = published_epochs(row);
-    return text_of("%s=%.0f batch=%d", isnan(epochs) ? "steps" : "epochs",
-                   isnan(epochs) ? row->duration : epochs, is_tokens(row->data) ? 1 : 128);
+    bool iterations = row->table == 2 && row->score_kind == SCORE_PERPLEXITY;
+    const PaperRow *p =
+        iterations ? paper_find(11, row->model, row->data, false, row->optimizer, row->submodels, 1)
+                   : row;
+    bool epochs = p && !strcmp(p->data, row->data);
+    return text_of("%s=%.0f batch=%d", epochs ? "epochs" : "steps",
+                   epochs ? p->duration : row->duration, is_tokens(row->data) ? 1 : 128);
 }
 
 static int add_published(TrainingPlan *plan, const PaperRow *p) {
