@@ -68,10 +68,9 @@ static void print_rent(const Rent *rent) {
     printf("\n");
 }
 
-/* Adds a row of the table, and measures row->step_seconds unless they are known: the faster of two
- * steps.  Sets row->work, and *steps of the training. */
-static int add_row(Table *table, TrainingRow *row, double *steps, Rent rent[RENTS],
-                   const char *prices) {
+/* Measures row->step_seconds unless they are known, as the faster of two steps; sets row->work, and
+ * says and adds to the table what the row takes. */
+static int add_row(Table *table, TrainingRow *row, Rent rent[RENTS], const char *prices) {
     Bench bench = {0};
     const int m = row->options.submodels;
     double ms;
@@ -83,13 +82,15 @@ static int add_row(Table *table, TrainingRow *row, double *steps, Rent rent[RENT
     } else {
         failed = setup_open(&bench.setup, &row->options) != 0;
     }
-    *steps = failed ? 0 : (double)bench.setup.bcd.steps;
-    row->work = *steps * row->step_seconds * (m > 1 ? 0.5 + 0.5 / m : 1);
+    double steps = failed ? 0 : (double)bench.setup.bcd.steps;
+    row->work = steps * row->step_seconds * (m > 1 ? 0.5 + 0.5 / m : 1);
     table_row(table, "%s", row->name);
-    table_put(table, 0, *steps);
+    table_put(table, 0, steps);
     for (int g = 0; g < RENTS && !failed; g++)
-        failed = add_rent(table, g, &rent[g], &bench.setup, *steps, prices);
+        failed = add_rent(table, g, &rent[g], &bench.setup, steps, prices);
     bench_close(&bench);
+    if (!failed)
+        printf("  %-52s %9.0f steps %14s\n", row->name, steps, format_time(row->work).text);
     return failed ? -1 : 0;
 }
 
@@ -122,16 +123,13 @@ int trainings_estimate(TrainingPlan *plan) {
     printf("; timing a few steps of each network\n");
     for (int r = 0; r < plan->rows && !failed; r++) {
         TrainingRow *row = &plan->row[r];
-        double steps;
         if (row->finished) continue;
         fflush(stdout);
         for (int earlier = 0; earlier < r; earlier++)
             if (!plan->row[earlier].finished &&
                 same_network(&row->options, &plan->row[earlier].options))
                 row->step_seconds = plan->row[earlier].step_seconds;
-        failed = add_row(table, row, &steps, rent, plan->asked.cost.price);
-        if (!failed)
-            printf("  %-52s %9.0f steps %14s\n", row->name, steps, format_time(row->work).text);
+        failed = add_row(table, row, rent, plan->asked.cost.price);
     }
     failed = failed || write_estimate(&tables, plan, rent);
     tables_free(&tables);
