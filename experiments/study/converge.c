@@ -100,9 +100,9 @@ static double lowest(const Smooth *smooth) {
 /* Returns the updates until the loss is at or below the level. */
 static double first_at(const Smooth *smooth, double level) {
     for (size_t p = 0; p < smooth->points; p++) {
-        const Point *now = &smooth->point[p], *before = now - 1;
+        const Point *now = &smooth->point[p], *before = p ? now - 1 : NULL;
         if (!(now->loss <= level)) continue;
-        if (!smooth->interpolated || !p || !isfinite(before->loss)) return now->step;
+        if (!smooth->interpolated || !before || !isfinite(before->loss)) return now->step;
         double weight = (before->loss - level) / (before->loss - now->loss);
         return before->step + weight * (now->step - before->step);
     }
