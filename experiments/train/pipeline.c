@@ -72,11 +72,14 @@ static int check_without_pipeline(const Options *o) {
     return 0;
 }
 
-static int check(const Setup *s) {
-    const Options *o = &s->options;
-    if (s->ranks % o->replicas)
-        return error_set("--replicas %d: %d ranks are not a multiple of that", o->replicas,
-                         s->ranks);
+int pipeline_check(const Options *o) {
+    int ranks;
+    if (!*o->pipeline) return 0; /* the command does not have this flag */
+    if (read_local(&ranks, o)) return -1;
+    if (is_none(o)) return check_without_pipeline(o);
+    if (o->world) ranks = o->world->ranks;
+    if (ranks % o->replicas)
+        return error_set("--replicas %d: %d ranks are not a multiple of that", o->replicas, ranks);
     if (o->replicas > o->batch)
         return error_set("--replicas %d: a batch has only %d samples", o->replicas, o->batch);
     if (o->method == METHOD_OFFLOAD)
@@ -131,11 +134,9 @@ static int place_all(Setup *s, const double *work) {
 
 int pipeline_place(Setup *s) {
     Options *o = &s->options;
-    if (!*o->pipeline) return 0; /* the command does not have this flag */
-    if (read_local(&s->ranks, o)) return -1;
+    if (*o->pipeline && read_local(&s->ranks, o)) return -1;
     if (o->world) s->ranks = o->world->ranks;
-    if (!s->ranks) return check_without_pipeline(o);
-    if (check(s)) return -1;
+    if (!s->ranks) return 0;
     double *work = xmalloc((size_t)s->model->blocks * sizeof *work);
     placement_work(work, s->model);
     int failed = place_all(s, work);

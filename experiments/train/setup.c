@@ -30,9 +30,13 @@ static int check_flags(const Options *o, const Model *model, bool tokens) {
             "--beta1, --beta2 and --eps are for adam, adamw and lion; sgd has --momentum");
     if (*o->valid && !tokens)
         return error_set("--valid is for language models; %s holds images", o->data);
-    if (o->batch && o->accumulate > o->batch)
+    if (o->accumulate > o->batch)
         return error_set("--accumulate %d: a batch has only %d samples", o->accumulate, o->batch);
-    return setup_check_device(o);
+    return setup_check_device(o) || pipeline_check(o) ? -1 : 0;
+}
+
+static void resolve_batch(Options *o, const Model *model) {
+    if (!o->batch) o->batch = model->tokens ? 8 : 128;
 }
 
 /* Creates a draft of model and partition, and checks what needs no data. */
@@ -45,8 +49,9 @@ static int open_draft(Setup *setup) {
     if (tokens < 0 || (!named && convert_spec(o->model, o->init, o->context))) return -1;
     setup_resolve_optimizer(o);
     setup->model = setup_model(o->model, 0, o->context);
-    if (!setup->model || check_flags(o, setup->model, tokens) ||
-        setup_partition(partition, setup->model, o))
+    if (!setup->model) return -1;
+    resolve_batch(o, setup->model);
+    if (check_flags(o, setup->model, tokens) || setup_partition(partition, setup->model, o))
         return -1;
     if (o->method != METHOD_OFFLOAD || partition->submodels == 1) return 0;
     return error_set(
@@ -102,7 +107,6 @@ int setup_check_idle(const Options *o) {
 /* Fills in the defaults, so that a run stores what it really used. */
 static void resolve(Setup *setup) {
     Options *o = &setup->options;
-    if (!o->batch) o->batch = setup->model->tokens ? 8 : 128;
     if (setup->model->tokens) o->context = setup->model->input.w;
     o->submodels = setup->bcd.partition.submodels;
     int samples = setup->train->samples;
@@ -192,7 +196,7 @@ int setup_engine(Setup *setup, const char *cache_dir, BlockTimes *times, double 
 int setup_engine_for_evaluation(Setup *setup) {
     Options *o = &setup->options;
     o->cache = o->device_cache = 0;
-    if (!o->batch) o->batch = setup->model->tokens ? 8 : 128;
+    resolve_batch(o, setup->model);
     if (o->accumulate > o->batch) o->accumulate = 1;
     setup->stage_settings = stage_settings(o);
     if (setup_device(&setup->device, o)) return -1;

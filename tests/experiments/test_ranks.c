@@ -113,7 +113,6 @@ static const struct {
     {"--pipeline local", "it takes none, local:N, mpi or nccl"},
     {"--pipeline tcp", "it takes none, local:N, mpi or nccl"},
     {"--pipeline local:3 --replicas 2", "--replicas 2: 3 ranks are not a multiple of that"},
-    {"--pipeline nccl", "--pipeline nccl needs --device cuda"},
     {"--replicas 2", "--replicas needs --pipeline"},
     {"--placement virtual", "--placement needs --pipeline"},
     {"--pipeline-schedule 1f1b --pipeline none", "--pipeline-schedule needs --pipeline"},
@@ -121,8 +120,8 @@ static const struct {
     {"--pipeline local:2 --order gauss-southwell", "--order gauss-southwell is for one device"},
     {"--pipeline local:2 --placement figure2 --always-active ends",
      "--placement figure2 puts every block into a submodel"},
-    {"--pipeline local:7", "too few for 7 ranks"},
-    {"--pipeline local:4 --placement virtual", "too few for 4 pieces"},
+    {"--pipeline mpi --correct-above 0.1", "--correct-above is for one device"},
+    {"--pipeline local:65", "local:N needs a number of ranks from 1 to 64"},
 };
 
 static void wrong_use_is_told(void) {
@@ -131,10 +130,14 @@ static void wrong_use_is_told(void) {
         snprintf(line, sizeof line, "train " LLAMA "--steps 2 --quiet --out wrong %s",
                  wrong[i].flags);
         const Printed *printed = program_run(line, 0);
-        CHECK(printed->status == 1 || printed->status == 2, "%s: status %d", wrong[i].flags,
-              printed->status);
+        CHECK(printed->status == 2, "%s: status %d", wrong[i].flags, printed->status);
         check_error(printed, wrong[i].says);
     }
+    check_error(run(1, "train " LLAMA "--out wrong --pipeline nccl"),
+                "--pipeline nccl needs --device cuda");
+    check_error(run(1, "train " LLAMA "--out wrong --pipeline local:7"), "too few for 7 ranks");
+    check_error(run(1, "train " LLAMA "--out wrong --pipeline local:4 --placement virtual"),
+                "too few for 4 pieces");
 }
 
 /* ---- interrupted --------------------------------------------------------------------------- */

@@ -46,6 +46,7 @@ static const Wrong mismatched[] = {
      "--cache keeps outputs of frozen blocks; with one submodel there are none: give --submodels, "
      "or leave it out"},
     {"train --batch 4 --accumulate 5", "--accumulate 5: a batch has only 4 samples"},
+    {"train --accumulate 200", "--accumulate 200: a batch has only 128 samples"},
     {"train --precision bf16",
      "--precision bf16: the cpu computes in fp32; bf16 is for --device cuda or simt"},
     {"train --method offload",
