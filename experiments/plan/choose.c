@@ -24,80 +24,67 @@ static void append(PlanList *list, const Plan *plan) {
 
 static bool allows(int given, int value) { return given == PLAN_FREE || given == value; }
 
-/* Returns true when the model has enough blocks for its stages and submodels. */
-static bool enough_blocks(const Configuration *c) {
-    bool plain = c->placement == PLACEMENT_PLAIN;
-    int blocks = c->model->blocks;
-    return plain ? c->pipeline <= blocks && c->submodels <= blocks
-                 : c->pipeline * c->submodels <= blocks;
-}
-
-/* Returns true for a repetition: without a pipeline all placements and schedules are the same. */
-static bool is_repetition(const PlanSpace *s, int pipeline, int placement, int schedule) {
-    return pipeline == 1 && ((s->placement == PLAN_FREE && placement > 0) ||
-                             (s->schedule == PLAN_FREE && schedule > 0));
+/* Returns true when the space allows these kinds, and the model has enough blocks for the stages
+ * and submodels.  Without a pipeline all placements and schedules are the same, and only the first
+ * of those that are free counts. */
+static bool is_possible(const PlanSpace *s, const Configuration *c) {
+    int blocks = c->model->blocks, placement = (int)c->placement, schedule = (int)c->schedule;
+    if (!allows(s->placement, placement) || !allows(s->schedule, schedule) ||
+        !allows(s->recompute, c->stage.recompute) || !allows(s->precision, (int)c->stage.precision))
+        return false;
+    if (c->pipeline == 1 && ((s->placement == PLAN_FREE && placement > 0) ||
+                             (s->schedule == PLAN_FREE && schedule > 0)))
+        return false;
+    return c->placement == PLACEMENT_PLAIN ? c->pipeline <= blocks && c->submodels <= blocks
+                                           : c->pipeline * c->submodels <= blocks;
 }
 
 /* Adds all combinations of the settings that are no sizes. */
 static void add_kinds(PlanList *list, const PlanSpace *s, Plan *plan) {
     Configuration *c = &plan->configuration;
-    for (int placement = 0; placement < PLACEMENTS; placement++)
-        for (int schedule = 0; schedule < SCHEDULE_KINDS; schedule++)
+    for (c->placement = 0; c->placement < PLACEMENTS; c->placement++)
+        for (c->schedule = 0; c->schedule < SCHEDULE_KINDS; c->schedule++)
             for (int recompute = 0; recompute < 2; recompute++)
-                for (int precision = 0; precision < PRECISIONS; precision++) {
-                    if (!allows(s->placement, placement) || !allows(s->schedule, schedule) ||
-                        !allows(s->recompute, recompute) || !allows(s->precision, precision) ||
-                        is_repetition(s, c->pipeline, placement, schedule))
-                        continue;
-                    c->placement = (PlacementKind)placement;
-                    c->schedule = (ScheduleKind)schedule;
+                for (Precision precision = 0; precision < PRECISIONS; precision++) {
                     c->stage.deferred = c->schedule == SCHEDULE_ZERO_BUBBLE;
                     c->stage.recompute = recompute;
-                    c->stage.precision = (Precision)precision;
-                    if (enough_blocks(c)) append(list, plan);
+                    c->stage.precision = precision;
+                    if (is_possible(s, c)) append(list, plan);
                 }
 }
 
-static void add_batches(PlanList *list, const PlanSpace *s, Plan *plan) {
+/* Adds the settings of a number of GPUs.  They use all of them, unless the given pipeline does not
+ * divide their number. */
+static void add_sizes(PlanList *list, const PlanSpace *s, Plan *plan) {
     Configuration *c = &plan->configuration;
-    int share = s->batch / c->replicas;
-    for (int i = 0; i < s->submodels.count && s->batch % c->replicas == 0; i++)
-        for (int micro_batches = 1; micro_batches <= share; micro_batches++) {
-            if (share % micro_batches || !allows(s->micro_batches, micro_batches)) continue;
-            c->submodels = s->submodels.value[i];
-            c->micro_batches = micro_batches;
-            c->stage.batch = share / micro_batches;
-            add_kinds(list, s, plan);
-        }
-}
-
-/* Uses all GPUs, unless the given pipeline does not divide their number. */
-static void add_pipelines(PlanList *list, const PlanSpace *s, Plan *plan) {
-    for (int pipeline = 1; pipeline <= plan->gpus; pipeline++) {
-        int max_replicas = plan->gpus / pipeline;
-        int replicas = s->replicas == PLAN_FREE ? max_replicas : s->replicas;
-        bool divides = pipeline * replicas == plan->gpus || s->pipeline != PLAN_FREE;
-        if (!allows(s->pipeline, pipeline) || replicas > max_replicas || !divides) continue;
-        plan->configuration.pipeline = pipeline;
-        plan->configuration.replicas = replicas;
-        add_batches(list, s, plan);
+    for (c->pipeline = 1; c->pipeline <= plan->gpus; c->pipeline++) {
+        int max = plan->gpus / c->pipeline;
+        c->replicas = s->replicas == PLAN_FREE ? max : s->replicas;
+        bool uses_all = c->pipeline * c->replicas == plan->gpus;
+        if (!allows(s->pipeline, c->pipeline) || c->replicas > max || s->batch % c->replicas ||
+            (s->pipeline == PLAN_FREE && !uses_all))
+            continue;
+        int share = s->batch / c->replicas;
+        for (int i = 0; i < s->submodels.count; i++)
+            for (int count = 1; count <= share; count++) {
+                if (share % count || !allows(s->micro_batches, count)) continue;
+                c->submodels = s->submodels.value[i];
+                c->micro_batches = count;
+                c->stage.batch = share / count;
+                add_kinds(list, s, plan);
+            }
     }
 }
 
 int plan_candidates(Plan **plans, const PlanSpace *s) {
     PlanList list = {0};
     for (int i = 0; i < s->gpus.count; i++) {
-        int gpus = s->gpus.value[i], per_node = gpus < s->per_node ? gpus : s->per_node;
-        Plan plan = {.method = s->method,
-                     .gpus = gpus,
-                     .price = s->price,
-                     .configuration = {
-                         .model = s->model,
-                         .cluster = {s->gpu, per_node, (gpus + per_node - 1) / per_node,
-                                     s->network_rate, s->efficiency},
-                         .stage = {.optimizer = s->optimizer, .offload = s->method == PLAN_OFFLOAD},
-                         .cached = s->cached && s->method == PLAN_BCD}};
-        add_pipelines(&list, s, &plan);
+        Plan plan = s->plan;
+        Cluster *cluster = &plan.configuration.cluster;
+        plan.gpus = s->gpus.value[i];
+        cluster->per_node = plan.gpus < s->per_node ? plan.gpus : s->per_node;
+        cluster->nodes = (plan.gpus + cluster->per_node - 1) / cluster->per_node;
+        add_sizes(&list, s, &plan);
     }
     *plans = list.plan;
     if (list.count) return list.count;
@@ -105,7 +92,7 @@ int plan_candidates(Plan **plans, const PlanSpace *s) {
         "plan: no setting has these sizes: replicas x micro-batches must divide the batch of %d "
         "samples, and pipeline x submodels may be at most the model's %d blocks (with "
         "--placement plain each of the two)",
-        s->batch, s->model->blocks);
+        s->batch, s->plan.configuration.model->blocks);
 }
 
 /* ---- the best -------------------------------------------------------------------------------- */
@@ -113,6 +100,13 @@ int plan_candidates(Plan **plans, const PlanSpace *s) {
 double plan_score(const Plan *plan, PlanGoal goal) {
     double step = plan->prediction.step_s;
     return goal == PLAN_FASTEST ? step : step * plan->gpus;
+}
+
+bool plan_is_better(const Plan *plan, const Plan *than, PlanGoal goal) {
+    const Prediction *new = &plan->prediction, *old = &than->prediction;
+    if (new->fits != old->fits) return new->fits;
+    return new->fits ? plan_score(plan, goal) < plan_score(than, goal)
+                     : new->total_bytes < old->total_bytes;
 }
 
 typedef struct {
@@ -127,12 +121,9 @@ static int compare(const void *left, const void *right) {
     return (a->plan > b->plan) - (a->plan < b->plan);
 }
 
-/* Seconds of the passes of a micro-batch if one GPU did all of it with all blocks active. */
-typedef struct {
-    double pass_s[PASSES];
-} PlanWork;
-
-static int find_work(PlanWork *work, const Configuration *c) {
+/* Adds up the seconds of each pass of a micro-batch if one GPU did all of it with all blocks
+ * active. */
+static int add_work(double pass_s[PASSES], const Configuration *c) {
     size_t blocks = (size_t)c->model->blocks;
     BlockCost *cost = xcalloc(blocks, sizeof *cost);
     bool *active = xmalloc(blocks * sizeof *active);
@@ -140,7 +131,7 @@ static int find_work(PlanWork *work, const Configuration *c) {
     int failed =
         block_costs(cost, c->model, &c->stage, active, c->cluster.gpu, &c->cluster.efficiency);
     for (size_t b = 0; !failed && b < blocks; b++)
-        for (int pass = 0; pass < PASSES; pass++) work->pass_s[pass] += cost[b].pass_s[pass];
+        for (int pass = 0; pass < PASSES; pass++) pass_s[pass] += cost[b].pass_s[pass];
     free(cost);
     free(active);
     return failed;
@@ -149,41 +140,35 @@ static int find_work(PlanWork *work, const Configuration *c) {
 /* A step takes at least its work, divided evenly.  In a cycle of M phases every weight gradient is
  * computed in one phase, every input gradient in at least one (that of the lowest submodel), and
  * with a cached prefix each block runs forward in at least its own phase. */
-static double min_step(const Configuration *c, const PlanWork *w) {
+static double min_step(const Configuration *c, const double pass_s[PASSES]) {
     double part = 1.0 / c->submodels;
-    double once = part * (w->pass_s[PASS_INPUT_GRADIENT] + w->pass_s[PASS_WEIGHT_GRADIENT]);
-    double forward = (c->cached ? part : 1) * w->pass_s[PASS_FORWARD];
+    double once = part * (pass_s[PASS_INPUT_GRADIENT] + pass_s[PASS_WEIGHT_GRADIENT]);
+    double forward = (c->cached ? part : 1) * pass_s[PASS_FORWARD];
     return (forward + once) * c->micro_batches / c->pipeline;
 }
 
-/* Computes the bounds of all plans and sorts by them.  work[batch][precision][recompute] is 0 until
- * known. */
-static int bound_all(PlanBound *bounds, Plan *plans, int count, PlanGoal goal, PlanWork *work) {
-    for (int i = 0; i < count; i++) {
+/* Computes the bounds of all plans and sorts by them. */
+static int bound_all(PlanBound *bounds, Plan *plans, int count, PlanGoal goal, int max_batch) {
+    typedef double Work[PRECISIONS][2][PASSES]; /* by recompute; 0 until known */
+    Work *work = xcalloc((size_t)max_batch + 1, sizeof *work);
+    int failed = 0;
+    for (int i = 0; i < count && !failed; i++) {
         const Configuration *c = &plans[i].configuration;
-        int kind = (c->stage.batch * PRECISIONS + (int)c->stage.precision) * 2;
-        PlanWork *w = &work[kind + c->stage.recompute];
-        if (w->pass_s[PASS_FORWARD] == 0 && find_work(w, c)) return -1;
-        plans[i].prediction.step_s = min_step(c, w);
+        double *pass_s = work[c->stage.batch][c->stage.precision][c->stage.recompute];
+        failed = pass_s[PASS_FORWARD] == 0 && add_work(pass_s, c);
+        plans[i].prediction.step_s = min_step(c, pass_s);
         bounds[i] = (PlanBound){&plans[i], plan_score(&plans[i], goal)};
     }
     qsort(bounds, (size_t)count, sizeof *bounds, compare);
-    return 0;
+    free(work);
+    return failed;
 }
 
 typedef struct {
     PlanGoal goal;
-    Plan best;         /* by score among those that fit, else by bytes */
+    Plan best;
     const Plan *found; /* the candidate that it is; NULL: none was possible */
 } PlanBest;
-
-static bool is_better(const Plan *plan, const Plan *number, const PlanBest *b) {
-    const Prediction *new = &plan->prediction, *old = &b->best.prediction;
-    if (!b->found || new->fits != old->fits) return !b->found || new->fits;
-    double score = new->fits ? plan_score(plan, b->goal) : new->total_bytes;
-    double best_score = old->fits ? plan_score(&b->best, b->goal) : old->total_bytes;
-    return score < best_score || (score == best_score && number < b->found);
-}
 
 /* Returns true when a candidate may still be the best.  Bounds and scores are summed in different
  * orders, hence the tolerance for rounding. */
@@ -203,7 +188,8 @@ static void attempt(PlanBest *b, const PlanBound *bound) {
                                  simulate(&plan.prediction, NULL, &plan.configuration, NULL)))
         return;
 #pragma omp critical(plan_choose)
-    if (is_better(&plan, bound->plan, b)) {
+    if (!b->found || plan_is_better(&plan, &b->best, b->goal) ||
+        (bound->plan < b->found && !plan_is_better(&b->best, &plan, b->goal))) {
         b->best = plan;
         b->found = bound->plan;
     }
@@ -215,12 +201,10 @@ int plan_choose(Plan *best, const PlanSpace *space, PlanGoal goal) {
     int count = plan_candidates(&plans, space);
     if (count < 0) return -1;
     PlanBound *bounds = xcalloc((size_t)count, sizeof *bounds);
-    PlanWork *work = xcalloc(((size_t)space->batch + 1) * PRECISIONS * 2, sizeof *work);
-    if (bound_all(bounds, plans, count, goal, work)) count = 0;
+    if (bound_all(bounds, plans, count, goal, space->batch)) count = 0;
 #pragma omp parallel for schedule(dynamic, 1)
     for (int i = 0; i < count; i++) attempt(&b, &bounds[i]);
     free(bounds);
-    free(work);
     free(plans);
     *best = b.best;
     return b.found ? b.best.prediction.fits : -1; /* simulate_bound() said why */

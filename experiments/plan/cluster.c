@@ -6,27 +6,23 @@
 #include "plan.h"
 
 /* The methods with the sizes asked for, and the cheapest of any sizes. */
-enum { ROWS = PLAN_METHODS + 1 };
-typedef struct {
-    Plan plan;
-    bool fits;
-    Text label;
-} PlanAnswer;
+enum { CHEAPEST = PLAN_METHODS, ROWS };
 
-static int answer(PlanAnswer *a, const PlanQuestion *q, PlanMethod method, bool wide) {
+static Text label_of(const Plan *plan, int row) {
+    return text_of("%s%s", row == CHEAPEST ? "cheapest: " : "", plan_method(plan).text);
+}
+
+/* Finds the cheapest plan of a method.  It replaces *best if that is of no GPUs yet, or if it fits
+ * and is cheaper. */
+static int answer(Plan *best, const PlanQuestion *q, PlanMethod method, bool wide) {
     PlanSpace space;
     Plan plan;
     if (question_space(&space, q, method, q->gpu, wide)) return -1;
     for (int m = 2; m <= 5 && wide && method == PLAN_BCD; m++) choices_add(&space.submodels, m);
     choices_add(&space.gpus, q->line->plan.per_node * q->line->plan.nodes);
-    int found = plan_choose(&plan, &space, PLAN_CHEAPEST);
-    if (found < 0) return -1;
-    bool better =
-        !a->fits || plan_score(&plan, PLAN_CHEAPEST) < plan_score(&a->plan, PLAN_CHEAPEST);
-    if (*a->label.text && !(found && better)) return 0;
-    a->plan = plan;
-    a->fits = found;
-    a->label = text_of("%s%s", wide ? "cheapest: " : "", plan_method(&plan).text);
+    int fits = plan_choose(&plan, &space, PLAN_CHEAPEST);
+    if (fits < 0) return -1;
+    if (!best->gpus || (fits && plan_is_better(&plan, best, PLAN_CHEAPEST))) *best = plan;
     return 0;
 }
 
@@ -63,19 +59,19 @@ static void note_choices(Table *table, const PlanQuestion *q) {
                        precision_names[p], 100 * q->efficiency.products[p], trace);
 }
 
-static void add_plan(Tables *tables, const PlanQuestion *q, const PlanAnswer *a) {
+static void add_plans(Tables *tables, const PlanQuestion *q, const Plan plan[ROWS]) {
     const PlanFlags *flags = &q->line->plan;
     Text title = text_of("%.60s (%s parameters), %d samples per update, on %d x %d %s",
                          q->model->name, format_count((double)q->model->param_count).text,
                          q->line->options.batch, flags->nodes, flags->per_node, q->gpu->name);
-    if (a->plan.price > 0) text_add(&title, ", %.2f $/h each", a->plan.price);
+    if (plan->price > 0) text_add(&title, ", %.2f $/h each", plan->price);
     Table *table = plan_table(tables, q, "plan", title.text, "method");
     for (int row = 0; row < ROWS; row++)
-        plan_row(table, q, a[row].label.text, &a[row].plan, a[row].fits);
+        plan_row(table, q, label_of(&plan[row], row).text, &plan[row]);
     note_choices(table, q);
 }
 
-static void add_memory(Tables *tables, const PlanQuestion *q, const PlanAnswer *a) {
+static void add_memory(Tables *tables, const PlanQuestion *q, const Plan plan[ROWS]) {
     static const TableColumn columns[] = {
         {"parameters", "parameters", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
         {"gradients", "gradients", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
@@ -88,9 +84,9 @@ static void add_memory(Tables *tables, const PlanQuestion *q, const PlanAnswer *
     };
     Table *table = tables_add(tables, "memory", "Memory of the fullest GPU", "method", columns, 8);
     for (int row = 0; row < ROWS; row++) {
-        const Prediction *p = &a[row].plan.prediction;
+        const Prediction *p = &plan[row].prediction;
         const double *bytes = p->bytes;
-        table_row(table, "%s", a[row].label.text);
+        table_row(table, "%s", label_of(&plan[row], row).text);
         table_put(table, 0, bytes[MEM_PARAMETERS] / GIB, bytes[MEM_GRADIENTS] / GIB,
                   bytes[MEM_STATE] / GIB, bytes[MEM_ACTIVATIONS] / GIB, bytes[MEM_WORKSPACE] / GIB,
                   p->total_bytes / GIB, gpu_usable_bytes(q->gpu) / GIB,
@@ -104,8 +100,8 @@ static const TableColumn task_columns[TASK_COLUMNS] = {
     [TASK_WHAT] = {"task", "task", "", COLUMN_TEXT, 0, SOURCE_NONE},
     [TASK_CHUNK] = {"chunk", "chunk", "", COLUMN_NUMBER, 0, SOURCE_NONE},
     [TASK_MICRO_BATCH] = {"micro_batch", "micro-batch", "", COLUMN_NUMBER, 0, SOURCE_NONE},
-    [TASK_START] = {"start", "start", "ms", COLUMN_NUMBER, 3, SOURCE_NONE},
-    [TASK_END] = {"end", "end", "ms", COLUMN_NUMBER, 3, SOURCE_NONE},
+    [TASK_START] = {"start", "start", "ms", COLUMN_NUMBER, 3, SOURCE_SIMULATED},
+    [TASK_END] = {"end", "end", "ms", COLUMN_NUMBER, 3, SOURCE_SIMULATED},
 };
 
 /* NULL for a message. */
@@ -123,10 +119,8 @@ static double put_rank(Table *table, const TaskList *list, int rank) {
         if (!pass || task->end <= task->start) continue;
         table_row(table, "rank %2d", rank);
         table_text(table, TASK_WHAT, SOURCE_NONE, "%s", pass);
-        table_number(table, TASK_CHUNK, task->chunk, SOURCE_NONE);
-        table_number(table, TASK_MICRO_BATCH, task->micro_batch, SOURCE_NONE);
-        table_number(table, TASK_START, 1e3 * task->start, SOURCE_SIMULATED);
-        table_number(table, TASK_END, 1e3 * task->end, SOURCE_SIMULATED);
+        table_put(table, TASK_CHUNK, task->chunk, task->micro_batch, 1e3 * task->start,
+                  1e3 * task->end);
         busy_ms += 1e3 * (task->end - task->start);
     }
     return busy_ms;
@@ -167,13 +161,13 @@ static void add_timeline(Tables *tables, const Plan *plan) {
 }
 
 int plan_cluster(Tables *tables, const PlanQuestion *q) {
-    PlanAnswer a[ROWS] = {0};
+    Plan plan[ROWS] = {0};
     for (PlanMethod m = 0; m < PLAN_METHODS; m++)
-        if (answer(&a[m], q, m, false)) return -1;
+        if (answer(&plan[m], q, m, false)) return -1;
     for (PlanMethod m = 0; m < PLAN_METHODS; m++)
-        if (answer(&a[PLAN_METHODS], q, m, true)) return -1;
-    add_plan(tables, q, a);
-    add_memory(tables, q, a);
-    if (a[PLAN_BCD].fits) add_timeline(tables, &a[PLAN_BCD].plan);
+        if (answer(&plan[CHEAPEST], q, m, true)) return -1;
+    add_plans(tables, q, plan);
+    add_memory(tables, q, plan);
+    if (plan[PLAN_BCD].prediction.fits) add_timeline(tables, &plan[PLAN_BCD]);
     return 0;
 }

@@ -14,6 +14,14 @@ typedef enum {
 } PlanMethod;
 extern const char *const plan_method_names[PLAN_METHODS];
 
+typedef struct {
+    PlanMethod method;
+    int gpus;
+    double price; /* dollars per GPU and hour; NAN: unknown */
+    Configuration configuration;
+    Prediction prediction;
+} Plan;
+
 /* Numbers to try. */
 enum { PLAN_CHOICES = 32 };
 typedef struct {
@@ -24,29 +32,14 @@ void choices_add(PlanChoices *choices, int value);
 
 /* The settings to search, for one method and one kind of GPU. */
 typedef struct {
-    PlanMethod method;
-    const Model *model;
-    const Gpu *gpu;
-    double price; /* dollars per GPU and hour; NAN: unknown */
+    Plan plan; /* what all of them have in common */
     int per_node;
-    double network_rate; /* as in Cluster */
-    Efficiency efficiency;
-    OptimizerSettings optimizer;
-    int batch;   /* samples per update */
-    bool cached; /* --cache of BCD's frozen prefix */
+    int batch; /* samples per update */
     PlanChoices gpus, submodels;
     /* One value, or PLAN_FREE for all that exist. */
     int pipeline, replicas, micro_batches, placement, schedule, precision, recompute;
 } PlanSpace;
 enum { PLAN_FREE = -1 };
-
-typedef struct {
-    PlanMethod method;
-    int gpus;
-    double price; /* dollars per GPU and hour */
-    Configuration configuration;
-    Prediction prediction;
-} Plan;
 
 typedef enum { PLAN_CHEAPEST, PLAN_FASTEST } PlanGoal;
 
@@ -57,14 +50,16 @@ typedef enum { PLAN_CHEAPEST, PLAN_FASTEST } PlanGoal;
  * none. */
 int plan_candidates(Plan **plans, const PlanSpace *space);
 
-/* Finds, on all threads, the plan that fits and costs least per sample (GPU hours when there is no
- * price), or takes least time per step; of equals the first one of plan_candidates.  Returns 1; 0
- * when none fits, and *best is then the one that lacks least memory; -1 with an error set when
- * the space is empty. */
+/* Finds, on all threads, the best plan; of equals the first one of plan_candidates.  Returns
+ * whether it fits; -1 with an error set when the space is empty. */
 int plan_choose(Plan *best, const PlanSpace *space, PlanGoal goal);
 
-/* Returns what plan_choose minimises. */
+/* Returns what is minimised: GPU seconds of a step, which are its cost on one kind of GPU, or
+ * seconds. */
 double plan_score(const Plan *plan, PlanGoal goal);
+/* Returns true when only the first fits, or its score is less; of two that do not fit, when it
+ * lacks less memory. */
+bool plan_is_better(const Plan *plan, const Plan *than, PlanGoal goal);
 
 /* ---- question.c ------------------------------------------------------------------------------ */
 
@@ -112,9 +107,8 @@ double plan_dollars(const Plan *plan, double tokens);
 
 Table *plan_table(Tables *tables, const PlanQuestion *question, const char *name, const char *title,
                   const char *row_head);
-/* Appends a row; found: the result of plan_choose. */
-void plan_row(Table *table, const PlanQuestion *question, const char *label, const Plan *plan,
-              bool found);
+/* Appends a row; of a plan that does not fit only its memory is shown. */
+void plan_row(Table *table, const PlanQuestion *question, const char *label, const Plan *plan);
 /* Appends a row that says why there is no plan. */
 void plan_row_without(Table *table, const char *label, const char *why);
 

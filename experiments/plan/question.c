@@ -41,12 +41,6 @@ static int check_sizes(const CommandLine *line, const Model *model) {
     return 0;
 }
 
-static int read_multiplier(PlanQuestion *q) {
-    if (multiplier_read(&q->multiplier, q->line->cost.multiplier)) return -1;
-    if (isnan(q->multiplier)) q->multiplier = paper_average_multiplier;
-    return 0;
-}
-
 int question_open(PlanQuestion *q, const CommandLine *line) {
     static const char *const searched[] = {"budget", "gpus"}; /* ignored without --search */
     const Options *o = &line->options;
@@ -60,7 +54,10 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
     if (*flags->trace && !q->gpu)
         return error_set("--trace %s: name the --gpu it is of", flags->trace);
     double price;
-    if (question_price(&price, q, q->gpu ? q->gpu : gpu_table) || read_multiplier(q)) return -1;
+    if (question_price(&price, q, q->gpu ? q->gpu : gpu_table) ||
+        multiplier_read(&q->multiplier, line->cost.multiplier))
+        return -1;
+    if (isnan(q->multiplier)) q->multiplier = paper_average_multiplier;
     if (!*o->model) return error_set("bcd plan needs --model, as in --model G-10B (see bcd info)");
     q->model = setup_model(o->model, 0, o->context);
     if (!q->model || check_sizes(line, q->model)) return -1;
@@ -92,16 +89,18 @@ int question_space(PlanSpace *space, const PlanQuestion *q, PlanMethod method, c
                    bool wide) {
     const Options *o = &q->line->options;
     const PlanFlags *flags = &q->line->plan;
+    bool bcd = method == PLAN_BCD, narrow = !wide || options_given(o, "submodels");
     *space = (PlanSpace){
-        .method = method,
-        .model = q->model,
-        .gpu = gpu,
+        .plan = {.method = method,
+                 .configuration = {.model = q->model,
+                                   .cluster = {.gpu = gpu,
+                                               .network_rate = flags->network * 1e9 / 8,
+                                               .efficiency = q->efficiency},
+                                   .stage = {.optimizer = optimizer_defaults(o->optimizer.kind),
+                                             .offload = method == PLAN_OFFLOAD},
+                                   .cached = bcd && flags->cache}},
         .per_node = flags->per_node,
-        .network_rate = flags->network * 1e9 / 8,
-        .efficiency = q->efficiency,
-        .optimizer = optimizer_defaults(o->optimizer.kind),
         .batch = o->batch,
-        .cached = flags->cache,
         .pipeline = given(o, "pipeline", flags->pipeline),
         .replicas = given(o, "replicas", o->replicas),
         .micro_batches = given(o, "micro-batches", flags->micro_batches),
@@ -109,12 +108,11 @@ int question_space(PlanSpace *space, const PlanQuestion *q, PlanMethod method, c
         .recompute = given(o, "recompute", o->recompute),
         .precision = wide ? given(o, "precision", o->precision) : o->precision,
         /* With one submodel all placements are the same. */
-        .placement = method != PLAN_BCD               ? PLACEMENT_PLAIN
+        .placement = !bcd                             ? PLACEMENT_PLAIN
                      : o->placement == PLACEMENT_AUTO ? PLAN_FREE
                                                       : o->placement,
     };
-    bool bcd = method == PLAN_BCD, narrow = !wide || options_given(o, "submodels");
     for (int m = 2; m <= 5; m++)
         choices_add(&space->submodels, !bcd ? 1 : narrow ? o->submodels : m);
-    return question_price(&space->price, q, gpu);
+    return question_price(&space->plan.price, q, gpu);
 }

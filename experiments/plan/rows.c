@@ -109,15 +109,14 @@ Table *plan_table(Tables *tables, const PlanQuestion *q, const char *name, const
     return table;
 }
 
-void plan_row(Table *table, const PlanQuestion *q, const char *label, const Plan *plan,
-              bool found) {
+void plan_row(Table *table, const PlanQuestion *q, const char *label, const Plan *plan) {
     const Prediction *p = &plan->prediction;
     double dollars = plan_dollars(plan, q->tokens);
     table_row(table, "%s", label);
     table_text(table, SETTING, SOURCE_NONE, "%s", plan_setting(plan).text);
     table_put(table, BYTES, p->total_bytes / GIB);
     table_text(table, LIMIT, SOURCE_NONE, "%s", plan_limit(plan).text);
-    if (found)
+    if (p->fits)
         table_put(table, STEP, 1e3 * p->step_s, fmax(0, p->bubble), p->tokens_per_s,
                   plan_gpu_hours(plan, q->tokens), dollars,
                   plan->method == PLAN_BCD ? dollars * q->multiplier : dollars);

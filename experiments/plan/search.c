@@ -15,20 +15,20 @@ static void progress(const char *text) {
 
 static const char *const goal_names[] = {[PLAN_CHEAPEST] = "cheapest", [PLAN_FASTEST] = "fastest"};
 
-static void add_count(PlanChoices *gpus, const PlanQuestion *q, double price, int count) {
+static void add_count(PlanSpace *space, const PlanQuestion *q, int count) {
     const PlanFlags *flags = &q->line->plan;
-    if (count <= flags->most_gpus && (!(flags->budget > 0) || count * price <= flags->budget))
-        choices_add(gpus, count);
+    bool affordable = !(flags->budget > 0) || count * space->plan.price <= flags->budget;
+    if (count <= flags->most_gpus && affordable) choices_add(&space->gpus, count);
 }
 
 /* Adds the divisors of a node's GPUs, then whole nodes in powers of two. */
 static void add_counts(PlanSpace *space, const PlanQuestion *q) {
     const PlanFlags *flags = &q->line->plan;
     for (int n = 1; n <= flags->per_node; n++)
-        if (flags->per_node % n == 0) add_count(&space->gpus, q, space->price, n);
+        if (flags->per_node % n == 0) add_count(space, q, n);
     for (int nodes = 2; nodes < flags->nodes; nodes *= 2)
-        add_count(&space->gpus, q, space->price, nodes * flags->per_node);
-    add_count(&space->gpus, q, space->price, flags->nodes * flags->per_node);
+        add_count(space, q, nodes * flags->per_node);
+    add_count(space, q, flags->nodes * flags->per_node);
 }
 
 /* Returns what is minimised: dollars (GPU hours if there is only one kind of GPU, whose price may
@@ -37,44 +37,47 @@ static double value_of(const PlanQuestion *q, const Plan *plan, PlanGoal goal) {
     return plan_score(plan, goal) * (goal == PLAN_CHEAPEST && !q->gpu ? plan->price : 1);
 }
 
-/* Adds the best plan of a method on one kind of GPU, labelled "GPU, method".  *best is the best one
- * so far, in row *row. */
+/* "rtx4090, BCD-1/3". */
+static Text label_of(const Plan *plan) {
+    return text_of("%s, %s", plan->configuration.cluster.gpu->key, plan_method(plan).text);
+}
+
+/* Adds a row with the best plan of a method on one kind of GPU.  *best is the best one of all rows;
+ * it has no GPUs until one is known. */
 static int add_row(Table *table, const PlanQuestion *q, const Gpu *gpu, PlanMethod method,
-                   PlanGoal goal, Plan *best, int *row) {
+                   PlanGoal goal, Plan *best) {
     PlanSpace space;
     Plan plan;
-    const char *name = plan_method_names[method], *why = NULL;
-    progress(text_of("%s: %s, %s", goal_names[goal], gpu->key, name).text);
+    const Text what = text_of("%s, %s", gpu->key, plan_method_names[method]);
+    progress(text_of("%s: %s", goal_names[goal], what.text).text);
     if (question_space(&space, q, method, gpu, true)) return -1;
     add_counts(&space, q);
-    int found = space.gpus.count ? plan_choose(&plan, &space, goal) : -1;
-    if (!space.gpus.count)
-        why = isnan(space.price) ? "no price: give --price" : "over the budget";
-    else if (found < 0)
-        why = "no setting has these sizes";
-    if (why)
-        plan_row_without(table, text_of("%s, %s", gpu->key, name).text, why);
+    if (!space.gpus.count) {
+        plan_row_without(table, what.text,
+                         isnan(space.plan.price) ? "no price: give --price" : "over the budget");
+        return 0;
+    }
+    int fits = plan_choose(&plan, &space, goal);
+    if (fits < 0)
+        plan_row_without(table, what.text, "no setting has these sizes");
     else
-        plan_row(table, q, text_of("%s, %s", gpu->key, plan_method(&plan).text).text, &plan, found);
-    double known = *row < 0 ? INFINITY : value_of(q, best, goal);
-    if (found <= 0 || !(value_of(q, &plan, goal) < known)) return 0;
-    *best = plan;
-    *row = table->rows - 1;
+        plan_row(table, q, label_of(&plan).text, &plan);
+    double known = best->gpus ? value_of(q, best, goal) : INFINITY;
+    if (fits > 0 && value_of(q, &plan, goal) < known) *best = plan;
     return 0;
 }
 
 static int add_goal(Tables *tables, const PlanQuestion *q, PlanGoal goal) {
-    Plan best;
-    int row = -1;
+    Plan best = {.gpus = 0};
     Text title =
         text_of("%.60s: the %s setting of each GPU and method, up to %d x %d GPUs", q->model->name,
                 goal_names[goal], q->line->plan.nodes, q->line->plan.per_node);
     Table *table = plan_table(tables, q, goal_names[goal], title.text, "GPU, method");
     for (const Gpu *gpu = gpu_table; gpu->key; gpu++)
         for (PlanMethod m = 0; m < PLAN_METHODS && (!q->gpu || q->gpu == gpu); m++)
-            if (add_row(table, q, gpu, m, goal, &best, &row)) return -1;
-    if (row >= 0 && row < table->rows)
-        table_note(table, "The %s: %s, %s.", goal_names[goal], table->label[row],
+            if (add_row(table, q, gpu, m, goal, &best)) return -1;
+    if (best.gpus)
+        table_note(table, "The %s: %s, %s.", goal_names[goal], label_of(&best).text,
                    plan_setting(&best).text);
     else
         table_note(table, q->gpu || goal == PLAN_FASTEST ? "Nothing fits."

@@ -77,7 +77,7 @@ static void case_search_is_brute_force(const void *data) {
             PlanSpace space = space_of(&q, method, 4);
             Plan all, best;
             int tried;
-            space.gpu = &gpu;
+            space.plan.configuration.cluster.gpu = &gpu;
             bool found = brute_force(&all, &space, goal, &tried);
             CHECK(plan_choose(&best, &space, goal) == found, "%s: %s", plan_method_names[method],
                   error_message());
@@ -101,7 +101,8 @@ static void case_candidates(void) {
     CommandLine line;
     ask(&q, &line, TINY "--batch 12 --gpu a100 --network 4");
     PlanSpace space = space_of(&q, PLAN_BCD, 8);
-    CHECK(space.network_rate == 0.5e9, "4 Gbit/s are %g bytes/s", space.network_rate);
+    double network_rate = space.plan.configuration.cluster.network_rate;
+    CHECK(network_rate == 0.5e9, "4 Gbit/s are %g bytes/s", network_rate);
     Plan *plans;
     int count = plan_candidates(&plans, &space), block_each = 0;
     CHECK(count > 500, "%d candidates", count);
