@@ -24,47 +24,49 @@ static double mean_ratio(int table, bool inverse) {
     return sum / rows;
 }
 
-/* Returns the cost saved over the models: the smallest, or the mean; of savings recomputed from
- * times and prices, or of the printed average cells. */
-static double saving(const char *gpu, double multiplier, bool mean, bool printed) {
+/* Returns the cost saved over the models, the mean or the smallest, with a B-F multiplier; NAN: by
+ * the printed average cells. */
+static double saving(const char *gpu, double multiplier, bool mean) {
     double min = INFINITY, sum = 0;
     int rows = 0;
     for (int r = 0; r < PAPER_REDUCTIONS; r++) {
         const PaperReduction *row = &paper_reductions[r];
         if (strcmp(row->gpu, gpu)) continue;
-        double saved =
-            printed ? row->average[PAPER_COST] : 1 - multiplier * paper_ratio(row, PAPER_COST);
+        double computed = 1 - multiplier * paper_ratio(row, PAPER_COST);
+        double saved = isnan(multiplier) ? row->average[PAPER_COST] : computed;
         min = fmin(min, saved);
         sum += saved;
         rows++;
     }
-    return mean || isnan(multiplier) ? sum / rows : min;
+    return mean ? sum / rows : min;
 }
 
-/* A number in the text, and what the tables give for it with a B-F multiplier. */
-static double offload(double multiplier) { return 1 - multiplier * mean_ratio(3, false); }
-static double offload_speed(double multiplier) { return mean_ratio(3, true) / multiplier - 1; }
-static double distributed(double multiplier) { return 1 - mean_ratio(4, true) / multiplier; }
-static double least_4090(double multiplier) { return saving("rtx4090", multiplier, false, false); }
-static double least_a100(double multiplier) { return saving("a100", multiplier, false, false); }
-static double mean_4090(double multiplier) { return saving("rtx4090", multiplier, true, false); }
-static double mean_a100(double multiplier) { return saving("a100", multiplier, true, false); }
-
+enum { CLAIMS = 7 };
 static const struct {
     const char *name;
     double published;
-    double (*recomputed)(double multiplier);
-} claims[] = {
+} claims[CLAIMS] = {
     /* section 4.3.3 */
-    {"time saved over OffLoad (average)", 0.420, offload},
-    {"faster than OffLoad (worst)", 1.125, offload_speed},
-    {"slower than distributed (worst)", 0.489, distributed},
+    {"time saved over OffLoad (average)", 0.420},
+    {"faster than OffLoad (worst)", 1.125},
+    {"slower than distributed (worst)", 0.489},
     /* abstract; "averagely" makes them means of the models */
-    {"cost saved on RTX 4090, more than", 0.536, least_4090},
-    {"cost saved over A100, more than", 0.749, least_a100},
-    {"cost saved on RTX 4090, mean of four", 0.536, mean_4090},
-    {"cost saved over A100, mean of four", 0.749, mean_a100},
+    {"cost saved on RTX 4090, more than", 0.536},
+    {"cost saved over A100, more than", 0.749},
+    {"cost saved on RTX 4090, mean of four", 0.536},
+    {"cost saved over A100, mean of four", 0.749},
 };
+
+/* Returns what the tables give for a claim with a B-F multiplier. */
+static double recomputed(int claim, double multiplier) {
+    const double all[CLAIMS] = {
+        1 - multiplier * mean_ratio(3, false), mean_ratio(3, true) / multiplier - 1,
+        1 - mean_ratio(4, true) / multiplier,  saving("rtx4090", multiplier, false),
+        saving("a100", multiplier, false),     saving("rtx4090", multiplier, true),
+        saving("a100", multiplier, true),
+    };
+    return all[claim];
+}
 
 static void add_claims(Tables *tables, const CostSettings *settings) {
     TableColumn columns[SAVED_COLUMNS];
@@ -72,10 +74,9 @@ static void add_claims(Tables *tables, const CostSettings *settings) {
     Table *table =
         tables_add(tables, "claims", "Per cents in the text, from the paper's own tables", "claim",
                    columns, count);
-    for (size_t c = 0; c < sizeof claims / sizeof *claims; c++) {
+    for (int c = 0; c < CLAIMS; c++) {
         double saved[MULTIPLIERS];
-        for (int m = 0; m < MULTIPLIERS; m++)
-            saved[m] = claims[c].recomputed(settings->multiplier[m]);
+        for (int m = 0; m < MULTIPLIERS; m++) saved[m] = recomputed(c, settings->multiplier[m]);
         table_row(table, "%s", claims[c].name);
         cost_put_saved(table, 0, settings, claims[c].published, saved);
     }
@@ -84,7 +85,7 @@ static void add_claims(Tables *tables, const CostSettings *settings) {
         "The 42.0 %% against OffLoad is said of the average multiplier, and is what the worst "
         "one gives.  The abstract's 53.6 and 74.9 %%, \"averagely more than\", are the least "
         "of four models; the printed average cells have the means %.1f and %.1f %%.",
-        100 * saving("rtx4090", 1, true, true), 100 * saving("a100", 1, true, true));
+        100 * saving("rtx4090", NAN, true), 100 * saving("a100", NAN, true));
 }
 
 /* The ratios of times in Table 4. */

@@ -2,7 +2,6 @@
 #include "paper.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "../../ref/error.h"
@@ -126,24 +125,18 @@ const PaperStep *paper_calibration(const char *gpu) {
     return NULL;
 }
 
-/* Finds the member of the efficiency at `offset` with which the published time of a step comes
- * out. */
-static int calibrate(Efficiency *efficiency, size_t offset, const PaperStep *step) {
+/* Finds the fraction of the peak that products reach, or of an offloaded step the rate of the host,
+ * with which the published time of the step comes out. */
+static int calibrate(Efficiency *efficiency, const PaperStep *step) {
     Model *model = model_create(step->model);
     if (!model) return -1;
     Configuration c = configuration(step, model, efficiency);
-    int failed = simulate_calibrate(&c, (double *)(void *)((char *)&c.cluster.efficiency + offset),
-                                    step->ms / 1e3);
-    *efficiency = c.cluster.efficiency;
+    Efficiency *e = &c.cluster.efficiency;
+    double *number = c.stage.offload ? &e->host_process_rate : &e->products[PRECISION_FP32];
+    int failed = simulate_calibrate(&c, number, step->ms / 1e3);
+    *efficiency = *e;
     model_free(model);
     return failed;
-}
-
-static int calibrate_all(Efficiency *efficiency, const PaperStep *step) {
-    if (calibrate(efficiency, offsetof(Efficiency, products[PRECISION_FP32]), step)) return -1;
-    if (strcmp(step->gpu, "rtx4090")) return 0;
-    return calibrate(efficiency, offsetof(Efficiency, host_process_rate),
-                     paper_step(3, step->model, 1));
 }
 
 const Efficiency *paper_efficiency(Table *table, const char *gpu, PaperSetting setting) {
@@ -159,16 +152,19 @@ const Efficiency *paper_efficiency(Table *table, const char *gpu, PaperSetting s
     }
     int g = 0;
     while (known[g].step && known[g].step != step) g++;
+    Efficiency *found = known[g].efficiency;
     if (!known[g].step) {
-        Efficiency roofline = efficiency_default;
-        roofline.scores_in_memory = true;
-        known[g].efficiency[SETTING_ROOFLINE] = known[g].efficiency[SETTING_CALIBRATED] = roofline;
-        if (calibrate_all(&known[g].efficiency[SETTING_CALIBRATED], step))
+        found[SETTING_ROOFLINE] = efficiency_default;
+        found[SETTING_ROOFLINE].scores_in_memory = true;
+        Efficiency *e = &found[SETTING_CALIBRATED];
+        *e = found[SETTING_ROOFLINE];
+        if (calibrate(e, step) ||
+            (!strcmp(gpu, "rtx4090") && calibrate(e, paper_step(3, step->model, 1))))
             table_fail(table);
         else
             known[g].step = step;
     }
-    return &known[g].efficiency[setting];
+    return &found[setting];
 }
 
 /* Returns the source of a step's time in SETTING_CALIBRATED: SOURCE_PUBLISHED for the steps that

@@ -54,19 +54,6 @@ MemorySums paper_memory(Table *table, const char *name, OptimizerKind optimizer,
 
 /* ---- parameters, gradients, state ------------------------------------------------------------ */
 
-enum { COLUMNS = 9 };
-static const TableColumn columns[COLUMNS] = {
-    {"parameters", "parameters", "", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
-    {"full_published", "full", "GiB", COLUMN_NUMBER, 3, SOURCE_PUBLISHED},
-    {"full_recomputed", "2 x BCD", "GiB", COLUMN_NUMBER, 3, SOURCE_RECOMPUTED},
-    {"full_closed_form", "full, 16 N", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
-    {"full_deviation", "off", "", COLUMN_DEVIATION, 2, SOURCE_NONE},
-    {"bcd3_published", "BCD-1/3", "GiB", COLUMN_NUMBER, 3, SOURCE_PUBLISHED},
-    {"bcd3_closed_form", "8 N", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
-    {"bcd3_deviation", "off", "", COLUMN_DEVIATION, 2, SOURCE_NONE},
-    {"bcd3_plan", "planned", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
-};
-
 static void add_model(Table *table, const PaperModel *row) {
     double published = row->full_gib, third = row->bcd_gib;
     MemorySums full = paper_memory(table, row->model, OPTIMIZER_ADAM, 1, false),
@@ -88,9 +75,20 @@ static double undescribed_layers(Table *table) {
 }
 
 static void add_models(Tables *tables) {
+    static const TableColumn columns[] = {
+        {"parameters", "parameters", "", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
+        {"full_published", "full", "GiB", COLUMN_NUMBER, 3, SOURCE_PUBLISHED},
+        {"full_recomputed", "2 x BCD", "GiB", COLUMN_NUMBER, 3, SOURCE_RECOMPUTED},
+        {"full_closed_form", "full, 16 N", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
+        {"full_deviation", "off", "", COLUMN_DEVIATION, 2, SOURCE_NONE},
+        {"bcd3_published", "BCD-1/3", "GiB", COLUMN_NUMBER, 3, SOURCE_PUBLISHED},
+        {"bcd3_closed_form", "8 N", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
+        {"bcd3_deviation", "off", "", COLUMN_DEVIATION, 2, SOURCE_NONE},
+        {"bcd3_plan", "planned", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
+    };
     Table *table =
         tables_add(tables, "table8", "Tables 8 and 4: parameters, gradients and Adam's state, fp32",
-                   "model", columns, COLUMNS);
+                   "model", columns, 9);
     for (const PaperModel *row = paper_models; row->model; row++) add_model(table, row);
     table_note(table,
                "The published columns are the closed form W (1 + 3/M), W = 4 N bytes: 16 N for a "
