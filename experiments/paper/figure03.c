@@ -21,7 +21,7 @@ static const LongPhase laptop[] = {
     {{"resnet20", "synthetic", "sgd", "128"}, 3840, 4},
     {.network.model = NULL}};
 
-enum { PARTS = 3, COLUMNS = 4 };
+enum { PARTS = 3 };
 
 /* Trains, or continues an earlier call, and reads the run.  Returns 1 if a signal stopped it. */
 static int train(RunFile *run, const CommandLine *asked, const LongPhase *what, bool kept) {
@@ -66,7 +66,7 @@ static int put(Table *table, const CommandLine *asked, const LongPhase *what) {
 }
 
 int paper_add_figure3(Tables *tables, const CommandLine *asked) {
-    static const TableColumn columns[COLUMNS] = {
+    static const TableColumn columns[] = {
         {"seconds", "a cycle", "s", COLUMN_NUMBER, 1, SOURCE_MEASURED},
         {"share", "of computed", "", COLUMN_NUMBER, 3, SOURCE_MEASURED},
         {"peak", "peak memory", "MiB", COLUMN_NUMBER, 1, SOURCE_MEASURED},
@@ -74,7 +74,7 @@ int paper_add_figure3(Tables *tables, const CommandLine *asked) {
     };
     const LongPhase *first = asked->experiment.preset == PRESET_SMOKE ? smoke : laptop;
     Table *table = tables_add(tables, "figure3", "Figure 3: the frozen prefix, computed or kept",
-                              "outputs of the prefix", columns, COLUMNS);
+                              "outputs of the prefix", columns, 4);
     for (const LongPhase *what = first; what->network.model; what++) {
         const int status = put(table, asked, what);
         if (status) return status;

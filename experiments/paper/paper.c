@@ -2,11 +2,11 @@
  * are measured. */
 #include "paper.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../store/rundir.h"
+#include "../study/cases.h"
 #include "../train/setup.h"
 
 int paper_write(Tables *tables, const CommandLine *line, const char *name, bool failed) {
@@ -33,11 +33,10 @@ double paper_median(double *value, int n) {
 }
 
 void timing_take_median(Cell *cell, double *value, int repeats) {
-    double mean = 0, squares = 0;
-    for (int r = 0; r < repeats; r++) mean += value[r] / repeats;
-    for (int r = 0; r < repeats; r++) squares += (value[r] - mean) * (value[r] - mean);
+    Mean mean = {0};
+    for (int r = 0; r < repeats; r++) mean_add(&mean, value[r]);
     cell->value = paper_median(value, repeats);
-    if (cell->source == SOURCE_MEASURED) cell->spread = sqrt(squares / (repeats - 1));
+    if (cell->source == SOURCE_MEASURED) cell->spread = mean_spread(&mean);
 }
 
 /* ---- networks that are measured -------------------------------------------------------------- */
@@ -47,12 +46,11 @@ int measured_options(Options *o, const Options *asked, const MeasuredNetwork *ne
     options_defaults(o);
     o->device = asked->device;
     o->precision = asked->precision;
-    return options_set_all(o, "model=%s data=%s optimizer=%s", network->model, network->data,
-                           network->optimizer) ||
-                   setup_pin(o) ||
-                   options_set_all(o, "batch=%s submodels=%d limit=256", network->batch, submodels)
-               ? -1
-               : 0;
+    if (options_set_all(o, "model=%s data=%s optimizer=%s batch=%s submodels=%d limit=256",
+                        network->model, network->data, network->optimizer, network->batch,
+                        submodels))
+        return -1;
+    return setup_pin(o);
 }
 
 static int find_network(MeasuredNetwork *network, const MeasuredNetwork *like, const char *name) {

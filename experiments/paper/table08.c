@@ -52,16 +52,47 @@ MemorySums paper_memory(Table *table, const char *name, OptimizerKind optimizer,
     return sums;
 }
 
-/* ---- parameters, gradients, state ------------------------------------------------------------ */
+static const TableColumn published_columns[] = {
+    {"parameters", "parameters", "", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
+    {"full_published", "full", "GiB", COLUMN_NUMBER, 3, SOURCE_PUBLISHED},
+    {"full_recomputed", "2 x BCD", "GiB", COLUMN_NUMBER, 3, SOURCE_RECOMPUTED},
+    {"full_closed_form", "full, 16 N", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
+    {"full_deviation", "off", "", COLUMN_DEVIATION, 2, SOURCE_NONE},
+    {"bcd3_published", "BCD-1/3", "GiB", COLUMN_NUMBER, 3, SOURCE_PUBLISHED},
+    {"bcd3_closed_form", "8 N", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
+    {"bcd3_deviation", "off", "", COLUMN_DEVIATION, 2, SOURCE_NONE},
+    {"bcd3_plan", "planned", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
+};
+/* What the published memory leaves out. */
+static const TableColumn activation_columns[] = {
+    {"full", "full", "P+G+S", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+    {"full_activations", "full", "activat.", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+    {"full_activations_of_w", "full", "act. / W", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+    {"full_recompute", "full", "recomp.", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+    {"bcd3", "BCD-1/3", "P+G+S", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+    {"bcd3_activations", "BCD-1/3", "activat.", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+    {"bcd3_recompute", "BCD-1/3", "recomp.", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+    {"bcd3_all", "BCD-1/3", "all", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+    {"bcd3_per_gpu", "BCD-1/3", "per GPU", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+};
 
-static void add_model(Table *table, const PaperModel *row) {
-    double published = row->full_gib, third = row->bcd_gib;
-    MemorySums full = paper_memory(table, row->model, OPTIMIZER_ADAM, 1, false),
-               bcd = paper_memory(table, row->model, OPTIMIZER_ADAM, 3, false);
-    table_row(table, "%s", row->model);
-    table_put(table, 0, full.parameters, published, 2 * third, full.closed_form / GIB,
-              full.closed_form / GIB / published - 1, third, bcd.closed_form / GIB,
+/* Adds a row to each of the two tables. */
+static void add_model(Table *published, Table *activations, const PaperModel *row) {
+    const char *name = row->model;
+    double third = row->bcd_gib;
+    MemorySums full = paper_memory(published, name, OPTIMIZER_ADAM, 1, false),
+               bcd = paper_memory(published, name, OPTIMIZER_ADAM, 3, false),
+               full_again = paper_memory(activations, name, OPTIMIZER_ADAM, 1, true),
+               bcd_again = paper_memory(activations, name, OPTIMIZER_ADAM, 3, true);
+    table_row(published, "%s", name);
+    table_put(published, 0, full.parameters, row->full_gib, 2 * third, full.closed_form / GIB,
+              full.closed_form / GIB / row->full_gib - 1, third, bcd.closed_form / GIB,
               bcd.closed_form / GIB / third - 1, bcd.trained / GIB);
+    table_row(activations, "%s", name);
+    table_put(activations, 0, full.trained / GIB, full.activations / GIB,
+              full.activations / (4 * full.parameters), full_again.activations / GIB,
+              bcd.trained / GIB, bcd.activations / GIB, bcd_again.activations / GIB, bcd.all / GIB,
+              bcd.all / row->gpus / GIB);
 }
 
 /* Returns how many layers like those of L-6.0B and L-11B, which differ in nothing else, would take
@@ -74,31 +105,8 @@ static double undescribed_layers(Table *table) {
     return low->layers + (undescribed.full_gib * GIB / 16 - of_low) / each;
 }
 
-static void add_models(Tables *tables) {
-    static const TableColumn columns[] = {
-        {"parameters", "parameters", "", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
-        {"full_published", "full", "GiB", COLUMN_NUMBER, 3, SOURCE_PUBLISHED},
-        {"full_recomputed", "2 x BCD", "GiB", COLUMN_NUMBER, 3, SOURCE_RECOMPUTED},
-        {"full_closed_form", "full, 16 N", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
-        {"full_deviation", "off", "", COLUMN_DEVIATION, 2, SOURCE_NONE},
-        {"bcd3_published", "BCD-1/3", "GiB", COLUMN_NUMBER, 3, SOURCE_PUBLISHED},
-        {"bcd3_closed_form", "8 N", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
-        {"bcd3_deviation", "off", "", COLUMN_DEVIATION, 2, SOURCE_NONE},
-        {"bcd3_plan", "planned", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
-    };
-    Table *table =
-        tables_add(tables, "table8", "Tables 8 and 4: parameters, gradients and Adam's state, fp32",
-                   "model", columns, 9);
-    for (const PaperModel *row = paper_models; row->model; row++) add_model(table, row);
-    table_note(table,
-               "The published columns are the closed form W (1 + 3/M), W = 4 N bytes: 16 N for a "
-               "full update, 8 N for thirds of equal size.  \"planned\": the largest of three "
-               "balanced submodels of whole blocks, as this program would allocate it.");
-    table_note(table,
-               "L-1.5B contradicts itself: the published %.3f is not twice the published %.3f, "
-               "which is what the closed form gives.",
-               paper_model("L-1.5B")->full_gib, paper_model("L-1.5B")->bcd_gib);
-    /* Without a description it has no parameter count and no closed form. */
+/* Without a description it has no parameter count and no closed form. */
+static void add_undescribed(Table *table) {
     table_row(table, "%s", undescribed.model);
     table_put(table, 1, undescribed.full_gib, 2 * undescribed.bcd_gib, NAN, NAN,
               undescribed.bcd_gib);
@@ -108,47 +116,30 @@ static void add_models(Tables *tables) {
                undescribed.model, undescribed_layers(table));
 }
 
-/* ---- activations ----------------------------------------------------------------------------- */
-
-static void add_activations_of(Table *table, const PaperModel *row) {
-    MemorySums full = paper_memory(table, row->model, OPTIMIZER_ADAM, 1, false),
-               bcd = paper_memory(table, row->model, OPTIMIZER_ADAM, 3, false),
-               full_again = paper_memory(table, row->model, OPTIMIZER_ADAM, 1, true),
-               bcd_again = paper_memory(table, row->model, OPTIMIZER_ADAM, 3, true);
-    table_row(table, "%s", row->model);
-    table_put(table, 0, full.trained / GIB, full.activations / GIB,
-              full.activations / (4 * full.parameters), full_again.activations / GIB,
-              bcd.trained / GIB, bcd.activations / GIB, bcd_again.activations / GIB, bcd.all / GIB,
-              bcd.all / row->gpus / GIB);
-}
-
-static void add_activations(Tables *tables) {
-    static const TableColumn kept[] = {
-        {"full", "full", "P+G+S", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
-        {"full_activations", "full", "activat.", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
-        {"full_activations_of_w", "full", "act. / W", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
-        {"full_recompute", "full", "recomp.", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
-        {"bcd3", "BCD-1/3", "P+G+S", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
-        {"bcd3_activations", "BCD-1/3", "activat.", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
-        {"bcd3_recompute", "BCD-1/3", "recomp.", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
-        {"bcd3_all", "BCD-1/3", "all", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
-        {"bcd3_per_gpu", "BCD-1/3", "per GPU", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
-    };
+void paper_add_table8(Tables *tables) {
     Table *table =
+        tables_add(tables, "table8", "Tables 8 and 4: parameters, gradients and Adam's state, fp32",
+                   "model", published_columns, 9);
+    Table *activations =
         tables_add(tables, "activations",
                    "What the published memory leaves out: one sequence of 1024 tokens, GiB, fp32",
-                   "model", kept, 9);
-    strcpy(table->unit, "GiB");
-    for (const PaperModel *row = paper_models; row->model; row++) add_activations_of(table, row);
+                   "model", activation_columns, 9);
+    strcpy(activations->unit, "GiB");
+    for (const PaperModel *row = paper_models; row->model; row++)
+        add_model(table, activations, row);
+    table_note(table,
+               "The published columns are the closed form W (1 + 3/M), W = 4 N bytes: 16 N for a "
+               "full update, 8 N for thirds of equal size.  \"planned\": the largest of three "
+               "balanced submodels of whole blocks, as this program would allocate it.");
+    table_note(table,
+               "L-1.5B contradicts itself: the published %.3f is not twice the published %.3f, "
+               "which is what the closed form gives.",
+               paper_model("L-1.5B")->full_gib, paper_model("L-1.5B")->bcd_gib);
+    add_undescribed(table);
     table_note(
-        table,
+        activations,
         "The plan of this program for the whole model, with the submodel that needs most. "
         "P+G+S: parameters, gradients and state.  recomp.: activations when only block "
         "inputs are kept.  all: with workspace; per GPU: divided by the GPUs of Table 8.  The "
         "paper speaks of activations of about 0.7 W.");
-}
-
-void paper_add_table8(Tables *tables) {
-    add_models(tables);
-    add_activations(tables);
 }

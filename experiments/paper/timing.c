@@ -73,12 +73,6 @@ static void note_repeats(Table *table, int repeats) {
         table_note(table, "Mean absolute deviation %.1f %%.", 100 * off);
 }
 
-static int measure(Tables *tables, const CommandLine *asked, const MeasuredNetwork *network,
-                   int number) {
-    return paper_add_shares(tables, asked, network, number) ||
-           paper_add_pipelines(tables, asked, network, number) || tables_failed(tables);
-}
-
 static void print_repeat(const MeasuredNetwork *network, int done, int repeats, double seconds) {
     printf("%s: %d of %d repeats, about %s left\n", network->model, done, repeats,
            format_time(seconds / done * (repeats - done)).text);
@@ -94,7 +88,9 @@ static int add_network(Tables *tables, const CommandLine *asked, const MeasuredN
     int first = tables->tables, failed = 0;
     double start = clock_seconds();
     for (int r = 0; r < repeats && !failed; r++) {
-        failed = measure(r ? &more[r] : tables, asked, network, number);
+        Tables *now = r ? &more[r] : tables;
+        failed = paper_add_shares(now, asked, network, number) ||
+                 paper_add_pipelines(now, asked, network, number) || tables_failed(now);
         if (!failed && !asked->options.quiet)
             print_repeat(network, r + 1, repeats, clock_seconds() - start);
     }

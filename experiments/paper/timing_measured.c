@@ -34,10 +34,17 @@ typedef struct {
     bool cached; /* the outputs of the frozen prefix */
 } NetworkMethod;
 
+/* A method that was timed. */
 typedef struct {
+    Bench bench;
     double step_ms[THIRDS], mean_ms;
-    BlockCost *block; /* [submodels][blocks] of a stage without pipeline, to be freed; else NULL */
-} Times;
+    BlockCost *block; /* [submodels][blocks] of a stage without pipeline; else NULL */
+} Timed;
+
+static void timed_close(Timed *timed) {
+    bench_close(&timed->bench);
+    free(timed->block);
+}
 
 static int set_method(Options *o, const Options *asked, const MeasuredNetwork *network,
                       const NetworkMethod *method) {
@@ -51,27 +58,27 @@ static int set_method(Options *o, const Options *asked, const MeasuredNetwork *n
 }
 
 /* Times a step of each submodel with one thread per rank, after two steps that warm up and fill the
- * cache.  The caller closes the bench and frees times->block, also on failure. */
-static int time_method(Times *times, Bench *bench, const CommandLine *asked,
-                       const MeasuredNetwork *network, const NetworkMethod *method) {
+ * cache.  The caller calls timed_close, also on failure. */
+static int time_method(Timed *timed, const CommandLine *asked, const MeasuredNetwork *network,
+                       const NetworkMethod *method) {
     BenchPace pace = {2, 3, asked->experiment.preset == PRESET_SMOKE ? 3 : 30, 500};
     int threads = omp_get_max_threads();
     bool by_block = method->ranks == 0;
     Options options;
-    *times = (Times){.mean_ms = 0};
-    *bench = (Bench){0};
+    *timed = (Timed){.mean_ms = 0};
     omp_set_num_threads(method->ranks > 1 ? method->ranks : 1);
     int failed = set_method(&options, &asked->options, network, method) ||
-                 bench_open(bench, &options, by_block);
-    size_t blocks = failed ? 0 : (size_t)bench->setup.model->blocks;
+                 bench_open(&timed->bench, &options, by_block);
+    size_t blocks = failed ? 0 : (size_t)timed->bench.setup.model->blocks;
     if (!failed && by_block)
-        times->block = xcalloc(blocks * (size_t)method->submodels, sizeof *times->block);
+        timed->block = xcalloc(blocks * (size_t)method->submodels, sizeof *timed->block);
     for (int k = 0; k < method->submodels && !failed; k++) {
-        double *ms = &times->step_ms[k];
-        failed = bench_steps(bench, k, pace, ms);
-        times->mean_ms += *ms / method->submodels;
+        double *ms = &timed->step_ms[k];
+        failed = bench_steps(&timed->bench, k, pace, ms);
+        timed->mean_ms += *ms / method->submodels;
         if (!failed && by_block)
-            bench_costs(times->block + (size_t)k * blocks, bench, method->micro_batches, *ms);
+            bench_costs(timed->block + (size_t)k * blocks, &timed->bench, method->micro_batches,
+                        *ms);
     }
     omp_set_num_threads(threads);
     return failed ? -1 : 0;
@@ -84,16 +91,6 @@ static void put_share(Table *table, int k, double ms, double cached_ms, double f
               cached_ms / full_ms, timing_flop_ratio(k, THIRDS, true));
 }
 
-static int time_stage(Times *times, const CommandLine *asked, const MeasuredNetwork *network,
-                      NetworkMethod method) {
-    Bench bench;
-    method.micro_batches = 1;
-    int failed = time_method(times, &bench, asked, network, &method);
-    bench_close(&bench);
-    free(times->block);
-    return failed;
-}
-
 int paper_add_shares(Tables *tables, const CommandLine *asked, const MeasuredNetwork *network,
                      int number) {
     static const TableColumn columns[] = {
@@ -104,23 +101,31 @@ int paper_add_shares(Tables *tables, const CommandLine *asked, const MeasuredNet
         {"cached_share", "of full", "", COLUMN_NUMBER, 3, SOURCE_MEASURED},
         {"cached_theory", "theory", "", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
     };
-    Times full, thirds, cached;
+    enum { FULL, PLAIN, CACHED, METHODS };
+    static const NetworkMethod methods[METHODS] = {
+        [FULL] = {.submodels = 1, .micro_batches = 1},
+        [PLAIN] = {.submodels = THIRDS, .micro_batches = 1},
+        [CACHED] = {.submodels = THIRDS, .micro_batches = 1, .cached = true}};
+    Timed timed[METHODS];
     Text name = text_of("measured%d", number);
     Text title =
         text_of("A step here, of each submodel: %.80s, batch %s", network->model, network->batch);
     Table *table = tables_add(tables, name.text, title.text, "update", columns, 6);
-    if (time_stage(&full, asked, network, (NetworkMethod){.submodels = 1}) ||
-        time_stage(&thirds, asked, network, (NetworkMethod){.submodels = THIRDS}) ||
-        time_stage(&cached, asked, network, (NetworkMethod){.submodels = THIRDS, .cached = true}))
-        return -1;
+    for (int m = 0; m < METHODS; m++) {
+        int failed = time_method(&timed[m], asked, network, &methods[m]);
+        timed_close(&timed[m]);
+        if (failed) return -1;
+    }
+    const Timed *plain = &timed[PLAIN], *cached = &timed[CACHED];
+    double full_ms = timed[FULL].mean_ms;
     table_row(table, "full");
-    table_put(table, 0, full.mean_ms);
+    table_put(table, 0, full_ms);
     for (int k = 0; k < THIRDS; k++) {
         table_row(table, "1/3 submodel %d", k + 1);
-        put_share(table, k + 1, thirds.step_ms[k], cached.step_ms[k], full.mean_ms);
+        put_share(table, k + 1, plain->step_ms[k], cached->step_ms[k], full_ms);
     }
     table_row(table, "1/3 mean");
-    put_share(table, 0, thirds.mean_ms, cached.mean_ms, full.mean_ms);
+    put_share(table, 0, plain->mean_ms, cached->mean_ms, full_ms);
     table_note(
         table,
         "One thread; submodels balanced by parameters.  \"cached\": the outputs of the prefix "
@@ -160,17 +165,16 @@ static int simulate_pipeline(double *step_ms, const Setup *pipeline, const Block
 
 static int add_pipeline(Table *table, const CommandLine *asked, const MeasuredNetwork *network,
                         const NetworkMethod *method, const BlockCost *block) {
-    Times times;
-    Bench bench;
+    Timed timed;
     double ms = NAN;
-    int failed = time_method(&times, &bench, asked, network, method) ||
-                 simulate_pipeline(&ms, &bench.setup, block, method);
-    bench_close(&bench);
+    int failed = time_method(&timed, asked, network, method) ||
+                 simulate_pipeline(&ms, &timed.bench.setup, block, method);
+    timed_close(&timed);
     if (failed) return -1;
     table_row(table, "%s %s", method->submodels > 1 ? "BCD-1/3" : "full",
               placement_names[method->placement]);
-    table_put(table, 0, method->ranks, method->micro_batches, times.mean_ms, ms,
-              ms / times.mean_ms - 1);
+    table_put(table, 0, method->ranks, method->micro_batches, timed.mean_ms, ms,
+              ms / timed.mean_ms - 1);
     return 0;
 }
 
@@ -189,12 +193,11 @@ static int fewest_blocks(const Setup *setup) {
 /* Measures the block times of one stage, then the pipelines. */
 static int add_pipelines_of(Table *table, const CommandLine *asked, const MeasuredNetwork *network,
                             int submodels, int micro_batches) {
-    Times stage;
-    Bench bench;
+    Timed stage;
     NetworkMethod method = {.submodels = submodels, .micro_batches = micro_batches};
-    int failed = time_method(&stage, &bench, asked, network, &method);
-    int fewest = failed ? 0 : fewest_blocks(&bench.setup);
-    bench_close(&bench);
+    int failed = time_method(&stage, asked, network, &method);
+    int fewest = failed ? 0 : fewest_blocks(&stage.bench.setup);
+    bench_close(&stage.bench);
     for (PlacementKind p = PLACEMENT_PLAIN; p <= PLACEMENT_VIRTUAL && !failed; p++)
         for (int ranks = 1; ranks <= 2 && !failed; ranks++) {
             if (p == PLACEMENT_VIRTUAL && (submodels == 1 || ranks == 1 || fewest < ranks))
