@@ -36,14 +36,8 @@ typedef struct {
 
 /* Columns for a saving: the published one, the multiplier whose saving is nearest to it, how far
  * that is off, and the saving with each multiplier. */
-enum {
-    SAVED_PUBLISHED,
-    SAVED_NEAREST,
-    SAVED_OFF,
-    SAVED_WITH,
-    SAVED_COLUMNS = SAVED_WITH + MULTIPLIERS
-};
-/* Fills those columns; returns how many there are: SAVED_WITH + settings->multipliers. */
+enum { SAVED_COLUMNS = 3 + MULTIPLIERS };
+/* Fills those columns; returns how many there are. */
 int cost_saved_columns(TableColumn *columns, const CostSettings *settings);
 /* Fills their cells in the last row, from column `first` on. */
 void cost_put_saved(Table *table, int first, const CostSettings *settings, double published,

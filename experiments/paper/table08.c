@@ -95,25 +95,20 @@ static void add_model(Table *published, Table *activations, const PaperModel *ro
               bcd.all / row->gpus / GIB);
 }
 
-/* Returns how many layers like those of L-6.0B and L-11B, which differ in nothing else, would take
- * the memory printed for L-8.0B. */
-static double undescribed_layers(Table *table) {
+/* Adds the model that has no parameter count and no closed form, and says how many layers like
+ * those of L-6.0B and L-11B, which differ in nothing else, would take the memory printed for it. */
+static void add_undescribed(Table *table) {
     const PaperModel *low = paper_model("L-6.0B"), *high = paper_model("L-11B");
     double of_low = paper_memory(table, low->model, OPTIMIZER_ADAM, 1, false).parameters,
            of_high = paper_memory(table, high->model, OPTIMIZER_ADAM, 1, false).parameters,
            each = (of_high - of_low) / (high->layers - low->layers);
-    return low->layers + (undescribed.full_gib * GIB / 16 - of_low) / each;
-}
-
-/* Without a description it has no parameter count and no closed form. */
-static void add_undescribed(Table *table) {
     table_row(table, "%s", undescribed.model);
     table_put(table, 1, undescribed.full_gib, 2 * undescribed.bcd_gib, NAN, NAN,
               undescribed.bcd_gib);
     table_note(table,
                "%s is not in Table 8: its memory would take %.2f layers like those of L-6.0B, so "
                "the paper does not determine it.",
-               undescribed.model, undescribed_layers(table));
+               undescribed.model, low->layers + (undescribed.full_gib * GIB / 16 - of_low) / each);
 }
 
 void paper_add_table8(Tables *tables) {

@@ -48,17 +48,19 @@ double paper_table_multiplier(void) {
 
 /* ---- one saving with each multiplier --------------------------------------------------------- */
 
+enum { PUBLISHED, NEAREST, OFF, WITH };
+
 int cost_saved_columns(TableColumn *columns, const CostSettings *settings) {
     static const char *const names[MULTIPLIERS] = {"tables", "average", "language", "worst",
                                                    "ours"};
-    static const TableColumn fixed[SAVED_WITH] = {
+    static const TableColumn fixed[WITH] = {
         {"published", "published", "", COLUMN_PERCENT, 1, SOURCE_PUBLISHED},
         {"nearest", "nearest", "", COLUMN_TEXT, 0, SOURCE_NONE},
         {"off", "off", "points", COLUMN_NUMBER, 1, SOURCE_NONE},
     };
-    for (int c = 0; c < SAVED_WITH; c++) columns[c] = fixed[c];
+    memcpy(columns, fixed, sizeof fixed);
     for (int m = 0; m < settings->multipliers; m++) {
-        TableColumn *column = &columns[SAVED_WITH + m];
+        TableColumn *column = &columns[WITH + m];
         *column =
             (TableColumn){.kind = COLUMN_PERCENT,
                           .decimals = 1,
@@ -67,7 +69,7 @@ int cost_saved_columns(TableColumn *columns, const CostSettings *settings) {
         snprintf(column->head, sizeof column->head, "%.4g", settings->multiplier[m]);
         snprintf(column->unit, sizeof column->unit, "%s", names[m]);
     }
-    return SAVED_WITH + settings->multipliers;
+    return WITH + settings->multipliers;
 }
 
 void cost_put_saved(Table *table, int first, const CostSettings *settings, double published,
@@ -77,11 +79,11 @@ void cost_put_saved(Table *table, int first, const CostSettings *settings, doubl
     for (int m = 0; m < MULTIPLIER_OURS; m++)
         if (fabs(saved[m] - published) < fabs(saved[nearest] - published)) nearest = m;
     double off = saved[nearest] - published;
-    table_put(table, first + SAVED_PUBLISHED, published);
-    table_text(table, first + SAVED_NEAREST, SOURCE_NONE, "%s",
-               fabs(off) <= tolerance ? table->column[first + SAVED_WITH + nearest].head : "none");
-    table_put(table, first + SAVED_OFF, 100 * off);
-    table_put_all(table, first + SAVED_WITH, settings->multipliers, saved);
+    table_put(table, first + PUBLISHED, published);
+    table_text(table, first + NEAREST, SOURCE_NONE, "%s",
+               fabs(off) <= tolerance ? table->column[first + WITH + nearest].head : "none");
+    table_put(table, first + OFF, 100 * off);
+    table_put_all(table, first + WITH, settings->multipliers, saved);
 }
 
 /* ---- the six tables -------------------------------------------------------------------------- */

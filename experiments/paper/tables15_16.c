@@ -19,16 +19,6 @@ static double scaled_ms(const char *model, int submodels) {
     return paper_bcd_ms(model) * share;
 }
 
-static void add_step(Table *table, const PaperStep *step) {
-    PaperStep cached = *step;
-    cached.method = TIMED_CACHED;
-    double flops = step->submodels > MIN ? scaled_ms(step->model, step->submodels) : NAN;
-    table_row(table, "%s 1/%d", step->model, step->submodels);
-    paper_put_step(table, 0, step);
-    table_put(table, 5, paper_step_ms(table, &cached, SETTING_CALIBRATED), flops,
-              flops / step->ms - 1);
-}
-
 void paper_add_table15_16(Tables *tables) {
     static const TableColumn columns[] = {
         {"published", "published", "ms", COLUMN_NUMBER, 1, SOURCE_PUBLISHED},
@@ -43,8 +33,16 @@ void paper_add_table15_16(Tables *tables) {
     Table *table = tables_add(tables, "tables15and16",
                               "Tables 15 and 16: a step of BCD against UFP, the unfrozen part",
                               "model, UFP", columns, 8);
-    for (const PaperStep *step = paper_steps; step->model; step++)
-        if (step->table == 15 || step->table == 16) add_step(table, step);
+    for (const PaperStep *step = paper_steps; step->model; step++) {
+        if (step->table != 15 && step->table != 16) continue;
+        PaperStep cached = *step;
+        cached.method = TIMED_CACHED;
+        double flops = step->submodels > MIN ? scaled_ms(step->model, step->submodels) : NAN;
+        table_row(table, "%s 1/%d", step->model, step->submodels);
+        paper_put_step(table, 0, step);
+        table_put(table, 5, paper_step_ms(table, &cached, SETTING_CALIBRATED), flops,
+                  flops / step->ms - 1);
+    }
     table_note(
         table,
         "Means over the submodels; settings as in Table 4.  \"cached\": with the outputs of the "
@@ -55,14 +53,6 @@ void paper_add_table15_16(Tables *tables) {
 /* ---- Figure 6: three GPT models, and three LLaMA models -------------------------------------- */
 
 enum { MODELS = 3, COLUMNS = 1 + 2 * MODELS };
-
-/* The FLOP model is drawn for the last of the models. */
-static void add_row(Table *table, int number, const char *const model[MODELS], int submodels) {
-    table_row(table, "1/%d", submodels);
-    table_put(table, 0, scaled_ms(model[MODELS - 1], submodels));
-    for (int i = 0; i < MODELS; i++)
-        paper_put_pair(table, 1 + 2 * i, paper_step(number, model[i], submodels), 1);
-}
 
 static void name_column(TableColumn *column, const char *model, bool simulated) {
     *column =
@@ -81,11 +71,16 @@ static void add_figure(Tables *tables, int number, const char *const model[MODEL
     Table *table = tables_add(tables, name, title, "UFP", columns, COLUMNS);
     table->figure = FIGURE_LINES;
     strcpy(table->axis, "ms per iteration");
-    for (int submodels = MIN; submodels <= MAX; submodels++)
-        add_row(table, number, model, submodels);
+    const char *last = model[MODELS - 1]; /* the FLOP model is drawn for it */
+    for (int submodels = MIN; submodels <= MAX; submodels++) {
+        table_row(table, "1/%d", submodels);
+        table_put(table, 0, scaled_ms(last, submodels));
+        for (int i = 0; i < MODELS; i++)
+            paper_put_pair(table, 1 + 2 * i, paper_step(number, model[i], submodels), 1);
+    }
     table_note(table,
                "\"FLOP model\": the published time of %s at 1/3, scaled by operations alone.",
-               model[MODELS - 1]);
+               last);
 }
 
 void paper_add_figure6(Tables *tables) {

@@ -73,12 +73,6 @@ static void note_repeats(Table *table, int repeats) {
         table_note(table, "Mean absolute deviation %.1f %%.", 100 * off);
 }
 
-static void print_repeat(const MeasuredNetwork *network, int done, int repeats, double seconds) {
-    printf("%s: %d of %d repeats, about %s left\n", network->model, done, repeats,
-           format_time(seconds / done * (repeats - done)).text);
-    fflush(stdout);
-}
-
 /* Adds the tables of a network.  All of them are measured in each repeat, so that a disturbance of
  * the machine affects one repeat, and both sides of a comparison in it. */
 static int add_network(Tables *tables, const CommandLine *asked, const MeasuredNetwork *network,
@@ -91,8 +85,11 @@ static int add_network(Tables *tables, const CommandLine *asked, const MeasuredN
         Tables *now = r ? &more[r] : tables;
         failed = paper_add_shares(now, asked, network, number) ||
                  paper_add_pipelines(now, asked, network, number) || tables_failed(now);
+        double left = (clock_seconds() - start) / (r + 1) * (repeats - r - 1);
         if (!failed && !asked->options.quiet)
-            print_repeat(network, r + 1, repeats, clock_seconds() - start);
+            printf("%s: %d of %d repeats, about %s left\n", network->model, r + 1, repeats,
+                   format_time(left).text);
+        fflush(stdout);
     }
     for (int t = first; t < tables->tables && !failed; t++) {
         Table *table = tables->table[t];

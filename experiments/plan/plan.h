@@ -69,7 +69,6 @@ typedef struct {
     Model *model;
     const Gpu *gpu;        /* of --gpu; NULL: any */
     Efficiency efficiency; /* measured, if there is a --trace */
-    double tokens;         /* to price; images for an image model */
     double multiplier;     /* B-F multiplier: of --multiplier, else the paper's average */
 } PlanQuestion;
 

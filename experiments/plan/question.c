@@ -45,7 +45,7 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
     static const char *const searched[] = {"budget", "gpus"}; /* ignored without --search */
     const Options *o = &line->options;
     const PlanFlags *flags = &line->plan;
-    *q = (PlanQuestion){.line = line, .tokens = flags->tokens, .efficiency = efficiency_default};
+    *q = (PlanQuestion){.line = line, .efficiency = efficiency_default};
     for (int i = 0; i < 2 && !flags->search; i++)
         if (options_given(o, searched[i])) return error_set("--%s needs --search", searched[i]);
     bool any = strcmp(flags->gpu, "any") == 0 || (flags->search && !options_given(o, "gpu"));

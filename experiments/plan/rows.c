@@ -100,7 +100,7 @@ Table *plan_table(Tables *tables, const PlanQuestion *q, const char *name, const
     table_note(table,
                "memory: of the fullest GPU.  step: mean over the submodels.  bubble: share of the "
                "passes that GPUs wait for each other.  GPU hours and cost: of %.3g %s.",
-               q->tokens, q->model->tokens ? "tokens" : "images");
+               q->line->plan.tokens, q->model->tokens ? "tokens" : "images");
     table_note(table,
                "same loss: BCD's cost x %.4g, the B-F multiplier.  The paper has x %.2f on "
                "average, x %.2f for language models, x %.2f at worst.",
@@ -111,14 +111,14 @@ Table *plan_table(Tables *tables, const PlanQuestion *q, const char *name, const
 
 void plan_row(Table *table, const PlanQuestion *q, const char *label, const Plan *plan) {
     const Prediction *p = &plan->prediction;
-    double dollars = plan_dollars(plan, q->tokens);
+    double tokens = q->line->plan.tokens, dollars = plan_dollars(plan, tokens);
     table_row(table, "%s", label);
     table_text(table, SETTING, SOURCE_NONE, "%s", plan_setting(plan).text);
     table_put(table, BYTES, p->total_bytes / GIB);
     table_text(table, LIMIT, SOURCE_NONE, "%s", plan_limit(plan).text);
     if (p->fits)
         table_put(table, STEP, 1e3 * p->step_s, fmax(0, p->bubble), p->tokens_per_s,
-                  plan_gpu_hours(plan, q->tokens), dollars,
+                  plan_gpu_hours(plan, tokens), dollars,
                   plan->method == PLAN_BCD ? dollars * q->multiplier : dollars);
 }
 

@@ -15,20 +15,18 @@ static void progress(const char *text) {
 
 static const char *const goal_names[] = {[PLAN_CHEAPEST] = "cheapest", [PLAN_FASTEST] = "fastest"};
 
-static void add_count(PlanSpace *space, const PlanQuestion *q, int count) {
-    const PlanFlags *flags = &q->line->plan;
-    bool affordable = !(flags->budget > 0) || count * space->plan.price <= flags->budget;
-    if (count <= flags->most_gpus && affordable) choices_add(&space->gpus, count);
-}
-
-/* Adds the divisors of a node's GPUs, then whole nodes in powers of two. */
+/* Adds the divisors of a node's GPUs, whole nodes in powers of two, and all GPUs, as far as they
+ * are allowed and within the budget. */
 static void add_counts(PlanSpace *space, const PlanQuestion *q) {
     const PlanFlags *flags = &q->line->plan;
-    for (int n = 1; n <= flags->per_node; n++)
-        if (flags->per_node % n == 0) add_count(space, q, n);
-    for (int nodes = 2; nodes < flags->nodes; nodes *= 2)
-        add_count(space, q, nodes * flags->per_node);
-    add_count(space, q, flags->nodes * flags->per_node);
+    int all = flags->per_node * flags->nodes;
+    for (int n = 1; n <= all && n <= flags->most_gpus; n++) {
+        int nodes = n / flags->per_node;
+        bool whole = n % flags->per_node == 0 && (nodes & (nodes - 1)) == 0;
+        bool affordable = !(flags->budget > 0) || n * space->plan.price <= flags->budget;
+        if ((flags->per_node % n == 0 || whole || n == all) && affordable)
+            choices_add(&space->gpus, n);
+    }
 }
 
 /* Returns what is minimised: dollars (GPU hours if there is only one kind of GPU, whose price may
