@@ -9,10 +9,9 @@
 /* ---- the published rows ---------------------------------------------------------------------- */
 
 const PaperRow *paper_rows(int table) {
-    return table == 2    ? paper_table2
-           : table == 9  ? paper_table9
-           : table == 10 ? paper_table10
-                         : paper_table11;
+    static const PaperRow *const rows[] = {
+        [2] = paper_table2, [9] = paper_table9, [10] = paper_table10, [11] = paper_table11};
+    return rows[table];
 }
 
 double paper_score(const PaperRow *row) {
@@ -205,7 +204,7 @@ static void add_comparison(Tables *tables, const Cases *cases, const Comparison 
     make_columns(measures.column, c);
     Table *table = measure_table(tables, &measures);
     for (const PaperRow *p = paper_rows(c->table); p->table; p++) {
-        if ((p->score_kind == SCORE_ACCURACY) != c->images) continue;
+        if (is_images(p) != c->images) continue;
         put_published(table, p);
         for (int m = 0; m < cases->methods; m++) {
             const CaseMethod *method = &cases->method[m];
