@@ -1,5 +1,4 @@
 /* `bcd experiment memory`, and the peaks that the allocator counts in trainings of a few steps. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "../commands.h"

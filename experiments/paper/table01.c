@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../dist/cluster.h"
 #include "paper.h"
 
 /* Adds a row with two published values, each followed by that of the data sheet; NAN: not a single

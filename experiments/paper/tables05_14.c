@@ -2,7 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../dist/cluster.h"
 #include "paper.h"
 
 const PaperReduction paper_reductions[PAPER_REDUCTIONS] = {

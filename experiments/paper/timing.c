@@ -1,7 +1,6 @@
 /* `bcd experiment timing`: published steps, simulated ones, and repeated measurements here. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../../ref/clock.h"

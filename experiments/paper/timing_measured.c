@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../dist/simulate.h"
 #include "../../ref/layout.h"
 #include "../alloc.h"
 #include "../train/bench.h"

@@ -1,7 +1,6 @@
 /* Lists the possible settings of a space and finds the best one.  Simulating all of them would take
  * minutes.  The work of a step is a lower bound of its time, so settings are simulated in the order
  * of that bound until it exceeds the best time found. */
-#include <math.h>
 #include <stdlib.h>
 
 #include "../alloc.h"

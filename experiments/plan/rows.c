@@ -1,6 +1,5 @@
 /* Plans as text, and tables with a row for each plan. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "../paper/published.h"

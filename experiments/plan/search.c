@@ -1,7 +1,6 @@
 /* `bcd plan --search` chooses the kind and number of GPUs and all else. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "plan.h"
