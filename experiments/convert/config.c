@@ -38,12 +38,15 @@ static int refuse(const Config *config, const char *key, const char *supported) 
     return -1;
 }
 
-/* Refuses a text other than `a` and `b`.  A setting that is left out has its default in
- * transformers, which is one of them. */
-static int must_be_text(const Config *config, const char *key, const char *a, const char *b) {
+/* Refuses a setting other than `supported` or, unless NULL, `also`.  One that is left out has its
+ * default in transformers, which is supported. */
+static int must_be(const Config *config, const char *key, const char *supported, const char *also) {
     const cJSON *item = find(config, key);
-    const char *text = cJSON_IsString(item) ? item->valuestring : "";
-    return !item || !strcmp(text, a) || !strcmp(text, b) ? 0 : refuse(config, key, a);
+    char *number = cJSON_PrintUnformatted(item); /* or true or false */
+    const char *value = cJSON_IsString(item) ? item->valuestring : number ? number : "";
+    const bool ok = !item || !strcmp(value, supported) || (also && !strcmp(value, also));
+    cJSON_free(number);
+    return ok ? 0 : refuse(config, key, supported);
 }
 
 /* Reads a number; `left_out` is its value if it is missing.  -1 and an error. */
@@ -64,13 +67,6 @@ static int read_eps(const Config *config, const char *key, double left_out, Text
     return 0;
 }
 
-/* Refuses a flag other than `supported`; `left_out` is its value if it is missing. */
-static int must_be(const Config *config, const char *key, bool left_out, bool supported) {
-    const cJSON *item = find(config, key);
-    bool value = item ? cJSON_IsTrue(item) : left_out;
-    return value == supported ? 0 : refuse(config, key, supported ? "true" : "false");
-}
-
 static int check_context(const Config *c, int context, int positions) {
     if (context <= positions) return 0;
     return error_set("--context %d: %s has only %d positions", context, c->path, positions);
@@ -83,12 +79,12 @@ static int gpt_spec(char spec[OPTION_TEXT], const Config *c, int context) {
     if (read_size(c, "n_layer", &s.layers) || read_size(c, "n_embd", &s.width) ||
         read_size(c, "n_head", &s.attention.heads) || read_size(c, "n_positions", &positions) ||
         read_size(c, "vocab_size", &s.vocabulary) ||
-        must_be_text(c, "activation_function", "gelu_new", "gelu_pytorch_tanh") ||
+        must_be(c, "activation_function", "gelu_new", "gelu_pytorch_tanh") ||
         read_eps(c, "layer_norm_epsilon", 1e-5, &eps) ||
-        must_be(c, "scale_attn_weights", true, true) ||
-        must_be(c, "scale_attn_by_inverse_layer_idx", false, false) ||
-        must_be(c, "add_cross_attention", false, false) ||
-        must_be(c, "tie_word_embeddings", true, true))
+        must_be(c, "scale_attn_weights", "true", NULL) ||
+        must_be(c, "scale_attn_by_inverse_layer_idx", "false", NULL) ||
+        must_be(c, "add_cross_attention", "false", NULL) ||
+        must_be(c, "tie_word_embeddings", "true", NULL))
         return -1;
     if (find(c, "n_inner") && (read_size(c, "n_inner", &ffn) || ffn != 4 * s.width))
         return refuse(c, "n_inner", "4 n_embd");
@@ -105,11 +101,6 @@ static const char *model_type(const Config *config) {
     return cJSON_IsString(type) ? type->valuestring : "not given";
 }
 
-static int must_be_one(const Config *config, const char *key) {
-    const cJSON *item = find(config, key);
-    return item && !(fabs(cJSON_GetNumberValue(item) - 1) <= 0) ? refuse(config, key, "1") : 0;
-}
-
 /* Reads the settings of rotary positions, whose place and names have changed over time. */
 static int read_rope(const Config *c, int positions, Rope *rope) {
     const cJSON *older = find(c, "rope_scaling"), *newer = find(c, "rope_parameters");
@@ -120,7 +111,8 @@ static int read_rope(const Config *c, int positions, Rope *rope) {
     *rope = (Rope){.factor = 1};
     if (read_number(c, "rope_theta", 10000, &rope->base) ||
         read_number(&in, "rope_theta", rope->base, &rope->base) ||
-        must_be_one(c, "partial_rotary_factor") || must_be_one(&in, "partial_rotary_factor"))
+        must_be(c, "partial_rotary_factor", "1", NULL) ||
+        must_be(&in, "partial_rotary_factor", "1", NULL))
         return -1;
     const bool linear = strcmp(kind, "linear") == 0, llama3 = strcmp(kind, "llama3") == 0;
     if (!linear && !llama3)
@@ -154,10 +146,10 @@ static int llama_spec(char spec[OPTION_TEXT], const Config *c, int context) {
         read_size(c, "num_attention_heads", &a->heads) ||
         read_size(c, "intermediate_size", &s.ffn) ||
         read_size(c, "max_position_embeddings", &positions) ||
-        read_size(c, "vocab_size", &s.vocabulary) ||
-        must_be_text(c, "hidden_act", "silu", "swish") || read_eps(c, "rms_norm_eps", 1e-6, &eps) ||
-        check_context(c, context, positions) || read_rope(c, positions, r) ||
-        must_be(c, "attention_bias", false, false) || must_be(c, "mlp_bias", false, false))
+        read_size(c, "vocab_size", &s.vocabulary) || must_be(c, "hidden_act", "silu", "swish") ||
+        read_eps(c, "rms_norm_eps", 1e-6, &eps) || check_context(c, context, positions) ||
+        read_rope(c, positions, r) || must_be(c, "attention_bias", "false", NULL) ||
+        must_be(c, "mlp_bias", "false", NULL))
         return -1;
     a->groups = mistral ? 8 : a->heads;
     a->d = s.width / a->heads;

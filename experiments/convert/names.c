@@ -6,61 +6,44 @@
 
 const char convert_positions[] = "transformer.wpe.weight";
 
+/* A module.  Its tensors are called weight and bias in both. */
 typedef struct {
     const char *ours, *theirs[CONVERT_PARTS];
-    bool transposed;
-} NamePair;
+} Module;
 
-/* GPT-2 stores its linear layers as [in][out]. */
-static const NamePair gpt_layer[] = {
-    {"norm1.weight", {"ln_1.weight"}, false},
-    {"norm1.bias", {"ln_1.bias"}, false},
-    {"attention.qkv.weight", {"attn.c_attn.weight"}, true},
-    {"attention.qkv.bias", {"attn.c_attn.bias"}, false},
-    {"attention.out.weight", {"attn.c_proj.weight"}, true},
-    {"attention.out.bias", {"attn.c_proj.bias"}, false},
-    {"norm2.weight", {"ln_2.weight"}, false},
-    {"norm2.bias", {"ln_2.bias"}, false},
-    {"mlp.up.weight", {"mlp.c_fc.weight"}, true},
-    {"mlp.up.bias", {"mlp.c_fc.bias"}, false},
-    {"mlp.down.weight", {"mlp.c_proj.weight"}, true},
-    {"mlp.down.bias", {"mlp.c_proj.bias"}, false},
-    {NULL, {NULL}, false},
+/* Those of a layer come first. */
+static const Module gpt_modules[] = {
+    {"norm1", {"ln_1"}},
+    {"attention.qkv", {"attn.c_attn"}},
+    {"attention.out", {"attn.c_proj"}},
+    {"norm2", {"ln_2"}},
+    {"mlp.up", {"mlp.c_fc"}},
+    {"mlp.down", {"mlp.c_proj"}},
+    {"embedding.token", {"transformer.wte"}},
+    {"embedding.position", {"transformer.wpe"}},
+    {"head.norm", {"transformer.ln_f"}},
 };
-static const NamePair gpt_rest[] = {
-    {"embedding.token.weight", {"transformer.wte.weight"}, false},
-    {"embedding.position.weight", {convert_positions}, false},
-    {"head.norm.weight", {"transformer.ln_f.weight"}, false},
-    {"head.norm.bias", {"transformer.ln_f.bias"}, false},
-    {NULL, {NULL}, false},
-};
-
-static const NamePair llama_layer[] = {
-    {"norm1.weight", {"input_layernorm.weight"}, false},
-    {"attention.qkv.weight",
-     {"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight"},
-     false},
-    {"attention.out.weight", {"self_attn.o_proj.weight"}, false},
-    {"norm2.weight", {"post_attention_layernorm.weight"}, false},
-    {"mlp.gate_up.weight", {"mlp.gate_proj.weight", "mlp.up_proj.weight"}, false},
-    {"mlp.down.weight", {"mlp.down_proj.weight"}, false},
-    {NULL, {NULL}, false},
-};
-static const NamePair llama_rest[] = {
-    {"embedding.token.weight", {"model.embed_tokens.weight"}, false},
-    {"head.norm.weight", {"model.norm.weight"}, false},
-    {"head.weight", {"lm_head.weight"}, false},
-    {NULL, {NULL}, false},
+static const Module llama_modules[] = {
+    {"norm1", {"input_layernorm"}},
+    {"attention.qkv", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}},
+    {"attention.out", {"self_attn.o_proj"}},
+    {"norm2", {"post_attention_layernorm"}},
+    {"mlp.gate_up", {"mlp.gate_proj", "mlp.up_proj"}},
+    {"mlp.down", {"mlp.down_proj"}},
+    {"embedding.token", {"model.embed_tokens"}},
+    {"head.norm", {"model.norm"}},
+    {"head", {"lm_head"}},
 };
 
 /* By the name of our family. */
 typedef struct {
     const char *family, *layers;
-    const NamePair *layer, *rest;
+    const Module *module;
+    bool transposed; /* linear layers are stored as [in][out] */
 } Naming;
 static const Naming namings[] = {
-    {"gpt", "transformer.h", gpt_layer, gpt_rest},
-    {"llama", "model.layers", llama_layer, llama_rest},
+    {"gpt", "transformer.h", gpt_modules, true},
+    {"llama", "model.layers", llama_modules, false},
 };
 
 static const Naming *naming_of(const Model *model) {
@@ -73,7 +56,8 @@ bool convert_knows(const Model *model) { return naming_of(model); }
 
 void convert_layer_name(char name[CONVERT_NAME], const Model *model, int layer) {
     const Naming *naming = naming_of(model);
-    snprintf(name, CONVERT_NAME, "%s.%d.%s", naming->layers, layer, naming->layer->theirs[0]);
+    snprintf(name, CONVERT_NAME, "%s.%d.%s.weight", naming->layers, layer,
+             naming->module->theirs[0]);
 }
 
 /* Divides the rows of a parameter into its parts, which are equal but for queries, keys and
@@ -90,18 +74,18 @@ static void divide_rows(TheirName *theirs, const Model *model, int param) {
 
 void convert_name(TheirName *theirs, const Model *model, int param) {
     const Naming *naming = naming_of(model);
-    const char *name = model->param[param].name;
+    const Param *p = &model->param[param];
+    const char *tensor = strrchr(p->name, '.'); /* ".weight" */
     Text prefix = {""};
     int layer, skip = 0;
-    const NamePair *pair = naming->rest;
-    if (sscanf(name, "block%d.%n", &layer, &skip) == 1 && skip) {
-        pair = naming->layer;
+    if (sscanf(p->name, "block%d.%n", &layer, &skip) == 1 && skip)
         prefix = text_of("%s.%d.", naming->layers, layer - 1);
-    }
-    *theirs = (TheirName){.parts = 0};
-    while (pair->ours && strcmp(pair->ours, name + skip)) pair++;
-    theirs->transposed = pair->transposed;
-    for (int i = 0; i < CONVERT_PARTS && pair->theirs[i]; i++)
-        snprintf(theirs->name[theirs->parts++], CONVERT_NAME, "%s%s", prefix.text, pair->theirs[i]);
+    const Text ours = text_of("%.*s", (int)(tensor - p->name) - skip, p->name + skip);
+    const Module *module = naming->module;
+    while (strcmp(module->ours, ours.text)) module++;
+    *theirs = (TheirName){.transposed = naming->transposed && skip && p->rank == 2};
+    for (int i = 0; i < CONVERT_PARTS && module->theirs[i]; i++)
+        snprintf(theirs->name[theirs->parts++], CONVERT_NAME, "%s%s%s", prefix.text,
+                 module->theirs[i], tensor);
     divide_rows(theirs, model, param);
 }
