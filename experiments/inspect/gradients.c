@@ -161,9 +161,9 @@ static int write_gradients(const Options *options, Setup *setup, Mode mode, cons
     if (!counted) return error_set("gradients: the batch has no target that counts");
     Provenance provenance;
     H5File file;
-    if (setup_provenance(&provenance, options) || h5_create(&file, options->out)) return -1;
-    h5_set_text(&file, "/", "format", "bcd gradients");
-    h5_set_int(&file, "/", "version", 1);
+    if (setup_provenance(&provenance, options) ||
+        h5_create_format(&file, options->out, "bcd gradients", 1))
+        return -1;
     h5_set_text(&file, "/", "model", model->spec);
     h5_set_text(&file, "/", "mode", mode_names[mode]);
     provenance_write(&file, "/provenance", &provenance);

@@ -65,7 +65,7 @@ static int write_scratch(const Report *report, const char *path) {
     for (int f = 0; f < report->files; f++) {
         const Tables *tables = &report->file[f];
         const Text group = text_of("/files/%d", f);
-        h5_set_int(&file, group.text, "number", f);
+        h5_set(&file, group.text, "number", H5_INT, &f);
         provenance_write(&file, text_of("%s/provenance", group.text).text, &tables->provenance);
         tables_store(&file, group.text, tables);
         for (int t = 0; t < tables->tables; t++) store_cells(&file, group.text, tables->table[t]);

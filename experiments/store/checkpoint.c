@@ -48,14 +48,12 @@ static void write_steps(H5File *file, const Setup *setup) {
 
 int checkpoint_write(const char *path, const Setup *setup, const BcdState *state) {
     H5File file;
-    if (h5_create(&file, path)) return -1;
-    h5_set_text(&file, "/", "format", "bcd checkpoint");
-    h5_set_int(&file, "/", "version", VERSION);
+    if (h5_create_format(&file, path, "bcd checkpoint", VERSION)) return -1;
     h5_set_text(&file, "/", "precision", REAL_NAME);
     settings_write(&file, "/settings", &setup->options, OPTION_ROUNDS);
     h5_set_text(&file, "/model", "spec", setup->model->spec);
     h5_set_text(&file, "/data", "name", setup->train->name);
-    h5_set_int(&file, "/data", "samples", setup->train->samples);
+    h5_set(&file, "/data", "samples", H5_INT, &setup->train->samples);
     h5_set(&file, "/data", "checksum", H5_UINT64, &setup->train->checksum);
     if (setup->model->tokens) h5_set_text(&file, "/data", "tokenizer", setup->train->tokenizer);
     h5_set_fields(&file, "/bcd", state_fields, STATE_FIELDS, state);
@@ -72,9 +70,9 @@ int checkpoint_write(const char *path, const Setup *setup, const BcdState *state
 
 int checkpoint_open(H5File *file, const char *path) {
     char precision[H5_NAME];
-    if (h5_open(file, path)) return -1;
-    int failed = h5_check_format(file, "bcd checkpoint", VERSION, "a checkpoint of bcd train") ||
-                 h5_get(file, "/", "precision", H5_TEXT, precision);
+    if (h5_open_format(file, path, "bcd checkpoint", VERSION, "a checkpoint of bcd train"))
+        return -1;
+    int failed = h5_get(file, "/", "precision", H5_TEXT, precision);
     if (!failed && strcmp(precision, REAL_NAME) != 0)
         failed =
             error_set("%s: written in %s; this program computes in %s", path, precision, REAL_NAME);

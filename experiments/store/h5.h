@@ -40,16 +40,19 @@ typedef struct {
 /* Starts a file next to `path`, which h5_commit puts there.  -1 and an error, also if another
  * process is writing the same file. */
 int h5_create(H5File *file, const char *path);
+/* The same, and writes the attributes `format` and `version` of the file. */
+int h5_create_format(H5File *file, const char *path, const char *format, int version);
 /* Flushes, closes, syncs and renames over `path`.  After any failure since h5_create it removes
  * what was written, leaves an old file unchanged, and returns -1 with an error. */
 int h5_commit(H5File *file);
-/* Remembers a failure with errno, unless there was one before. */
-void h5_fail(H5File *file, const char *object);
 /* Removes a file being written. */
 void h5_abandon(H5File *file);
 
 /* Opens a file for reading.  -1 and an error: missing, not an HDF5 file, truncated. */
 int h5_open(H5File *file, const char *path);
+/* The same, and refuses a file of another format ("not WHAT") or version. */
+int h5_open_format(H5File *file, const char *path, const char *format, int version,
+                   const char *what);
 void h5_close(H5File *file);
 
 /* Writes a data set, creating its groups.  Rank 0 is a scalar; unit NULL: dimensionless. */
@@ -74,7 +77,6 @@ int h5_name(const H5File *file, const char *group, int index, char name[H5_NAME]
  * stored in 64 bits, and text with its own length. */
 void h5_set(H5File *file, const char *object, const char *name, H5Kind kind, const void *value);
 void h5_set_text(H5File *file, const char *object, const char *name, const char *text);
-void h5_set_int(H5File *file, const char *object, const char *name, int64_t value);
 bool h5_has(const H5File *file, const char *object, const char *name); /* as h5_exists */
 int h5_get(const H5File *file, const char *object, const char *name, H5Kind kind, void *value);
 int h5_get_text(const H5File *file, const char *object, const char *name, char *text, size_t size);
@@ -82,8 +84,6 @@ int h5_get_text(const H5File *file, const char *object, const char *name, char *
 /* Overwrites `format` with the file's attribute of that name, or "".  -1 and an error if it is not
  * an HDF5 file. */
 int h5_format(const char *path, char format[H5_NAME]);
-/* Refuses an open file of another format ("not WHAT") or version.  -1 and an error. */
-int h5_check_format(const H5File *file, const char *format, int version, const char *what);
 
 /* A field of a struct: an attribute of a group or, of an array of structs, a column of a table. */
 typedef struct {
@@ -113,3 +113,17 @@ int h5_read_columns(const H5File *file, const char *group, const H5Column *colum
 /* Returns rows that the caller frees, and overwrites their count; NULL and an error. */
 void *h5_read_table(const H5File *file, const char *group, const H5Column *columns, int count,
                     size_t row_size, size_t *row_count);
+
+/* ---- shared by the files of the HDF5 layer --------------------------------------------------- */
+
+/* Remembers a failure to write an object with errno, unless there was one before. */
+void h5_fail(H5File *file, const char *object);
+/* Sets the error "FILE: OBJECT: WHAT" of a read; returns -1. */
+int h5_refuse(const H5File *file, const char *object, const char *what);
+
+/* Returns the HDF5 type (hid_t) of a kind in memory, which the caller closes with H5Tclose. */
+int64_t h5_memory_type(H5Kind kind);
+/* Returns true if a value of an HDF5 type can be read as of this kind; closes the type. */
+bool h5_is_kind(int64_t type, H5Kind kind);
+/* Creates the groups above `object`.  Returns false if a write has failed. */
+bool h5_make_groups(H5File *file, const char *object);

@@ -1,10 +1,12 @@
 /* Attributes: one text, whole number or real each. */
 #include <errno.h>
+#include <hdf5.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "../../ref/error.h"
 #include "../text.h"
-#include "h5_parts.h"
+#include "h5.h"
 
 /* Text is stored with a fixed length in the attribute, which has a checksum.  HDF5 keeps text of
  * variable length in a heap without one, and reads past its buffers if a length there is
@@ -37,15 +39,11 @@ void h5_set_text(H5File *file, const char *object, const char *name, const char 
     set(file, object, name, text_type(length ? length : 1), text); /* "" is one zero */
 }
 
-void h5_set_int(H5File *file, const char *object, const char *name, int64_t value) {
-    set(file, object, name, H5Tcopy(H5T_NATIVE_INT64), &value);
-}
-
 void h5_set(H5File *file, const char *object, const char *name, H5Kind kind, const void *value) {
     if (kind == H5_TEXT || kind == H5_LINE)
         h5_set_text(file, object, name, value);
     else if (kind == H5_INT)
-        h5_set_int(file, object, name, *(const int *)value);
+        set(file, object, name, h5_memory_type(H5_INT64), &(int64_t){*(const int *)value});
     else
         set(file, object, name, h5_memory_type(kind), value);
 }
@@ -62,27 +60,23 @@ bool h5_has(const H5File *file, const char *object, const char *name) {
     return h5_exists(file, object) && H5Aexists_by_name(file->id, object, name, H5P_DEFAULT) != 0;
 }
 
-/* Opens a scalar attribute of one of two classes.  -1 and an error. */
-static hid_t open_attribute(const H5File *file, const char *object, const char *name,
-                            H5T_class_t wanted, H5T_class_t also) {
+/* Opens a scalar attribute of a kind.  -1 and an error. */
+static hid_t open_attribute(const H5File *file, const char *object, const char *name, H5Kind kind) {
     const Text where = text_of("%s attribute %s", object, name);
     if (!h5_has(file, object, name)) return h5_refuse(file, where.text, "is missing");
     hid_t attribute = H5Aopen_by_name(file->id, object, name, H5P_DEFAULT, H5P_DEFAULT);
     if (attribute < 0) return h5_refuse(file, where.text, "cannot be read; the file is damaged");
-    hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
-    H5T_class_t class = H5Tget_class(type);
-    bool ok = (class == wanted || class == also) && H5Sget_simple_extent_npoints(space) == 1;
-    H5Tclose(type);
+    hid_t space = H5Aget_space(attribute);
+    const hssize_t values = H5Sget_simple_extent_npoints(space);
     H5Sclose(space);
-    if (ok) return attribute;
+    if (h5_is_kind(H5Aget_type(attribute), kind) && values == 1) return attribute;
     H5Aclose(attribute);
     return h5_refuse(file, where.text, "has another type than expected");
 }
 
 static int read_number(const H5File *file, const char *object, const char *name, H5Kind kind,
                        void *value) {
-    H5T_class_t wanted = kind == H5_FLOAT || kind == H5_DOUBLE ? H5T_FLOAT : H5T_INTEGER;
-    hid_t attribute = open_attribute(file, object, name, wanted, H5T_INTEGER);
+    hid_t attribute = open_attribute(file, object, name, kind);
     if (attribute < 0) return -1;
     hid_t type = h5_memory_type(kind);
     int failed = H5Aread(attribute, type, value) < 0;
@@ -93,7 +87,7 @@ static int read_number(const H5File *file, const char *object, const char *name,
 
 /* Text has a fixed length, or a variable one as other programs write it. */
 int h5_get_text(const H5File *file, const char *object, const char *name, char *text, size_t size) {
-    hid_t attribute = open_attribute(file, object, name, H5T_STRING, H5T_STRING);
+    hid_t attribute = open_attribute(file, object, name, H5_TEXT);
     if (attribute < 0) return -1;
     hid_t stored = H5Aget_type(attribute), type = H5Tcopy(stored);
     bool damaged = false;
@@ -149,12 +143,24 @@ int h5_format(const char *path, char format[H5_NAME]) {
     return 0;
 }
 
-int h5_check_format(const H5File *file, const char *format, int version, const char *what) {
+int h5_create_format(H5File *file, const char *path, const char *format, int version) {
+    if (h5_create(file, path)) return -1;
+    h5_set_text(file, "/", "format", format);
+    h5_set(file, "/", "version", H5_INT, &version);
+    return 0;
+}
+
+int h5_open_format(H5File *file, const char *path, const char *format, int version,
+                   const char *what) {
     char found[H5_NAME];
-    int stored;
+    int stored, failed = 0;
+    if (h5_open(file, path)) return -1;
     if (!read_format(file, found) || strcmp(found, format) != 0)
-        return error_set("%s: not %s", file->path, what);
-    if (h5_get(file, "/", "version", H5_INT, &stored)) return -1;
-    if (stored == version) return 0;
-    return error_set("%s: version %d; this program reads version %d", file->path, stored, version);
+        failed = error_set("%s: not %s", path, what);
+    else if (h5_get(file, "/", "version", H5_INT, &stored))
+        failed = -1;
+    else if (stored != version)
+        failed = error_set("%s: version %d; this program reads version %d", path, stored, version);
+    if (failed) h5_close(file);
+    return failed;
 }

@@ -1,4 +1,6 @@
 /* Data sets and tables. */
+#include <hdf5.h>
+#include <hdf5_hl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +9,7 @@
 #include "../../ref/error.h"
 #include "../alloc.h"
 #include "../text.h"
-#include "h5_parts.h"
+#include "h5.h"
 
 static bool name_dimension(hid_t file, hid_t data, int number, const H5Dim *dim) {
     if (!dim->scale) return H5DSset_label(data, (unsigned)number, dim->name) >= 0;
@@ -40,8 +42,7 @@ void h5_write(H5File *file, const char *name, H5Kind kind, const void *data, int
     H5Pset_obj_track_times(creation, false);
     set_checksum(creation, size, rank, h5_kind_size(kind));
     hid_t set = H5Dcreate2(file->id, name, type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
-    bool empty = H5Sget_simple_extent_npoints(space) == 0;
-    bool ok = set >= 0 && (empty || H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
+    bool ok = set >= 0 && H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0;
     for (int i = 0; ok && i < rank; i++) ok = name_dimension(file->id, set, i, &dims[i]);
     if (!ok) h5_fail(file, name);
     if (set >= 0 && H5Dclose(set) < 0) h5_fail(file, name);
@@ -51,57 +52,38 @@ void h5_write(H5File *file, const char *name, H5Kind kind, const void *data, int
     if (unit) h5_set_text(file, name, "unit", unit);
 }
 
-/* Opens a data set and overwrites size[*rank].  -1 and an error. */
-static hid_t open_data(const H5File *file, const char *name, size_t size[H5_RANK], int *rank) {
-    if (!h5_exists(file, name)) return h5_refuse(file, name, "is missing");
-    hid_t set = H5Dopen2(file->id, name, H5P_DEFAULT);
-    if (set < 0) return h5_refuse(file, name, "is no data set, or damaged");
-    hid_t space = H5Dget_space(set);
-    hsize_t extent[H5S_MAX_RANK];
-    *rank = space < 0 ? -1 : H5Sget_simple_extent_dims(space, extent, NULL);
-    for (int i = 0; i < *rank && i < H5_RANK; i++) size[i] = (size_t)extent[i];
-    H5Sclose(space);
-    if (*rank >= 0 && *rank <= H5_RANK) return set;
-    H5Dclose(set);
-    return h5_refuse(file, name, "has no usable shape");
-}
-
 int h5_size(const H5File *file, const char *name, size_t size[H5_RANK]) {
+    hsize_t extent[H5S_MAX_RANK];
     int rank;
-    hid_t set = open_data(file, name, size, &rank);
-    if (set < 0) return -1;
-    H5Dclose(set);
+    if (!h5_exists(file, name)) return h5_refuse(file, name, "is missing");
+    if (H5LTget_dataset_ndims(file->id, name, &rank) < 0)
+        return h5_refuse(file, name, "is no data set, or damaged");
+    if (rank > H5_RANK || H5LTget_dataset_info(file->id, name, extent, NULL, NULL) < 0)
+        return h5_refuse(file, name, "has no usable shape");
+    for (int i = 0; i < rank; i++) size[i] = (size_t)extent[i];
     return rank;
 }
 
+/* Returns true if a data set can be read as of this kind. */
 static bool of_kind(hid_t set, H5Kind kind) {
     hid_t type = H5Dget_type(set);
-    H5T_class_t class = H5Tget_class(type);
-    bool text = class == H5T_STRING && H5Tis_variable_str(type) == 0;
-    bool whole = class == H5T_INTEGER;
-    H5Tclose(type);
-    if (kind == H5_TEXT || kind == H5_LINE) return text;
-    return whole || (class == H5T_FLOAT && (kind == H5_FLOAT || kind == H5_DOUBLE));
+    const bool variable = H5Tis_variable_str(type) > 0;
+    return h5_is_kind(type, kind) && !variable;
 }
 
 int h5_read(const H5File *file, const char *name, H5Kind kind, void *data, int rank,
             const size_t *size) {
-    size_t found[H5_RANK] = {0};
-    int found_rank;
-    hid_t set = open_data(file, name, found, &found_rank);
-    if (set < 0) return -1;
-    bool same = found_rank == rank, empty = false;
-    for (int i = 0; same && i < rank; i++) {
-        same = found[i] == size[i];
-        empty |= size[i] == 0;
-    }
-    int failed = 0;
-    hid_t type = h5_memory_type(kind);
+    size_t found[H5_RANK];
+    int found_rank = h5_size(file, name, found), failed = 0;
+    bool same = found_rank == rank;
+    if (found_rank < 0) return -1;
+    for (int i = 0; same && i < rank; i++) same = found[i] == size[i];
+    hid_t set = H5Dopen2(file->id, name, H5P_DEFAULT), type = h5_memory_type(kind);
     if (!same)
         failed = h5_refuse(file, name, "has another shape than expected");
     else if (!of_kind(set, kind))
         failed = h5_refuse(file, name, "has another type than expected");
-    else if (!empty && H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0)
+    else if (H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0)
         failed = h5_refuse(file, name, "cannot be read; the file is damaged");
     H5Tclose(type);
     H5Dclose(set);

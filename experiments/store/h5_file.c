@@ -1,12 +1,15 @@
 /* Creates, opens and closes HDF5 files. */
 #include <errno.h>
+#include <hdf5.h>
+#include <hdf5_hl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../../ref/error.h"
-#include "h5_parts.h"
+#include "../text.h"
+#include "h5.h"
 
 /* Stops the library from printing its own errors, from flushing at exit once more what it could not
  * write to a full disk, and from locking files itself: it truncates a file before it finds it
@@ -106,18 +109,11 @@ static bool make_group(const H5File *file, const char *path) {
 }
 
 bool h5_make_groups(H5File *file, const char *object) {
-    char path[2 * H5_NAME];
-    if (file->failed) return false;
+    Text path = text_of("%s", object);
     errno = 0;
-    if (strlen(object) >= sizeof path) {
-        h5_fail(file, object);
-        return false;
-    }
-    strcpy(path, object);
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    for (char *slash = path.text; !file->failed && (slash = strchr(slash + 1, '/')); *slash = '/') {
         *slash = 0;
-        if (!make_group(file, path)) h5_fail(file, path);
-        *slash = '/';
+        if (!make_group(file, path.text)) h5_fail(file, path.text);
     }
     return !file->failed;
 }
@@ -131,8 +127,10 @@ size_t h5_kind_size(H5Kind kind) {
     return size[kind];
 }
 
+static bool is_text(H5Kind kind) { return kind == H5_TEXT || kind == H5_LINE; }
+
 hid_t h5_memory_type(H5Kind kind) {
-    if (kind == H5_TEXT || kind == H5_LINE) {
+    if (is_text(kind)) {
         hid_t text = H5Tcopy(H5T_C_S1);
         H5Tset_size(text, h5_kind_size(kind));
         H5Tset_cset(text, H5T_CSET_UTF8);
@@ -144,4 +142,11 @@ hid_t h5_memory_type(H5Kind kind) {
                             [H5_FLOAT] = H5T_NATIVE_FLOAT,
                             [H5_DOUBLE] = H5T_NATIVE_DOUBLE};
     return H5Tcopy(native[kind]);
+}
+
+bool h5_is_kind(hid_t type, H5Kind kind) {
+    const H5T_class_t class = H5Tget_class(type);
+    H5Tclose(type);
+    if (is_text(kind)) return class == H5T_STRING;
+    return class == H5T_INTEGER || (class == H5T_FLOAT && (kind == H5_FLOAT || kind == H5_DOUBLE));
 }

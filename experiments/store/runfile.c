@@ -176,9 +176,7 @@ static void write_partition(H5File *file, const Partition *partition, const Mode
 
 int runfile_write(const RunFile *run, const char *path) {
     H5File file;
-    if (h5_create(&file, path)) return -1;
-    h5_set_text(&file, "/", "format", "bcd run");
-    h5_set_int(&file, "/", "version", VERSION);
+    if (h5_create_format(&file, path, "bcd run", VERSION)) return -1;
     h5_set_text(&file, "/", "status", run->status);
     settings_write(&file, "/settings", &run->settings, OPTION_FREE);
     provenance_write(&file, "/provenance", &run->provenance);
@@ -203,8 +201,7 @@ static int read_part(RunFile *run, const H5File *file, const RunPart *part) {
 
 static int read_all(RunFile *run, const H5File *file) {
     options_defaults(&run->settings);
-    if (h5_check_format(file, "bcd run", VERSION, "a run.h5 of bcd train") ||
-        h5_get(file, "/", "status", H5_TEXT, run->status) ||
+    if (h5_get(file, "/", "status", H5_TEXT, run->status) ||
         settings_read(file, "/settings", &run->settings) ||
         provenance_read(file, "/provenance", &run->provenance) ||
         h5_get_fields(file, "/model", TABLE(model_fields), run) ||
@@ -220,7 +217,7 @@ static int read_all(RunFile *run, const H5File *file) {
 int runfile_read(RunFile *run, const char *path) {
     memset(run, 0, sizeof *run);
     H5File file;
-    if (h5_open(&file, path)) return -1;
+    if (h5_open_format(&file, path, "bcd run", VERSION, "a run.h5 of bcd train")) return -1;
     int failed = read_all(run, &file);
     h5_close(&file);
     return failed;

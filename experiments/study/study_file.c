@@ -85,9 +85,7 @@ void study_store(H5File *file, const Study *study) {
 
 int study_write(const Study *study, const char *path) {
     H5File file;
-    if (h5_create(&file, path)) return -1;
-    h5_set_text(&file, "/", "format", "bcd study");
-    h5_set_int(&file, "/", "version", VERSION);
+    if (h5_create_format(&file, path, "bcd study", VERSION)) return -1;
     h5_set_text(&file, "/", "convergence", study_convergence_rule);
     study_store(&file, study);
     return h5_commit(&file);

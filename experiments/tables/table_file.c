@@ -82,8 +82,8 @@ static void write_column(H5File *file, const char *group, const Table *table, in
     h5_set_text(file, path.text, "head", column->head);
     if (strcmp(unit.text, column->unit) != 0) h5_set_text(file, path.text, "below", column->unit);
     h5_set_text(file, path.text, "kind", kind_names[column->kind]);
-    h5_set_int(file, path.text, "decimals", column->decimals);
-    h5_set_int(file, path.text, "number", number);
+    h5_set(file, path.text, "decimals", H5_INT, &column->decimals);
+    h5_set(file, path.text, "number", H5_INT, &number);
 }
 
 static void write_table(H5File *file, const char *parent, const Table *table, int number) {
@@ -101,7 +101,7 @@ static void write_table(H5File *file, const char *parent, const Table *table, in
     h5_set_text(file, group, "notes", notes);
     h5_set_text(file, group, "figure", shape_names[table->figure]);
     h5_set_text(file, group, "axis", table->axis);
-    h5_set_int(file, group, "number", number);
+    h5_set(file, group, "number", H5_INT, &number);
     for (int c = 0; c < table->columns; c++) write_column(file, group, table, c);
 }
 
@@ -112,9 +112,7 @@ void tables_store(H5File *file, const char *parent, const Tables *tables) {
 
 int tables_write(const Tables *tables, const CommandLine *line, const char *path) {
     H5File file;
-    if (tables_failed(tables) || h5_create(&file, path)) return -1;
-    h5_set_text(&file, "/", "format", tables_format);
-    h5_set_int(&file, "/", "version", VERSION);
+    if (tables_failed(tables) || h5_create_format(&file, path, tables_format, VERSION)) return -1;
     Provenance provenance = tables->provenance;
     if (provenance.wall == 0) provenance.wall = provenance_seconds();
     provenance_write(&file, "/provenance", &provenance);

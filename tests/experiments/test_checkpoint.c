@@ -184,7 +184,7 @@ static void refuses_other_files(void) {
     CHECK_ERROR("%s: not a checkpoint of bcd train", run);
     CHECK(h5_create(&file, run) == 0, "%s", error_message());
     h5_set_text(&file, "/", "format", "bcd checkpoint");
-    h5_set_int(&file, "/", "version", 1);
+    h5_set(&file, "/", "version", H5_INT, &(int){1});
     h5_set_text(&file, "/", "precision", "double");
     CHECK(h5_commit(&file) == 0, "%s", error_message());
     CHECK(checkpoint_resume(run, &setup, &state) != 0, "resumed another precision");

@@ -43,7 +43,7 @@ static const char *example(const char *name) {
     CHECK(h5_create(&file, path) == 0, "%s", error_message());
     h5_set_text(&file, "/", "format", "example");
     h5_set_text(&file, "/deep/group", "empty", "");
-    h5_set_int(&file, "/deep/group", "whole", -5);
+    h5_set(&file, "/deep/group", "whole", H5_INT64, &(int64_t){-5});
     h5_set(&file, "/deep/group", "count", H5_UINT64, &(uint64_t){UINT64_MAX});
     h5_set(&file, "/deep/group", "real", H5_DOUBLE, &(double){0.1});
     h5_set_fields(&file, "/fields", columns, COLUMNS, rows);

@@ -249,7 +249,7 @@ static void bad_files(void) {
           error_message());
     CHECK(h5_create(&file, bad) == 0, "%s", error_message());
     h5_set_text(&file, "/", "format", "bcd study");
-    h5_set_int(&file, "/", "version", 1);
+    h5_set(&file, "/", "version", H5_INT, &(int){1});
     CHECK(h5_commit(&file) == 0, "%s", error_message());
     CHECK(study_read(&none, bad) == -1 && strstr(error_message(), "version 1"), "old: %s",
           error_message());
