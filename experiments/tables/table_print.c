@@ -77,25 +77,28 @@ static int width_of(const char *text) {
     return width;
 }
 
-static int larger(int a, int b) { return a > b ? a : b; }
-
 /* The two lines above the rows, and the column of labels. */
 enum { HEAD = -2, UNIT = -1, LABEL = -1 };
 
+/* What a line has in a column; a number has its mark behind it, over which a head may extend. */
 static Text text_at(const Table *table, int row, int column) {
-    if (row >= 0 && column >= 0) return table_format(table, row, column);
-    if (row >= 0) return text_of("%s", table->label[row]);
-    if (column < 0) return text_of("%s", row == HEAD ? table->row_head : "");
+    if (column == LABEL)
+        return text_of("%s", row >= 0 ? table->label[row] : row == HEAD ? table->row_head : "");
     const TableColumn *c = &table->column[column];
-    return text_of("%s", row == HEAD ? c->head : c->unit);
+    if (row < 0) return text_of("%s", row == HEAD ? c->head : c->unit);
+    Text text = table_format(table, row, column);
+    if (is_marked(table, column))
+        text_add(&text, "%2s", source_marks[table->cell[row * table->columns + column].source]);
+    return text;
 }
 
-/* The width without the mark, over which a head may extend. */
-static int column_width(const Table *table, int column, int mark) {
-    int width = 0;
-    for (int r = HEAD; r < table->rows; r++)
-        width = larger(width, width_of(text_at(table, r, column).text) - (r < 0 ? mark : 0));
-    return width;
+static int column_width(const Table *table, int column) {
+    int max = 0;
+    for (int r = HEAD; r < table->rows; r++) {
+        const int width = width_of(text_at(table, r, column).text);
+        if (width > max) max = width;
+    }
+    return max;
 }
 
 /* Aligns a text to the right in `width` characters; to the left if that is negative. */
@@ -104,15 +107,8 @@ static void add(Text *line, const char *text, int width) {
     text_add(line, "%*s", width < 0 ? width - unseen : width + unseen, text);
 }
 
-/* Prints a line without trailing blanks. */
-static void print_line(FILE *out, const Text *line) {
-    size_t length = strlen(line->text);
-    while (length && line->text[length - 1] == ' ') length--;
-    fprintf(out, "%.*s\n", (int)length, line->text);
-}
-
 typedef struct {
-    int label, column[TABLE_COLUMNS], mark[TABLE_COLUMNS];
+    int label, column[TABLE_COLUMNS];
     int begin, end; /* range of columns in the current block */
 } Widths;
 
@@ -121,29 +117,28 @@ static int block_end(const Table *table, const Widths *width) {
     enum { MAX = 100 };
     int end = width->begin, used = width->label;
     for (; end < table->columns; end++) {
-        used += 2 + width->column[end] + width->mark[end];
+        used += 2 + width->column[end];
         if (used > MAX && end > width->begin) break;
     }
     return end;
 }
 
+/* Prints a line without trailing blanks. */
 static void print_row(FILE *out, const Table *table, int row, const Widths *width) {
     Text line = {""};
     add(&line, text_at(table, row, LABEL).text, -width->label);
-    for (int c = width->begin; c < width->end; c++) {
-        int mark = row < 0 ? 0 : width->mark[c];
-        add(&line, "", 2);
-        add(&line, text_at(table, row, c).text, width->column[c] + width->mark[c] - mark);
-        if (mark) add(&line, source_marks[table->cell[row * table->columns + c].source], mark);
-    }
-    print_line(out, &line);
+    for (int c = width->begin; c < width->end; c++)
+        add(&line, text_at(table, row, c).text, 2 + width->column[c]);
+    size_t length = strlen(line.text);
+    while (length && line.text[length - 1] == ' ') length--;
+    fprintf(out, "%.*s\n", (int)length, line.text);
 }
 
 static void print_rule(FILE *out, const Widths *width) {
     for (int i = 0; i < width->label; i++) putc('-', out);
     for (int c = width->begin; c < width->end; c++) {
         fputs("  ", out);
-        for (int i = 0; i < width->column[c] + width->mark[c]; i++) putc('-', out);
+        for (int i = 0; i < width->column[c]; i++) putc('-', out);
     }
     putc('\n', out);
 }
@@ -155,14 +150,11 @@ static int print_notes(FILE *out, const Table *table) {
 }
 
 int table_print(FILE *out, const Table *table) {
-    Widths width = {.label = column_width(table, LABEL, 0)};
+    Widths width = {.label = column_width(table, LABEL)};
     if (table->failed) return -1;
     print_wrapped(out, table->title, 0, WIDTH);
     if (table->figure == FIGURE_TIMELINE) return print_notes(out, table);
-    for (int c = 0; c < table->columns; c++) {
-        width.mark[c] = is_marked(table, c) ? 2 : 0;
-        width.column[c] = column_width(table, c, width.mark[c]);
-    }
+    for (int c = 0; c < table->columns; c++) width.column[c] = column_width(table, c);
     putc('\n', out);
     do { /* blocks of columns, one below the other */
         if (width.begin) putc('\n', out);
