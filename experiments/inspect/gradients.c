@@ -166,7 +166,7 @@ static int write_gradients(const Options *options, Setup *setup, Mode mode, cons
         return -1;
     h5_set_text(&file, "/", "model", model->spec);
     h5_set_text(&file, "/", "mode", mode_names[mode]);
-    provenance_write(&file, "/provenance", &provenance);
+    h5_set_fields(&file, "/provenance", provenance_fields, PROVENANCE_FIELDS, &provenance);
     if (write_forward(&file, setup->stage, batch, mode, counted) ||
         (mode == MODE_TRAIN && write_backward(&file, setup)) ||
         tensors_write(&file, "/buffers", setup->engine, TENSOR_BUFFER, false)) {

@@ -66,7 +66,8 @@ static int write_scratch(const Report *report, const char *path) {
         const Tables *tables = &report->file[f];
         const Text group = text_of("/files/%d", f);
         h5_set(&file, group.text, "number", H5_INT, &f);
-        provenance_write(&file, text_of("%s/provenance", group.text).text, &tables->provenance);
+        h5_set_fields(&file, text_of("%s/provenance", group.text).text, provenance_fields,
+                      PROVENANCE_FIELDS, &tables->provenance);
         tables_store(&file, group.text, tables);
         for (int t = 0; t < tables->tables; t++) store_cells(&file, group.text, tables->table[t]);
     }

@@ -87,29 +87,19 @@ const char *provenance_computer(const Provenance *p) {
 }
 
 const H5Column provenance_fields[PROVENANCE_FIELDS] = {
-#define FIELD(field, kind) H5_FIELD(Provenance, field, kind)
-    {FIELD(commit, H5_TEXT)},
-    {FIELD(command, H5_LINE)},
-    {FIELD(compiler, H5_TEXT)},
-    {FIELD(flags, H5_LINE)},
-    {FIELD(cpu, H5_TEXT)},
-    {FIELD(device, H5_TEXT)},
-    {FIELD(precision, H5_TEXT)},
-    {FIELD(started, H5_TEXT)},
-    {FIELD(accelerator, H5_TEXT), .optional = true},
-    {FIELD(runtime, H5_TEXT), .optional = true},
-    {FIELD(driver, H5_TEXT), .optional = true},
-    {FIELD(libraries, H5_TEXT), .optional = true},
-    {FIELD(threads, H5_INT)},
-    {FIELD(seed, H5_UINT64)},
-    {FIELD(wall, H5_DOUBLE), .unit = "s"},
-#undef FIELD
+    {H5_FIELD(Provenance, commit, H5_TEXT)},
+    {H5_FIELD(Provenance, command, H5_LINE)},
+    {H5_FIELD(Provenance, compiler, H5_TEXT)},
+    {H5_FIELD(Provenance, flags, H5_LINE)},
+    {H5_FIELD(Provenance, cpu, H5_TEXT)},
+    {H5_FIELD(Provenance, device, H5_TEXT)},
+    {H5_FIELD(Provenance, precision, H5_TEXT)},
+    {H5_FIELD(Provenance, started, H5_TEXT)},
+    {H5_FIELD(Provenance, accelerator, H5_TEXT), .optional = true},
+    {H5_FIELD(Provenance, runtime, H5_TEXT), .optional = true},
+    {H5_FIELD(Provenance, driver, H5_TEXT), .optional = true},
+    {H5_FIELD(Provenance, libraries, H5_TEXT), .optional = true},
+    {H5_FIELD(Provenance, threads, H5_INT)},
+    {H5_FIELD(Provenance, seed, H5_UINT64)},
+    {H5_FIELD(Provenance, wall, H5_DOUBLE), .unit = "s"},
 };
-
-void provenance_write(H5File *file, const char *group, const Provenance *p) {
-    h5_set_fields(file, group, provenance_fields, PROVENANCE_FIELDS, p);
-}
-
-int provenance_read(const H5File *file, const char *group, Provenance *p) {
-    return h5_get_fields(file, group, provenance_fields, PROVENANCE_FIELDS, p);
-}

@@ -33,5 +33,3 @@ void provenance_set_device(Provenance *provenance, const char *device, const cha
                            const DeviceInfo *info);
 /* Returns the name of the accelerator, or without one of the processor. */
 const char *provenance_computer(const Provenance *provenance);
-void provenance_write(H5File *file, const char *group, const Provenance *provenance);
-int provenance_read(const H5File *file, const char *group, Provenance *provenance);

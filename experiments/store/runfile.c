@@ -86,10 +86,9 @@ static size_t *count_of(const RunFile *run, const RunPart *part) {
     return (size_t *)(void *)((char *)run + part->count_at);
 }
 
-/* Allocates rows for the next power of two above the count, at least 256. */
+/* Allocates rows for the next multiple of 256 above the count. */
 static void reserve_rows(RunFile *run, const RunPart *part) {
-    size_t capacity = 256, count = *count_of(run, part);
-    while (capacity <= count) capacity *= 2;
+    const size_t capacity = (*count_of(run, part) / 256 + 1) * 256;
     char **rows = rows_of(run, part);
     *rows = xrealloc(*rows, capacity * part->row_size);
 }
@@ -97,8 +96,7 @@ static void reserve_rows(RunFile *run, const RunPart *part) {
 void runfile_add(RunFile *run, int number, const void *row) {
     const RunPart *part = &run_parts[number];
     size_t *count = count_of(run, part);
-    bool full = !*count || (*count >= 256 && !(*count & (*count - 1)));
-    if (full) reserve_rows(run, part);
+    if (*count % 256 == 0) reserve_rows(run, part);
     memcpy(*rows_of(run, part) + (*count)++ * part->row_size, row, part->row_size);
 }
 
@@ -179,7 +177,7 @@ int runfile_write(const RunFile *run, const char *path) {
     if (h5_create_format(&file, path, "bcd run", VERSION)) return -1;
     h5_set_text(&file, "/", "status", run->status);
     settings_write(&file, "/settings", &run->settings, OPTION_FREE);
-    provenance_write(&file, "/provenance", &run->provenance);
+    h5_set_fields(&file, "/provenance", provenance_fields, PROVENANCE_FIELDS, &run->provenance);
     h5_set_fields(&file, "/model", TABLE(model_fields), run);
     h5_set_fields(&file, "/data", TABLE(data_fields), run);
     if (run->partition) write_partition(&file, run->partition, run->model);
@@ -203,7 +201,8 @@ static int read_all(RunFile *run, const H5File *file) {
     options_defaults(&run->settings);
     if (h5_get(file, "/", "status", H5_TEXT, run->status) ||
         settings_read(file, "/settings", &run->settings) ||
-        provenance_read(file, "/provenance", &run->provenance) ||
+        h5_get_fields(file, "/provenance", provenance_fields, PROVENANCE_FIELDS,
+                      &run->provenance) ||
         h5_get_fields(file, "/model", TABLE(model_fields), run) ||
         h5_get_fields(file, "/data", TABLE(data_fields), run) ||
         h5_read_columns(file, "/memory", TABLE(memory_columns), run->memory, sizeof *run->memory,

@@ -15,23 +15,18 @@ static const char *const shape_names[FIGURE_SHAPES] = {"", "lines", "bars", "tim
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static bool is_unit(const char *text) {
-    static const char *const units[] = {"ms", "s",   "h",      "bytes", "MiB",     "GiB",
-                                        "$",  "$/h", "points", "1/s",   "updates", "ms/1k tok."};
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (strcmp(text, units[i]) == 0) return true;
-    return false;
-}
-
 /* Finds the unit of the numbers in a column, "" if there is none.  A column's `unit` may be another
  * qualifier, or begin with the unit ("ms by cost"); that of a ratio contains a slash. */
-static Text unit_of(const Table *table, int column) {
-    const TableColumn *c = &table->column[column];
-    if (is_unit(c->unit)) return text_of("%s", c->unit);
-    Text first = text_of("%.*s", (int)strcspn(c->unit, " "), c->unit);
-    if (is_unit(first.text)) return first;
-    bool counted = c->kind == COLUMN_NUMBER && *c->unit && !strchr(c->unit, '/');
-    return text_of("%s", counted ? table->unit : "");
+static const char *unit_of(const Table *table, const TableColumn *column) {
+    static const char *const units[] = {"ms", "s",   "h",      "bytes", "MiB",     "GiB",
+                                        "$",  "$/h", "points", "1/s",   "updates", "ms/1k tok."};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        const size_t length = strlen(units[i]);
+        const char behind = strncmp(column->unit, units[i], length) ? '-' : column->unit[length];
+        if (!behind || behind == ' ') return units[i];
+    }
+    bool counted = column->kind == COLUMN_NUMBER && *column->unit && !strchr(column->unit, '/');
+    return counted ? table->unit : "";
 }
 
 static bool has_spread(const Table *table, int column) {
@@ -69,9 +64,9 @@ static void write_column(H5File *file, const char *group, const Table *table, in
     const size_t rows = (size_t)table->rows, each = (size_t)table->columns * sizeof(Cell);
     const Cell *cell = table->cell + number;
     const Text path = text_of("%s/%s", group, column->name), scale = text_of("%s/row", group);
-    const Text unit = unit_of(table, number);
+    const char *unit = unit_of(table, column);
     StoredColumn stored;
-    store_as(&stored, column, *unit.text ? unit.text : NULL);
+    store_as(&stored, column, *unit ? unit : NULL);
     char(*texts)[H5_NAME] = xcalloc(rows + 1, sizeof *texts);
     for (size_t r = 0; r < rows; r++)
         strcpy(texts[r], source_names[cell[r * (size_t)table->columns].source]);
@@ -80,7 +75,7 @@ static void write_column(H5File *file, const char *group, const Table *table, in
     h5_write_table(file, group, scale.text, &stored.source, 1, texts, sizeof *texts, rows);
     free(texts);
     h5_set_text(file, path.text, "head", column->head);
-    if (strcmp(unit.text, column->unit) != 0) h5_set_text(file, path.text, "below", column->unit);
+    if (strcmp(unit, column->unit) != 0) h5_set_text(file, path.text, "below", column->unit);
     h5_set_text(file, path.text, "kind", kind_names[column->kind]);
     h5_set(file, path.text, "decimals", H5_INT, &column->decimals);
     h5_set(file, path.text, "number", H5_INT, &number);
@@ -115,7 +110,7 @@ int tables_write(const Tables *tables, const CommandLine *line, const char *path
     if (tables_failed(tables) || h5_create_format(&file, path, tables_format, VERSION)) return -1;
     Provenance provenance = tables->provenance;
     if (provenance.wall == 0) provenance.wall = provenance_seconds();
-    provenance_write(&file, "/provenance", &provenance);
+    h5_set_fields(&file, "/provenance", provenance_fields, PROVENANCE_FIELDS, &provenance);
     settings_write_given(&file, "/settings", line);
     tables_store(&file, "", tables);
     return h5_commit(&file);
@@ -246,7 +241,8 @@ int tables_read(Tables *tables, const char *path) {
     char name[TABLES_MAX][H5_NAME];
     H5File file;
     if (h5_open(&file, path)) return -1;
-    int failed = provenance_read(&file, "/provenance", &tables->provenance);
+    int failed = h5_get_fields(&file, "/provenance", provenance_fields, PROVENANCE_FIELDS,
+                               &tables->provenance);
     int count = failed ? 0 : read_names(&file, "/tables", TABLES_MAX, name);
     if (!failed && count >= 0 && count != h5_count(&file, "/tables"))
         failed = damaged(&file, "/tables"); /* a table without a number */

@@ -46,7 +46,7 @@ static int continue_from(Results *r) {
     H5File file;
     Provenance old;
     if (h5_open(&file, r->path)) return -1;
-    int status = provenance_read(&file, "/", &old);
+    int status = h5_get_fields(&file, "/", provenance_fields, PROVENANCE_FIELDS, &old);
     bool looks = !r->provenance.accelerator[0];
     bool same = !status && (looks || (!strcmp(old.commit, r->provenance.commit) &&
                                       !strcmp(old.accelerator, r->provenance.accelerator) &&
@@ -80,7 +80,7 @@ int results_save(Results *r, double wall_s) {
     Provenance p = r->provenance;
     p.wall += wall_s;
     if (h5_create(&file, r->path)) return -1;
-    provenance_write(&file, "/", &p);
+    h5_set_fields(&file, "/", provenance_fields, PROVENANCE_FIELDS, &p);
     h5_set_text(&file, "/", "state", r->state);
     h5_write_table(&file, "rows", NULL, columns, COLUMNS, r->row, sizeof *r->row, r->rows);
     return h5_commit(&file);
