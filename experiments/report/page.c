@@ -39,20 +39,6 @@ static void store_order(H5File *file, const Cases *cases) {
     free(row);
 }
 
-/* Writes each column C of a table once more, as C_text: its cells as they are printed. */
-static void store_cells(H5File *file, const char *parent, const Table *table) {
-    char(*texts)[H5_NAME] = xcalloc((size_t)table->rows + 1, sizeof *texts);
-    const Text group = text_of("%s/tables/%s", parent, table->name);
-    for (int c = 0; c < table->columns; c++) {
-        const Text name = text_of("%s_text", table->column[c].name);
-        const H5Column column = {.name = name.text, .kind = H5_TEXT};
-        for (int r = 0; r < table->rows; r++) strcpy(texts[r], table_format(table, r, c).text);
-        h5_write_table(file, group.text, text_of("%s/row", group.text).text, &column, 1, texts,
-                       sizeof *texts, (size_t)table->rows);
-    }
-    free(texts);
-}
-
 static int write_scratch(const Report *report, const char *path) {
     H5File file;
     if (h5_create(&file, path)) return -1;
@@ -68,8 +54,7 @@ static int write_scratch(const Report *report, const char *path) {
         h5_set(&file, group.text, "number", H5_INT, &f);
         h5_set_fields(&file, text_of("%s/provenance", group.text).text, provenance_fields,
                       PROVENANCE_FIELDS, &tables->provenance);
-        tables_store(&file, group.text, tables);
-        for (int t = 0; t < tables->tables; t++) store_cells(&file, group.text, tables->table[t]);
+        tables_store(&file, group.text, tables, true);
     }
     return h5_commit(&file);
 }

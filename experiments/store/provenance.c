@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../ref/error.h"
+#include "../../ref/clock.h"
 #include "../../ref/real.h" /* precision_names */
 #include "../cli/options.h"
 
@@ -18,7 +18,7 @@
 #endif
 
 static char command_line[1024] = "bcd";
-static struct timespec start; /* of this process; zero: not remembered */
+static double start; /* of this process; 0: not remembered */
 
 void provenance_remember(int argc, char **argv) {
     strcpy(command_line, "bcd");
@@ -26,29 +26,20 @@ void provenance_remember(int argc, char **argv) {
         size_t used = strlen(command_line);
         snprintf(command_line + used, sizeof command_line - used, " %.1000s", quoted(argv[i]).text);
     }
-    clock_gettime(CLOCK_MONOTONIC, &start);
+    start = clock_seconds();
 }
 
-static void read_cpu(char *cpu, size_t size) {
-    snprintf(cpu, size, "unknown");
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    if (!file) return;
+static void read_cpu(char cpu[H5_NAME]) {
     char line[256];
-    while (fgets(line, sizeof line, file)) {
-        if (strncmp(line, "model name", 10) != 0 || !strchr(line, ':')) continue;
-        snprintf(cpu, size, "%s", strchr(line, ':') + 2);
-        cpu[strcspn(cpu, "\n")] = 0;
-        break;
-    }
-    fclose(file);
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    bool found = false;
+    while (file && !found && fgets(line, sizeof line, file))
+        found = sscanf(line, "model name : %127[^\n]", cpu) == 1;
+    if (!found) strcpy(cpu, "unknown");
+    if (file) fclose(file);
 }
 
-double provenance_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (!start.tv_sec && !start.tv_nsec) return 0;
-    return (double)(now.tv_sec - start.tv_sec) + 1e-9 * (double)(now.tv_nsec - start.tv_nsec);
-}
+double provenance_seconds(void) { return start > 0 ? clock_seconds() - start : 0; }
 
 void provenance_fill(Provenance *p, uint64_t seed) {
     memset(p, 0, sizeof *p);
@@ -60,7 +51,7 @@ void provenance_fill(Provenance *p, uint64_t seed) {
     snprintf(p->compiler, sizeof p->compiler, "gcc %s", __VERSION__);
 #endif
     snprintf(p->flags, sizeof p->flags, "%s", BCD_FLAGS);
-    read_cpu(p->cpu, sizeof p->cpu);
+    read_cpu(p->cpu);
     provenance_set_device(p, "cpu", precision_names[PRECISION_FP32], NULL);
     time_t now = time(NULL);
     struct tm utc;

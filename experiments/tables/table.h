@@ -126,8 +126,9 @@ int table_print_markdown(FILE *out, const Table *table);
 /* ---- table_file.c: tables as HDF5, as experiments/results/README.md describes them ------------
  */
 
-/* Writes PARENT/tables into a file that is being written; parent: "" for the root. */
-void tables_store(H5File *file, const char *parent, const Tables *tables);
+/* Writes PARENT/tables into a file that is being written; parent: "" for the root.  With `printed`
+ * each column C is there once more, as C_text: its cells as they are printed. */
+void tables_store(H5File *file, const char *parent, const Tables *tables, bool printed);
 /* Writes the whole file, with the flags given in `options` as /settings, or leaves the old one as
  * it was and returns -1 with an error set. */
 int tables_write(const Tables *tables, const CommandLine *line, const char *path);
