@@ -1,5 +1,5 @@
 """The page of `bcd report` and its figures, from an HDF5 file by which the program hands over the
-trainings with their order and names, and all tables (page.c).
+trainings with their order and names, and all tables (report.c).
 
     page.py OUT.html FIGURES FILE      FIGURES: a directory for each figure as SVG and PDF, or ""
     page.py OUT.svg cycle FILE         one BCD cycle, from the tables of `bcd trace`
