@@ -46,7 +46,7 @@ int convert_open_run(Setup *setup, const char *place, const Options *asked) {
     if (rundir_settings(place, &setup->options) || rundir_checkpoint(&path, place) ||
         checkpoint_open(&file, path.text))
         return -1;
-    int failed = settings_read(&file, "/settings", &setup->options) ||
+    int failed = settings_read(&file, &setup->options) ||
                  h5_get_text(&file, "/model", "spec", spec, sizeof spec) ||
                  (h5_has(&file, "/data", "tokenizer") &&
                   h5_get_text(&file, "/data", "tokenizer", setup->tokenizer, TOKENIZER_NAME));

@@ -176,7 +176,7 @@ int runfile_write(const RunFile *run, const char *path) {
     H5File file;
     if (h5_create_format(&file, path, "bcd run", VERSION)) return -1;
     h5_set_text(&file, "/", "status", run->status);
-    settings_write(&file, "/settings", &run->settings, OPTION_FREE);
+    settings_write(&file, &run->settings, OPTION_FREE);
     h5_set_fields(&file, "/provenance", provenance_fields, PROVENANCE_FIELDS, &run->provenance);
     h5_set_fields(&file, "/model", TABLE(model_fields), run);
     h5_set_fields(&file, "/data", TABLE(data_fields), run);
@@ -199,8 +199,7 @@ static int read_part(RunFile *run, const H5File *file, const RunPart *part) {
 
 static int read_all(RunFile *run, const H5File *file) {
     options_defaults(&run->settings);
-    if (h5_get(file, "/", "status", H5_TEXT, run->status) ||
-        settings_read(file, "/settings", &run->settings) ||
+    if (h5_get(file, "/", "status", H5_TEXT, run->status) || settings_read(file, &run->settings) ||
         h5_get_fields(file, "/provenance", provenance_fields, PROVENANCE_FIELDS,
                       &run->provenance) ||
         h5_get_fields(file, "/model", TABLE(model_fields), run) ||

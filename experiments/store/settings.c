@@ -7,6 +7,8 @@
 #include "../../ref/error.h"
 #include "../alloc.h"
 
+static const char group[] = "/settings";
+
 static bool stored_in_a_run(const Option *option) {
     return (option->commands & COMMAND_TRAIN) && option->role != OPTION_LOCAL;
 }
@@ -44,40 +46,40 @@ static Text to_typed(H5Kind kind, const Stored *value) {
     return text_of("%.*s", OPTION_TEXT - 1, value->text);
 }
 
-static void write_setting(H5File *file, const char *group, const Options *options, int row) {
+static void write_setting(H5File *file, const Options *options, int row) {
     const Option *option = &option_table[row];
     Stored value;
     to_stored(&value, kind_of(option), options_format(options, row).text);
     h5_set(file, group, option->name, kind_of(option), &value);
 }
 
-void settings_write(H5File *file, const char *group, const Options *options, OptionRole min_role) {
+void settings_write(H5File *file, const Options *options, OptionRole min_role) {
     for (int row = 0; option_table[row].name; row++)
         if (stored_in_a_run(&option_table[row]) && option_table[row].role >= min_role)
-            write_setting(file, group, options, row);
+            write_setting(file, options, row);
 }
 
-void settings_write_given(H5File *file, const char *group, const CommandLine *line) {
+void settings_write_given(H5File *file, const CommandLine *line) {
     for (int row = 0; option_table[row].name; row++)
-        if (line->options.given[row]) write_setting(file, group, &line->options, row);
+        if (line->options.given[row]) write_setting(file, &line->options, row);
 }
 
 /* Sets a flag from a file. */
-static int set_from_file(const H5File *file, const char *group, Options *options,
-                         const Option *option, const Stored *value) {
+static int set_from_file(const H5File *file, Options *options, const Option *option,
+                         const Stored *value) {
     /* A length that was given in steps is stored with 0 epochs. */
     if (strcmp(option->name, "epochs") == 0 && value->number == 0) return 0;
     if (options_set(options, option->name, to_typed(kind_of(option), value).text) == 0) return 0;
     return error_set("%s: %s: %s", file->path, group, error_message());
 }
 
-int settings_read(const H5File *file, const char *group, Options *options) {
+int settings_read(const H5File *file, Options *options) {
     Stored value;
     for (int row = 0; option_table[row].name; row++) {
         const Option *option = &option_table[row];
         if (!stored_in_a_run(option) || !h5_has(file, group, option->name)) continue;
         if (h5_get(file, group, option->name, kind_of(option), &value) ||
-            set_from_file(file, group, options, option, &value))
+            set_from_file(file, options, option, &value))
             return -1;
     }
     return 0;
@@ -86,7 +88,7 @@ int settings_read(const H5File *file, const char *group, Options *options) {
 int settings_read_file(const char *path, Options *options) {
     H5File file;
     if (h5_open(&file, path)) return -1;
-    int failed = settings_read(&file, "/settings", options);
+    int failed = settings_read(&file, options);
     h5_close(&file);
     return failed;
 }
@@ -128,8 +130,8 @@ static const Options *of_run(const Options *first, size_t stride, size_t run) {
     return (const Options *)(const void *)((const char *)first + run * stride);
 }
 
-void settings_write_columns(H5File *file, const char *group, const char *scale,
-                            const Options *first, size_t stride, size_t rows) {
+void settings_write_columns(H5File *file, const char *scale, const Options *first, size_t stride,
+                            size_t rows) {
     Stored *values = xcalloc(rows + 1, sizeof *values);
     for (int o = 0; option_table[o].name; o++) {
         const Option *option = &option_table[o];
@@ -142,8 +144,7 @@ void settings_write_columns(H5File *file, const char *group, const char *scale,
     free(values);
 }
 
-int settings_read_columns(const H5File *file, const char *group, Options *first, size_t stride,
-                          size_t rows) {
+int settings_read_columns(const H5File *file, Options *first, size_t stride, size_t rows) {
     Stored *values = xcalloc(rows + 1, sizeof *values);
     int failed = 0;
     for (int o = 0; option_table[o].name && !failed; o++) {
@@ -154,7 +155,7 @@ int settings_read_columns(const H5File *file, const char *group, Options *first,
         failed = h5_read_columns(file, group, &column, 1, values, sizeof *values, rows);
         for (size_t r = 0; r < rows && !failed; r++) {
             Options *options = (Options *)(void *)((char *)first + r * stride);
-            failed = set_from_file(file, group, options, option, &values[r]);
+            failed = set_from_file(file, options, option, &values[r]);
         }
     }
     free(values);

@@ -1,5 +1,5 @@
-/* Settings of a run as attributes of an HDF5 group, one per flag: numbers as numbers, the rest as
- * text. */
+/* Settings of a run as attributes of the HDF5 group /settings, one per flag: numbers as numbers,
+ * the rest as text. */
 #pragma once
 
 #include "../cli/command_line.h"
@@ -7,15 +7,15 @@
 
 /* Writes every flag of `bcd train` whose role is at least `min_role`: OPTION_ROUNDS for those that
  * decide the result to the bit, OPTION_FREE for all that are stored. */
-void settings_write(H5File *file, const char *group, const Options *options, OptionRole min_role);
+void settings_write(H5File *file, const Options *options, OptionRole min_role);
 
 /* Writes every flag that was given, of any command. */
-void settings_write_given(H5File *file, const char *group, const CommandLine *line);
+void settings_write_given(H5File *file, const CommandLine *line);
 
-/* Sets the flags that the group holds, and marks them as given.  -1 and an error: damaged, out of
+/* Sets the flags that the file holds, and marks them as given.  -1 and an error: damaged, out of
  * range. */
-int settings_read(const H5File *file, const char *group, Options *options);
-/* The same from the group /settings of the file at `path`. */
+int settings_read(const H5File *file, Options *options);
+/* The same from the file at `path`. */
 int settings_read_file(const char *path, Options *options);
 
 /* Checks that two copies of the settings of a run agree in everything that a resume must repeat. -1
@@ -28,10 +28,9 @@ int settings_check(const Options *options, const char *path);
 
 /* Write and read the settings of many runs, `stride` bytes from one to the next: a data set [rows]
  * for each flag that a run stores, with the dimension scale `scale`. */
-void settings_write_columns(H5File *file, const char *group, const char *scale,
-                            const Options *first, size_t stride, size_t rows);
-int settings_read_columns(const H5File *file, const char *group, Options *first, size_t stride,
-                          size_t rows);
+void settings_write_columns(H5File *file, const char *scale, const Options *first, size_t stride,
+                            size_t rows);
+int settings_read_columns(const H5File *file, Options *first, size_t stride, size_t rows);
 
 /* Puts the flags of a resume (`asked`) over the settings that the run stored, and refuses those
  * that would change its result.  -1 and an error. */

@@ -78,7 +78,7 @@ void study_store(H5File *file, const Study *study) {
     h5_write_table(file, "/curves", "/table/row", curve_columns, CURVE_COLUMNS, row, sizeof *row,
                    rows);
     if (!rows) return;
-    settings_write_columns(file, "/settings", "/table/row", &row->settings, sizeof *row, rows);
+    settings_write_columns(file, "/table/row", &row->settings, sizeof *row, rows);
     h5_write_table(file, "/provenance", "/table/row", provenance_fields, PROVENANCE_FIELDS,
                    &row->provenance, sizeof *row, rows);
 }
@@ -138,7 +138,7 @@ static int read_study(Study *study, const H5File *file) {
         return -1;
     for (int p = 0; p < PARTS; p++)
         if (read_part(file, row, rows, &parts[p])) return -1;
-    return settings_read_columns(file, "/settings", &row->settings, sizeof *row, rows) ||
+    return settings_read_columns(file, &row->settings, sizeof *row, rows) ||
                    h5_read_columns(file, "/provenance", provenance_fields, PROVENANCE_FIELDS,
                                    &row->provenance, sizeof *row, rows)
                ? -1

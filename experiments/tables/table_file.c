@@ -120,7 +120,7 @@ int tables_write(const Tables *tables, const CommandLine *line, const char *path
     Provenance provenance = tables->provenance;
     if (provenance.wall == 0) provenance.wall = provenance_seconds();
     h5_set_fields(&file, "/provenance", provenance_fields, PROVENANCE_FIELDS, &provenance);
-    settings_write_given(&file, "/settings", line);
+    settings_write_given(&file, line);
     tables_store(&file, "", tables, false);
     return h5_commit(&file);
 }
