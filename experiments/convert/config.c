@@ -89,10 +89,9 @@ static int gpt_spec(char spec[OPTION_TEXT], const Config *c, int context) {
     if (find(c, "n_inner") && (read_size(c, "n_inner", &ffn) || ffn != 4 * s.width))
         return refuse(c, "n_inner", "4 n_embd");
     if (check_context(c, context, positions)) return -1;
-    Text text =
-        text_of("gpt:layers=%d,width=%d,heads=%d,context=%d,vocabulary=%d%s", s.layers, s.width,
-                s.attention.heads, context ? context : positions, s.vocabulary, eps.text);
-    strcpy(spec, text.text);
+    snprintf(spec, OPTION_TEXT, "gpt:layers=%d,width=%d,heads=%d,context=%d,vocabulary=%d%s",
+             s.layers, s.width, s.attention.heads, context ? context : positions, s.vocabulary,
+             eps.text);
     return 0;
 }
 

@@ -74,17 +74,6 @@ static hid_t open_attribute(const H5File *file, const char *object, const char *
     return h5_refuse(file, where.text, "has another type than expected");
 }
 
-static int read_number(const H5File *file, const char *object, const char *name, H5Kind kind,
-                       void *value) {
-    hid_t attribute = open_attribute(file, object, name, kind);
-    if (attribute < 0) return -1;
-    hid_t type = h5_memory_type(kind);
-    int failed = H5Aread(attribute, type, value) < 0;
-    H5Tclose(type);
-    H5Aclose(attribute);
-    return failed ? h5_refuse(file, name, "cannot be read; the file is damaged") : 0;
-}
-
 /* Text has a fixed length, or a variable one as other programs write it. */
 int h5_get_text(const H5File *file, const char *object, const char *name, char *text, size_t size) {
     hid_t attribute = open_attribute(file, object, name, H5_TEXT);
@@ -111,9 +100,15 @@ int h5_get_text(const H5File *file, const char *object, const char *name, char *
 }
 
 int h5_get(const H5File *file, const char *object, const char *name, H5Kind kind, void *value) {
-    return kind == H5_TEXT || kind == H5_LINE
-               ? h5_get_text(file, object, name, value, h5_kind_size(kind))
-               : read_number(file, object, name, kind, value);
+    if (kind == H5_TEXT || kind == H5_LINE)
+        return h5_get_text(file, object, name, value, h5_kind_size(kind));
+    hid_t attribute = open_attribute(file, object, name, kind), type = h5_memory_type(kind);
+    int failed = attribute < 0 ? -1 : 0;
+    if (!failed && H5Aread(attribute, type, value) < 0)
+        failed = h5_refuse(file, name, "cannot be read; the file is damaged");
+    H5Tclose(type);
+    if (attribute >= 0) H5Aclose(attribute);
+    return failed;
 }
 
 int h5_get_fields(const H5File *file, const char *group, const H5Column *columns, int count,

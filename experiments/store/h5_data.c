@@ -64,13 +64,6 @@ int h5_size(const H5File *file, const char *name, size_t size[H5_RANK]) {
     return rank;
 }
 
-/* Returns true if a data set can be read as of this kind. */
-static bool of_kind(hid_t set, H5Kind kind) {
-    hid_t type = H5Dget_type(set);
-    const bool variable = H5Tis_variable_str(type) > 0;
-    return h5_is_kind(type, kind) && !variable;
-}
-
 int h5_read(const H5File *file, const char *name, H5Kind kind, void *data, int rank,
             const size_t *size) {
     size_t found[H5_RANK];
@@ -79,9 +72,11 @@ int h5_read(const H5File *file, const char *name, H5Kind kind, void *data, int r
     if (found_rank < 0) return -1;
     for (int i = 0; same && i < rank; i++) same = found[i] == size[i];
     hid_t set = H5Dopen2(file->id, name, H5P_DEFAULT), type = h5_memory_type(kind);
+    hid_t stored = H5Dget_type(set);
+    const bool fixed = H5Tis_variable_str(stored) <= 0, of_kind = h5_is_kind(stored, kind);
     if (!same)
         failed = h5_refuse(file, name, "has another shape than expected");
-    else if (!of_kind(set, kind))
+    else if (!of_kind || !fixed)
         failed = h5_refuse(file, name, "has another type than expected");
     else if (H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0)
         failed = h5_refuse(file, name, "cannot be read; the file is damaged");
@@ -162,20 +157,20 @@ int h5_read_columns(const H5File *file, const char *group, const H5Column *colum
     return 0;
 }
 
-/* A damaged file may state any length; one beyond the bytes of the file is refused. */
-static int column_length(const H5File *file, const char *name, size_t *length) {
-    size_t size[H5_RANK];
-    hsize_t file_bytes = 0;
-    int rank = h5_size(file, name, size);
-    if (rank < 0) return -1;
-    H5Fget_filesize(file->id, &file_bytes);
-    *length = size[0];
-    return rank == 1 && size[0] <= file_bytes ? 0 : h5_refuse(file, name, "is not a column");
-}
-
 void *h5_read_table(const H5File *file, const char *group, const H5Column *columns, int count,
                     size_t row_size, size_t *row_count) {
-    if (column_length(file, column_path(group, columns).text, row_count)) return NULL;
+    const Text first = column_path(group, columns);
+    size_t size[H5_RANK];
+    hsize_t file_bytes = 0;
+    const int rank = h5_size(file, first.text, size);
+    if (rank < 0) return NULL;
+    H5Fget_filesize(file->id, &file_bytes);
+    /* A damaged file may state any length; one beyond the bytes of the file is refused. */
+    if (rank != 1 || size[0] > file_bytes) {
+        h5_refuse(file, first.text, "is not a column");
+        return NULL;
+    }
+    *row_count = size[0];
     char *rows = calloc(*row_count + 1, row_size);
     if (!rows) h5_refuse(file, group, "out of memory");
     if (rows && h5_read_columns(file, group, columns, count, rows, row_size, *row_count) == 0)

@@ -154,21 +154,14 @@ void runfile_free(RunFile *run) {
 /* ---- the file -------------------------------------------------------------------------------- */
 
 static void write_partition(H5File *file, const Partition *partition, const Model *model) {
-    typedef struct {
-        char block[H5_NAME];
-        int of_block;
-    } BlockRow;
-    static const H5Column columns[] = {{H5_FIELD(BlockRow, block, H5_TEXT)},
-                                       {H5_FIELD(BlockRow, of_block, H5_INT)}};
     const H5Dim submodels = {"submodel", (size_t)partition->submodels, NULL};
-    const size_t blocks = (size_t)model->blocks;
-    BlockRow *rows = xcalloc(blocks, sizeof *rows);
-    for (size_t b = 0; b < blocks; b++) {
-        strcpy(rows[b].block, model->block[b].name);
-        rows[b].of_block = partition->of_block[b];
-    }
-    h5_write_table(file, "/partition", NULL, TABLE(columns), rows, sizeof *rows, blocks);
-    free(rows);
+    H5Dim blocks = {"block", (size_t)model->blocks, NULL};
+    char(*names)[H5_NAME] = xcalloc(blocks.size, sizeof *names);
+    for (size_t b = 0; b < blocks.size; b++) strcpy(names[b], model->block[b].name);
+    h5_write(file, "/partition/block", H5_TEXT, names, 1, &blocks, NULL);
+    free(names);
+    blocks.scale = "/partition/block";
+    h5_write(file, "/partition/of_block", H5_INT, partition->of_block, 1, &blocks, NULL);
     h5_write(file, "/partition/parameters", H5_UINT64, partition->params, 1, &submodels, NULL);
 }
 
