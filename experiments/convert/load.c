@@ -38,11 +38,9 @@ static int open_listed(Weights *w) {
     cJSON *root = cJSON_ParseWithLength((const char *)text, bytes);
     const cJSON *map = cJSON_GetObjectItemCaseSensitive(root, "weight_map"), *item;
     int failed = cJSON_IsObject(map) ? 0 : error_set("%s: no weight_map", path);
-    if (!failed) cJSON_ArrayForEach(item, map) {
-            failed = failed || (cJSON_IsString(item)
-                                    ? add_file(w, item->valuestring)
-                                    : error_set("%s: weight_map must hold names of files", path));
-        }
+    for (item = map ? map->child : NULL; item && !failed; item = item->next)
+        failed = cJSON_IsString(item) ? add_file(w, item->valuestring)
+                                      : error_set("%s: weight_map must hold names of files", path);
     if (!failed && !w->files) failed = error_set("%s: weight_map names no file", path);
     cJSON_Delete(root);
     free(text);

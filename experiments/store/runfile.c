@@ -182,14 +182,6 @@ int runfile_write(const RunFile *run, const char *path) {
     return h5_commit(&file);
 }
 
-static int read_part(RunFile *run, const H5File *file, const RunPart *part) {
-    *rows_of(run, part) = h5_read_table(file, part->group, part->column, part->columns,
-                                        part->row_size, count_of(run, part));
-    if (!*rows_of(run, part)) return -1;
-    reserve_rows(run, part);
-    return 0;
-}
-
 static int read_all(RunFile *run, const H5File *file) {
     options_defaults(&run->settings);
     if (h5_get(file, "/", "status", H5_TEXT, run->status) || settings_read(file, &run->settings) ||
@@ -200,8 +192,13 @@ static int read_all(RunFile *run, const H5File *file) {
         h5_read_columns(file, "/memory", TABLE(memory_columns), run->memory, sizeof *run->memory,
                         COUNT(run->memory)))
         return -1;
-    for (int p = 0; p < RUN_PARTS; p++)
-        if (read_part(run, file, &run_parts[p])) return -1;
+    for (const RunPart *part = run_parts; part < run_parts + RUN_PARTS; part++) {
+        char **rows = rows_of(run, part);
+        *rows = h5_read_table(file, part->group, part->column, part->columns, part->row_size,
+                              count_of(run, part));
+        if (!*rows) return -1;
+        reserve_rows(run, part);
+    }
     return 0;
 }
 
