@@ -1,7 +1,6 @@
 /* Opens a trained model for evaluation: a run, a checkpoint, or a directory of Hugging Face's. */
 #include <string.h>
 
-#include "../../ref/error.h"
 #include "../store/checkpoint.h"
 #include "../store/rundir.h"
 #include "../store/settings.h"

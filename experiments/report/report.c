@@ -10,7 +10,6 @@
 #include "../../ref/error.h"
 #include "../alloc.h"
 #include "../commands.h"
-#include "../store/rundir.h"
 #include "../study/converge.h"
 #include "../study/measures.h"
 

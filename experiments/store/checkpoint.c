@@ -1,6 +1,5 @@
 #include "checkpoint.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,11 +2,9 @@
 #include <hdf5.h>
 #include <hdf5_hl.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ref/error.h"
 #include "../alloc.h"
 #include "../text.h"
 #include "h5.h"

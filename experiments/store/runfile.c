@@ -1,11 +1,9 @@
 #include "runfile.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ref/error.h"
 #include "../alloc.h"
 #include "settings.h"
 

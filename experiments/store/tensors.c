@@ -1,9 +1,7 @@
 #include "tensors.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "../alloc.h"
 #include "../text.h"
