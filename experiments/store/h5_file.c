@@ -110,10 +110,12 @@ static bool make_group(const H5File *file, const char *path) {
 
 bool h5_make_groups(H5File *file, const char *object) {
     Text path = text_of("%s", object);
+    if (file->failed) return false;
     errno = 0;
-    for (char *slash = path.text; !file->failed && (slash = strchr(slash + 1, '/')); *slash = '/') {
+    for (char *slash = strchr(path.text + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
         if (!make_group(file, path.text)) h5_fail(file, path.text);
+        *slash = '/';
     }
     return !file->failed;
 }
