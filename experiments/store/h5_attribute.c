@@ -8,21 +8,10 @@
 #include "../text.h"
 #include "h5.h"
 
-/* Text is stored with a fixed length in the attribute, which has a checksum.  HDF5 keeps text of
- * variable length in a heap without one, and reads past its buffers if a length there is
- * damaged. */
-static hid_t text_type(size_t length) {
-    hid_t type = H5Tcopy(H5T_C_S1);
-    H5Tset_size(type, length);
-    H5Tset_strpad(type, H5T_STR_NULLPAD);
-    H5Tset_cset(type, H5T_CSET_UTF8);
-    return type;
-}
-
 /* Writes an attribute; closes `type`. */
 static void set(H5File *file, const char *object, const char *name, hid_t type, const void *value) {
     const Text below = text_of("%s/", object); /* so that the group itself is created */
-    if (!file->failed && (h5_exists(file, object) || h5_make_groups(file, below.text))) {
+    if (h5_make_groups(file, below.text)) {
         errno = 0;
         hid_t space = H5Screate(H5S_SCALAR);
         hid_t attribute = H5Acreate_by_name(file->id, object, name, type, space, H5P_DEFAULT,
@@ -34,9 +23,15 @@ static void set(H5File *file, const char *object, const char *name, hid_t type, 
     H5Tclose(type);
 }
 
+/* Text is stored with a fixed length in the attribute, which has a checksum.  HDF5 keeps text of
+ * variable length in a heap without one, and reads past its buffers if a length there is
+ * damaged. */
 void h5_set_text(H5File *file, const char *object, const char *name, const char *text) {
-    size_t length = strlen(text);
-    set(file, object, name, text_type(length ? length : 1), text); /* "" is one zero */
+    hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, *text ? strlen(text) : 1); /* "" is one zero */
+    H5Tset_strpad(type, H5T_STR_NULLPAD);
+    H5Tset_cset(type, H5T_CSET_UTF8);
+    set(file, object, name, type, text);
 }
 
 void h5_set(H5File *file, const char *object, const char *name, H5Kind kind, const void *value) {
