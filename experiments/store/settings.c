@@ -126,10 +126,6 @@ int settings_check(const Options *options, const char *path) {
 
 /* ---- settings of many runs ------------------------------------------------------------------- */
 
-static const Options *of_run(const Options *first, size_t stride, size_t run) {
-    return (const Options *)(const void *)((const char *)first + run * stride);
-}
-
 void settings_write_columns(H5File *file, const char *scale, const Options *first, size_t stride,
                             size_t rows) {
     Stored *values = xcalloc(rows + 1, sizeof *values);
@@ -137,8 +133,10 @@ void settings_write_columns(H5File *file, const char *scale, const Options *firs
         const Option *option = &option_table[o];
         H5Column column = {.name = option->name, .kind = kind_of(option)};
         if (!stored_in_a_run(option)) continue;
-        for (size_t r = 0; r < rows; r++)
-            to_stored(&values[r], column.kind, options_format(of_run(first, stride, r), o).text);
+        for (size_t r = 0; r < rows; r++) {
+            const void *options = (const char *)first + r * stride;
+            to_stored(&values[r], column.kind, options_format(options, o).text);
+        }
         h5_write_table(file, group, scale, &column, 1, values, sizeof *values, rows);
     }
     free(values);
@@ -154,7 +152,7 @@ int settings_read_columns(const H5File *file, Options *first, size_t stride, siz
         if (!stored_in_a_run(option) || !h5_exists(file, path.text)) continue;
         failed = h5_read_columns(file, group, &column, 1, values, sizeof *values, rows);
         for (size_t r = 0; r < rows && !failed; r++) {
-            Options *options = (Options *)(void *)((char *)first + r * stride);
+            void *options = (char *)first + r * stride;
             failed = set_from_file(file, options, option, &values[r]);
         }
     }
