@@ -23,10 +23,7 @@ static void release(Kept *kept) {
 
 static Kept *make(size_t bytes) {
     Kept *kept = calloc(1, sizeof *kept);
-    if (!kept) {
-        error_set("message: out of memory");
-        return NULL;
-    }
+    if (!kept) return error_null("message: out of memory");
     kept->capacity = align_bytes(bytes);
     kept->message.data = device_alloc(kept->capacity);
     kept->message.ready = event_create(false);

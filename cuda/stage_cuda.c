@@ -170,20 +170,14 @@ Stage *stage_cuda_create(const Model *model, StageSettings settings) {
         .message_unpack = stage_message_unpack,
         .message_free = message_free,
     };
-    if (settings.local && settings.offload) {
-        error_set("stage: offload is for one device; a pipeline trains without");
-        return NULL;
-    }
-    if (settings.correct_factor > 0) {
-        error_set("stage: blocks above the active ones are corrected on the processor alone");
-        return NULL;
-    }
+    if (settings.local && settings.offload)
+        return error_null("stage: offload is for one device; a pipeline trains without");
+    if (settings.correct_factor > 0)
+        return error_null(
+            "stage: blocks above the active ones are corrected on the processor alone");
     if (optimizer_check(&settings.optimizer)) return NULL;
     CudaStage *s = calloc(1, sizeof *s);
-    if (!s) {
-        error_set("stage: out of memory");
-        return NULL;
-    }
+    if (!s) return error_null("stage: out of memory");
     message_users_add();
     s->base = (Stage){&class, model, device_settings(settings)};
     s->tuning = (StageTuning){.fuse = true, .graphs = true};

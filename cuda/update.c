@@ -70,15 +70,10 @@ Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
                         const OptimizerSettings *settings, Stream stream) {
     if (optimizer_check(settings)) return NULL;
     UpdateRule rule = rules[settings->kind][optimizer_state_vectors(settings)];
-    if (rule == UPDATE_NONE) {
-        error_set("update: there is no kernel of %s", optimizer_names[settings->kind]);
-        return NULL;
-    }
+    if (rule == UPDATE_NONE)
+        return error_null("update: there is no kernel of %s", optimizer_names[settings->kind]);
     Updater *u = calloc(1, sizeof *u);
-    if (!u) {
-        error_set("update: out of memory for a plan of %d tensors", count);
-        return NULL;
-    }
+    if (!u) return error_null("update: out of memory for a plan of %d tensors", count);
     size_t numbers = 0;
     for (int i = 0; i < count; i++) numbers += tensors[i].count;
     UpdaterOffsets at = updater_offsets(count, blocks, numbers);

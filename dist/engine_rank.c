@@ -250,10 +250,10 @@ Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replic
         if (replicas) replicas->is->free(replicas);
         transport->is->free(transport);
         rank_blocks_free(&blocks);
-        error_set("pipeline: %s",
-                  corrects ? "blocks above the active ones are corrected on one device alone"
-                           : "out of memory");
-        return NULL;
+        return error_null("pipeline: %s",
+                          corrects
+                              ? "blocks above the active ones are corrected on one device alone"
+                              : "out of memory");
     }
     *e = (RankEngine){.base = {&class, stage->model},
                       .stage = stage,

@@ -55,8 +55,7 @@ Engine *engine_team_create(Transport **world, TeamMember *member, void *context)
     Team *t = malloc(sizeof *t + (size_t)(ranks - 1) * sizeof *t->member);
     if (!t) {
         for (int r = 0; r < ranks; r++) world[r]->is->free(world[r]);
-        error_set("pipeline: out of memory");
-        return NULL;
+        return error_null("pipeline: out of memory");
     }
     *t = (Team){.omp_threads = omp_threads};
     start(t, world, ranks, member, context, each);

@@ -184,10 +184,7 @@ Transport *transport_group(Transport *whole, const int *member, int members) {
     static const TransportClass class = {
         .sendrecv = group_sendrecv, .abort = group_abort, .free = group_free};
     GroupTransport *g = malloc(sizeof *g + (size_t)members * sizeof *g->member);
-    if (!g) {
-        error_set("transport: out of memory for %d ranks", members);
-        return NULL;
-    }
+    if (!g) return error_null("transport: out of memory for %d ranks", members);
     *g = (GroupTransport){.base = *whole, .whole = whole};
     g->base.is = &class;
     g->base.ranks = members;

@@ -6,14 +6,26 @@
 
 static _Thread_local char message[ERROR_BYTES];
 
-int error_set(const char *format, ...) {
+static void record(const char *format, va_list arguments) {
     char next[sizeof message]; /* the one before may be among the arguments */
+    vsnprintf(next, sizeof next, format, arguments);
+    memcpy(message, next, sizeof message);
+}
+
+int error_set(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(next, sizeof next, format, arguments);
+    record(format, arguments);
     va_end(arguments);
-    memcpy(message, next, sizeof message);
     return -1;
+}
+
+void *error_null(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    record(format, arguments);
+    va_end(arguments);
+    return NULL;
 }
 
 const char *error_message(void) { return message; }

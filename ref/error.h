@@ -15,6 +15,8 @@ enum { ERROR_BYTES = 2048 };
  * earlier one.  The earlier one may be an argument: error_set("%s: %s", path, error_message()).
  * Always returns -1, so that `return error_set(...)` fails in one statement. */
 int error_set(const char *format, ...) BCD_PRINTF(1, 2);
+/* Does the same and returns NULL. */
+void *error_null(const char *format, ...) BCD_PRINTF(1, 2);
 
 /* Returns the last message of this thread, or "".  Valid until the next error_set. */
 const char *error_message(void);

@@ -162,9 +162,8 @@ void *device_alloc(size_t bytes) {
     (void)cudaGetLastError();
     size_t free_bytes = 0, total_bytes = 0;
     (void)cudaMemGetInfo(&free_bytes, &total_bytes);
-    error_set("no %zu bytes of device memory (%zu of %zu are free): %s", bytes, free_bytes,
-              total_bytes, cudaGetErrorString(error));
-    return NULL;
+    return error_null("no %zu bytes of device memory (%zu of %zu are free): %s", bytes, free_bytes,
+                      total_bytes, cudaGetErrorString(error));
 }
 
 void device_free(void *device_pointer) { good(cudaFree(device_pointer), "cudaFree"); }
@@ -174,8 +173,7 @@ void *pinned_alloc(size_t bytes) {
     cudaError_t error = cudaHostAlloc(&memory, bytes ? bytes : 1, cudaHostAllocDefault);
     if (error == cudaSuccess) return memory;
     (void)cudaGetLastError();
-    error_set("no %zu bytes of page-locked memory: %s", bytes, cudaGetErrorString(error));
-    return NULL;
+    return error_null("no %zu bytes of page-locked memory: %s", bytes, cudaGetErrorString(error));
 }
 
 /* Unlike cudaFree, cudaFreeHost does not promise to ignore NULL. */

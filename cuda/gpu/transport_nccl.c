@@ -160,8 +160,8 @@ static const Direction *find_direction(const NcclTransport *n, const Transfer *t
         const Direction *d = &n->direction[i];
         if (d->send == t->send && d->channel == t->channel && d->peer == t->peer) return d;
     }
-    error_set("transport: rank %d and rank %d are no neighbours that way", n->base.rank, t->peer);
-    return NULL;
+    return error_null("transport: rank %d and rank %d are no neighbours that way", n->base.rank,
+                      t->peer);
 }
 
 /* Sends and receives at most one message in each direction, headers first.  All go into one group
@@ -344,6 +344,5 @@ Transport *transport_nccl_create(Transport *control) {
     snprintf(why, sizeof why, "%s", error_message());
     nccl_abort(&n->base, why);
     nccl_free(&n->base);
-    error_set("%s", why);
-    return NULL;
+    return error_null("%s", why);
 }

@@ -45,10 +45,8 @@ void capture_finish(Stream stream) { late_finish(&((SimtStream *)stream)->queue)
 
 Stream stream_create(void) {
     SimtStream *stream = calloc(1, sizeof *stream);
-    if (!stream)
-        error_set("no memory for a stream");
-    else
-        late_queue_open(&stream->queue);
+    if (!stream) return error_null("no memory for a stream");
+    late_queue_open(&stream->queue);
     return stream;
 }
 
@@ -75,8 +73,7 @@ Event event_create(bool timed) {
         return event;
     }
     free(event);
-    error_set("no memory for an event");
-    return NULL;
+    return error_null("no memory for an event");
 }
 
 void event_free(Event event) {
@@ -155,16 +152,12 @@ int graph_begin(Stream stream) {
 Graph graph_end(Stream stream) {
     SimtStream *s = stream;
     Capture *capture = active;
-    if (!s->capture) {
-        error_set("graph_end: no capture began on this stream");
-        return NULL;
-    }
+    if (!s->capture) return error_null("graph_end: no capture began on this stream");
     s->capture = 0;
     active = NULL;
     if (!capture->failed) return capture;
-    error_set("graph_end: the capture was spoilt");
     graph_free(capture);
-    return NULL;
+    return error_null("graph_end: the capture was spoilt");
 }
 
 static void play(const void *closure) { late_repeat(&(*(Capture *const *)closure)->work); }

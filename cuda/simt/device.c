@@ -78,8 +78,7 @@ static void *memory_alloc(MemoryKind kind, size_t bytes) {
     if (bytes == 0) bytes = 1;
     if (!piece || posix_memalign(&memory, 256, bytes)) {
         free(piece);
-        error_set("no memory for %zu bytes", bytes);
-        return NULL;
+        return error_null("no memory for %zu bytes", bytes);
     }
     if (kind == MEMORY_DEVICE) simt_poison(memory, bytes);
     pthread_mutex_lock(&pieces_lock);

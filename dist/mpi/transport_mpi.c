@@ -235,10 +235,7 @@ Transport *transport_mpi_create(double timeout_s) {
         .sendrecv = mpi_sendrecv, .abort = mpi_abort, .free = mpi_free};
     if (start_mpi()) return NULL;
     MpiTransport *mpi = calloc(1, sizeof *mpi);
-    if (!mpi) {
-        error_set("transport: out of memory");
-        return NULL;
-    }
+    if (!mpi) return error_null("transport: out of memory");
     mpi->base = (Transport){.is = &class, .timeout_s = timeout_s};
     mpi->pending.end = &mpi->pending.first;
     mpi->waits_for = NOBODY;
