@@ -40,29 +40,19 @@ static int stage_loss(Stage *base, double scale, Loss *loss) {
     return 0;
 }
 
-static uint64_t stage_optimizer_step(Stage *base, int block) {
-    return cuda_stage(base)->optimizer_step[block];
-}
-
-static void stage_set_optimizer_step(Stage *base, int block, uint64_t t) {
-    cuda_stage(base)->optimizer_step[block] = t;
-}
-
-static MemCount *stage_memory(Stage *base) { return &cuda_stage(base)->counted; }
-
 /* ---- create and destroy ---- */
 
 static int make_tables(CudaStage *s) {
     const Model *m = s->base.model;
     size_t params = (size_t)m->params + 1, blocks = (size_t)m->blocks;
     s->active = calloc(blocks, sizeof *s->active);
-    s->optimizer_step = calloc(blocks, sizeof *s->optimizer_step);
+    s->base.optimizer_step = calloc(blocks, sizeof *s->base.optimizer_step);
     s->state = calloc(blocks, sizeof *s->state);
     s->has_state = calloc(params, sizeof *s->has_state);
     s->gradient_made = calloc(params, sizeof *s->gradient_made);
     s->buffer_offset = calloc((size_t)m->buffers + 1, sizeof *s->buffer_offset);
     s->fusion = calloc((size_t)m->nodes, sizeof *s->fusion);
-    if (!s->active || !s->optimizer_step || !s->state || !s->has_state || !s->gradient_made ||
+    if (!s->active || !s->base.optimizer_step || !s->state || !s->has_state || !s->gradient_made ||
         !s->buffer_offset || !s->fusion)
         return error_set("stage: out of memory for the tables of %s", m->name);
     const StageSettings *settings = &s->base.settings;
@@ -82,8 +72,8 @@ static int open_buffers(CudaStage *s) {
         bytes += align_bytes((size_t)m->buffer[k].count * sizeof(float));
     }
     s->buffer_bytes = bytes;
-    if (arena_open(&s->buffers, &s->counted, MEM_BUFFERS, bytes, requested)) return -1;
-    return arena_open(&s->buffers_before, &s->counted, MEM_BUFFERS, bytes, requested);
+    if (arena_open(&s->buffers, &s->base.memory, MEM_BUFFERS, bytes, requested)) return -1;
+    return arena_open(&s->buffers_before, &s->base.memory, MEM_BUFFERS, bytes, requested);
 }
 
 static int open_host_memory(CudaStage *s) {
@@ -100,10 +90,10 @@ static int open_stage(CudaStage *s) {
     const StageSettings *settings = &s->base.settings;
     if (device_open() || !(s->run.stream = stream_create()) || make_tables(s)) return -1;
     s->fixed = fixed_offsets(s->base.model, settings);
-    if (arena_open(&s->parameters, &s->counted, MEM_PARAMETERS, s->weights.bytes,
+    if (arena_open(&s->parameters, &s->base.memory, MEM_PARAMETERS, s->weights.bytes,
                    s->weights.requested) ||
         open_buffers(s) ||
-        arena_open(&s->workspace, &s->counted, MEM_WORKSPACE, s->fixed.bytes, s->fixed.bytes))
+        arena_open(&s->workspace, &s->base.memory, MEM_WORKSPACE, s->fixed.bytes, s->fixed.bytes))
         return -1;
     s->run.workspace = fixed_at(s, s->fixed.node);
     if (open_host_memory(s) || batch_open(s) || (settings->offload && offload_start(s))) return -1;
@@ -114,14 +104,14 @@ static int open_stage(CudaStage *s) {
 static void stage_free(Stage *base) {
     CudaStage *s = cuda_stage(base);
     if (s->run.stream) device_wait(s->run.stream);
-    if (s->state && s->optimizer_step) submodel_close(s, NULL);
+    if (s->state && s->base.optimizer_step) submodel_close(s, NULL);
     for (int b = 0; s->state && b < base->model->blocks; b++) state_free(s, b);
     if (base->settings.offload) offload_stop(s);
-    arena_close(&s->parameters, &s->counted);
-    arena_close(&s->buffers, &s->counted);
-    arena_close(&s->buffers_before, &s->counted);
-    arena_close(&s->workspace, &s->counted);
-    arena_close(&s->cache, &s->counted);
+    arena_close(&s->parameters, &s->base.memory);
+    arena_close(&s->buffers, &s->base.memory);
+    arena_close(&s->buffers_before, &s->base.memory);
+    arena_close(&s->workspace, &s->base.memory);
+    arena_close(&s->cache, &s->base.memory);
     batch_close(s);
     times_close(s);
     pinned_free(s->staging);
@@ -129,7 +119,7 @@ static void stage_free(Stage *base) {
     param_offsets_destroy(&s->weights);
     param_offsets_destroy(&s->floats);
     free(s->active);
-    free(s->optimizer_step);
+    free(s->base.optimizer_step);
     free(s->state);
     free(s->has_state);
     free(s->gradient_made);
@@ -155,9 +145,6 @@ Stage *stage_cuda_create(const Model *model, StageSettings settings) {
         .update = step_update,
         .read = transfer_read,
         .write = transfer_write,
-        .optimizer_step = stage_optimizer_step,
-        .set_optimizer_step = stage_set_optimizer_step,
-        .memory = stage_memory,
         .free = stage_free,
         .step = step_run,
         .keep_images = batch_keep_images,
@@ -179,7 +166,7 @@ Stage *stage_cuda_create(const Model *model, StageSettings settings) {
     CudaStage *s = calloc(1, sizeof *s);
     if (!s) return error_null("stage: out of memory");
     message_users_add();
-    s->base = (Stage){&class, model, device_settings(settings)};
+    s->base = (Stage){.is = &class, .model = model, .settings = device_settings(settings)};
     s->tuning = (StageTuning){.fuse = true, .graphs = true};
     s->run = (Run){.precision = settings.precision};
     if (open_stage(s)) {

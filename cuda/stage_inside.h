@@ -70,7 +70,6 @@ typedef struct {
 typedef struct {
     Stage base;
     StageTuning tuning;
-    MemCount counted;
     Run run;
 
     /* The model: weights of the value type in `parameters`. */
@@ -83,7 +82,6 @@ typedef struct {
     /* The submodel. */
     bool ready; /* all of it is allocated */
     bool *active;
-    uint64_t *optimizer_step;
     ParamOffsets trained; /* of its parameters, as floats: masters and gradients */
     Arena masters, gradients, activations, scratch;
     BlockState *state; /* [blocks] */

@@ -26,7 +26,7 @@ static int state_open(CudaStage *s, int block) {
         memset(state->pinned, 0, bytes);
         return 0;
     }
-    if (arena_open(&state->arena, &s->counted, MEM_STATE, bytes, 0)) return -1;
+    if (arena_open(&state->arena, &s->base.memory, MEM_STATE, bytes, 0)) return -1;
     fill_zero(s->run.stream, state->arena.base, bytes);
     return 0;
 }
@@ -39,14 +39,14 @@ int state_allocate(CudaStage *s, int param) {
     if (s->base.settings.offload) return 0;
     size_t bytes = state_bytes(s, p->count * sizeof(float));
     s->state[p->block].arena.requested += bytes;
-    mem_count(&s->counted, MEM_STATE, bytes);
+    mem_count(&s->base.memory, MEM_STATE, bytes);
     return 0;
 }
 
 void state_free(CudaStage *s, int block) {
     const Block *b = &s->base.model->block[block];
     for (int p = b->first_param; p < b->end_param; p++) s->has_state[p] = false;
-    arena_close(&s->state[block].arena, &s->counted);
+    arena_close(&s->state[block].arena, &s->base.memory);
     pinned_free(s->state[block].pinned);
     s->state[block].pinned = NULL;
 }
@@ -76,7 +76,7 @@ int masters_to_host(CudaStage *s) {
 
 static void updater_close(CudaStage *s) {
     if (!s->updater) return;
-    mem_uncount(&s->counted, MEM_WORKSPACE, s->updater->bytes);
+    mem_uncount(&s->base.memory, MEM_WORKSPACE, s->updater->bytes);
     updater_free(s->updater);
     s->updater = NULL;
 }
@@ -106,7 +106,7 @@ static int updater_open(CudaStage *s) {
             updater_create(tensors, count, m->blocks, &s->base.settings.optimizer, s->run.stream);
     free(tensors);
     if (!s->updater) return wanted ? -1 : 0;
-    mem_count(&s->counted, MEM_WORKSPACE, s->updater->bytes);
+    mem_count(&s->base.memory, MEM_WORKSPACE, s->updater->bytes);
     return 0;
 }
 
@@ -130,10 +130,10 @@ static int activations_open(CudaStage *s) {
     if (layout_make(&s->layout, m, settings, s->active)) return -1;
     if (stored_offsets_create(&s->stored, m, settings, &s->layout)) return -1;
     size_t scratch = s->layout.workspace;
-    if (arena_open(&s->activations, &s->counted, MEM_ACTIVATIONS, s->stored.bytes,
+    if (arena_open(&s->activations, &s->base.memory, MEM_ACTIVATIONS, s->stored.bytes,
                    s->stored.requested))
         return -1;
-    return arena_open(&s->scratch, &s->counted, MEM_WORKSPACE, scratch, scratch);
+    return arena_open(&s->scratch, &s->base.memory, MEM_WORKSPACE, scratch, scratch);
 }
 
 static int trained_open(CudaStage *s) {
@@ -142,12 +142,13 @@ static int trained_open(CudaStage *s) {
     if (param_offsets_create(&s->trained, m, &s->base.settings, sizeof(float), s->active))
         return -1;
     if (has_masters(s)) {
-        if (arena_open(&s->masters, &s->counted, MEM_PARAMETERS, trained->block[m->blocks],
+        if (arena_open(&s->masters, &s->base.memory, MEM_PARAMETERS, trained->block[m->blocks],
                        trained->own_requested))
             return -1;
         move_masters(s, true);
     }
-    if (arena_open(&s->gradients, &s->counted, MEM_GRADIENTS, trained->bytes, trained->requested))
+    if (arena_open(&s->gradients, &s->base.memory, MEM_GRADIENTS, trained->bytes,
+                   trained->requested))
         return -1;
     for (int p = 0; p < m->params; p++)
         if (is_updated(s, p) && state_allocate(s, p)) return -1;
@@ -165,15 +166,15 @@ void submodel_free(CudaStage *s, const bool *next) {
     s->ready = false;
     updater_close(s);
     if (s->base.settings.offload) host_gradients_close(s);
-    arena_close(&s->masters, &s->counted);
-    arena_close(&s->gradients, &s->counted);
+    arena_close(&s->masters, &s->base.memory);
+    arena_close(&s->gradients, &s->base.memory);
     for (int b = 0; b < m->blocks; b++) {
         if (s->base.settings.keep_state || (next && next[b] && s->active[b])) continue;
         state_free(s, b);
-        s->optimizer_step[b] = 0;
+        s->base.optimizer_step[b] = 0;
     }
-    arena_close(&s->activations, &s->counted);
-    arena_close(&s->scratch, &s->counted);
+    arena_close(&s->activations, &s->base.memory);
+    arena_close(&s->scratch, &s->base.memory);
     param_offsets_destroy(&s->trained);
     stored_offsets_destroy(&s->stored);
     layout_free(&s->layout);

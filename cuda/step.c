@@ -94,7 +94,7 @@ static int perform(CudaStage *s, StepShape shape) {
 
 static void count_optimizer_steps(CudaStage *s, bool up) {
     for (int b = 0; b < s->base.model->blocks; b++)
-        if (s->active[b]) s->optimizer_step[b] += up ? 1 : (uint64_t)-1;
+        if (s->active[b]) s->base.optimizer_step[b] += up ? 1 : (uint64_t)-1;
 }
 
 static void note_gradients(CudaStage *s, bool made) {
@@ -141,7 +141,7 @@ int step_run(Stage *base, int first, double scale, bool last, double lr, Loss *l
     batch_send_scale(s, scale);
     if (updates) {
         count_optimizer_steps(s, true);
-        update_prepare(s->updater, s->run.stream, lr, 1, s->optimizer_step);
+        update_prepare(s->updater, s->run.stream, lr, 1, s->base.optimizer_step);
     }
     int failed = perform(s, shape);
     note_gradients(s, !last);
@@ -196,7 +196,7 @@ void step_update(Stage *base, double lr, double gradient_scale) {
     if (base->settings.offload) {
         offload_update(s, lr, gradient_scale); /* the next step's wait reports a failure */
     } else if (s->updater) {
-        update_prepare(s->updater, s->run.stream, lr, gradient_scale, s->optimizer_step);
+        update_prepare(s->updater, s->run.stream, lr, gradient_scale, s->base.optimizer_step);
         update_apply(&s->run, s->updater, NULL);
     }
     s->stepping = false;

@@ -186,16 +186,14 @@ static int rank_write(Engine *base, TensorRole role, int number, const real *dat
 }
 
 static uint64_t rank_optimizer_step(Engine *base, int block) {
-    return of(base)->stage->is->optimizer_step(of(base)->stage, block);
+    return of(base)->stage->optimizer_step[block];
 }
 
 static void rank_set_optimizer_step(Engine *base, int block, uint64_t t) {
-    of(base)->stage->is->set_optimizer_step(of(base)->stage, block, t);
+    of(base)->stage->optimizer_step[block] = t;
 }
 
-static const MemCount *rank_memory(Engine *base) {
-    return of(base)->stage->is->memory(of(base)->stage);
-}
+static const MemCount *rank_memory(Engine *base) { return &of(base)->stage->memory; }
 
 /* ---- create and destroy ---- */
 

@@ -26,7 +26,7 @@ EngineCache *engine_cache_create(Stage *stage, const EngineSettings *s, const Da
         *c = (EngineCache){
             .stage = stage, .device_bytes = s->cache_device_bytes, .lowest = -1, .slots = slots};
         /* A device counts only its own memory. */
-        MemCount *counted = stage->is->cache_reserve ? &c->host : stage->is->memory(stage);
+        MemCount *counted = stage->is->cache_reserve ? &c->host : &stage->memory;
         if (prefix_cache_init(&c->kept, counted, s->cache_bytes, s->cache_dir, data->samples) == 0)
             return c;
     } else {

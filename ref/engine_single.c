@@ -170,16 +170,14 @@ static int engine_write(Engine *base, TensorRole role, int number, const real *d
 }
 
 static uint64_t engine_optimizer_step(Engine *base, int block) {
-    return of(base)->stage->is->optimizer_step(of(base)->stage, block);
+    return of(base)->stage->optimizer_step[block];
 }
 
 static void engine_set_optimizer_step(Engine *base, int block, uint64_t t) {
-    of(base)->stage->is->set_optimizer_step(of(base)->stage, block, t);
+    of(base)->stage->optimizer_step[block] = t;
 }
 
-static const MemCount *engine_memory(Engine *base) {
-    return of(base)->stage->is->memory(of(base)->stage);
-}
+static const MemCount *engine_memory(Engine *base) { return &of(base)->stage->memory; }
 
 static void engine_free(Engine *base) {
     SingleEngine *e = of(base);

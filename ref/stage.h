@@ -139,10 +139,6 @@ typedef struct {
      * a tensor that cannot exist.  A block's output has the n samples of the batch in flight. */
     size_t (*read)(Stage *stage, TensorRole role, int number, real *data);
     int (*write)(Stage *stage, TensorRole role, int number, const real *data);
-    /* The number of updates that a block's optimizer state has seen; set it to resume. */
-    uint64_t (*optimizer_step)(Stage *stage, int block);
-    void (*set_optimizer_step)(Stage *stage, int block, uint64_t t);
-    MemCount *(*memory)(Stage *stage);
     void (*free)(Stage *stage);
 
     /* ---- optional calls; NULL where a device does not offer them ---- */
@@ -182,6 +178,9 @@ struct Stage {
     const StageClass *is; /* its functions: stage->is->forward(stage, block) */
     const Model *model;
     StageSettings settings;
+    MemCount memory;
+    uint64_t *optimizer_step; /* [blocks]: the updates that a block's optimizer state has seen; set
+                               * them to resume */
 };
 
 /* Creates a stage on the CPU, with parameters initialised from the seed.  NULL and an error if

@@ -214,13 +214,13 @@ static void correct(RefStage *s, int param, double lr) {
 void stage_update(Stage *base, double lr, double gradient_scale) {
     RefStage *s = of(base);
     const Model *m = base->model;
-    for (int b = 0; b < m->blocks; b++) s->optimizer_step[b] += s->active[b];
+    for (int b = 0; b < m->blocks; b++) s->base.optimizer_step[b] += s->active[b];
     for (int p = 0; p < m->params; p++) {
         const StageParam *param = &s->param[p];
         if (param->gradient && stage_updates(s, p))
             optimizer_update(&base->settings.optimizer, &m->param[p], param->data, param->state,
                              param->gradient, gradient_scale, lr,
-                             s->optimizer_step[m->param[p].block]);
+                             s->base.optimizer_step[m->param[p].block]);
         else if (param->gradient && !s->active[m->param[p].block])
             correct(s, p, lr);
     }

@@ -9,11 +9,11 @@
 static RefStage *of(Stage *base) { return (RefStage *)(void *)base; }
 
 static real *allocate(RefStage *s, MemRole role, size_t count) {
-    return mem_alloc(&s->counted, role, count, sizeof(real));
+    return mem_alloc(&s->base.memory, role, count, sizeof(real));
 }
 
 static void release(RefStage *s, real **array) {
-    mem_free(&s->counted, *array);
+    mem_free(&s->base.memory, *array);
     *array = NULL;
 }
 
@@ -111,7 +111,7 @@ static int stage_activate(Stage *base, const bool *active) {
         if (!state_stays(s, m->param[p].block, active)) free_state(s, p);
     }
     for (int b = 0; b < m->blocks; b++)
-        if (!state_stays(s, b, active)) s->optimizer_step[b] = 0;
+        if (!state_stays(s, b, active)) s->base.optimizer_step[b] = 0;
     memcpy(s->active, active, (size_t)m->blocks);
     s->stepping = false;
     if (allocate_activations(s)) return -1; /* this makes the layout, which says what trains */
@@ -167,13 +167,6 @@ static int stage_write(Stage *base, TensorRole role, int number, const real *dat
 }
 
 static void stage_select(Stage *base, int micro_batch) { of(base)->micro_batch = micro_batch; }
-static uint64_t stage_optimizer_step(Stage *base, int block) {
-    return of(base)->optimizer_step[block];
-}
-static void stage_set_optimizer_step(Stage *base, int block, uint64_t t) {
-    of(base)->optimizer_step[block] = t;
-}
-static MemCount *stage_memory(Stage *base) { return &of(base)->counted; }
 
 /* ---- create and destroy ---- */
 
@@ -192,10 +185,10 @@ static void stage_free(Stage *base) {
     }
     release(s, &s->loss);
     release(s, &s->log_sum);
-    mem_free(&s->counted, s->correct);
+    mem_free(&s->base.memory, s->correct);
     free(s->param);
     free(s->buffer);
-    free(s->optimizer_step);
+    free(s->base.optimizer_step);
     free(s->active);
     free(s);
 }
@@ -204,9 +197,9 @@ static int allocate_tables(RefStage *s) {
     const Model *m = s->base.model;
     s->param = calloc((size_t)m->params + 1, sizeof *s->param);
     s->buffer = calloc((size_t)m->buffers + 1, sizeof *s->buffer);
-    s->optimizer_step = calloc((size_t)m->blocks, sizeof *s->optimizer_step);
+    s->base.optimizer_step = calloc((size_t)m->blocks, sizeof *s->base.optimizer_step);
     s->active = calloc((size_t)m->blocks, sizeof *s->active);
-    if (s->param && s->buffer && s->optimizer_step && s->active) return 0;
+    if (s->param && s->buffer && s->base.optimizer_step && s->active) return 0;
     return error_set("stage: out of memory for the tables of %s", m->name);
 }
 
@@ -232,7 +225,7 @@ static int allocate_model(RefStage *s) {
     size_t rows = (size_t)s->base.settings.batch * (size_t)m->targets;
     s->loss = allocate(s, MEM_WORKSPACE, rows);
     s->log_sum = allocate(s, MEM_WORKSPACE, rows);
-    s->correct = mem_alloc(&s->counted, MEM_WORKSPACE, rows, 1);
+    s->correct = mem_alloc(&s->base.memory, MEM_WORKSPACE, rows, 1);
     return s->loss && s->log_sum && s->correct ? 0 : -1;
 }
 
@@ -252,9 +245,6 @@ Stage *stage_ref_create(const Model *model, StageSettings settings) {
         .update = stage_update,
         .read = stage_read,
         .write = stage_write,
-        .optimizer_step = stage_optimizer_step,
-        .set_optimizer_step = stage_set_optimizer_step,
-        .memory = stage_memory,
         .free = stage_free,
     };
     RefStage *s = calloc(1, sizeof *s);
@@ -262,7 +252,7 @@ Stage *stage_ref_create(const Model *model, StageSettings settings) {
         error_set("stage: out of memory");
         return NULL;
     }
-    s->base = (Stage){&class, model, settings};
+    s->base = (Stage){.is = &class, .model = model, .settings = settings};
     /* Nothing is active yet: the layout is that of evaluation. */
     if (allocate_tables(s) || allocate_model(s) || allocate_activations(s)) {
         stage_free(&s->base);

@@ -16,12 +16,10 @@ typedef struct {
 
 typedef struct {
     Stage base;
-    MemCount counted;
-    StageParam *param;        /* [params] */
-    StageBuffer *buffer;      /* [buffers] */
-    bool stepping;            /* a step has started and is neither updated nor discarded yet */
-    uint64_t *optimizer_step; /* [blocks]: updates that the block's optimizer state has seen */
-    bool *active;             /* [blocks] */
+    StageParam *param;   /* [params] */
+    StageBuffer *buffer; /* [buffers] */
+    bool stepping;       /* a step has started and is neither updated nor discarded yet */
+    bool *active;        /* [blocks] */
     Layout layout;
     int max_in_flight;     /* the most micro-batches in flight of any block */
     int micro_batch;       /* the selected one */

@@ -155,8 +155,8 @@ static void counts_and_refuses(void) {
     if (!stage) abort();
     bool active[16] = {false};
     CHECK(cuda_memory_plan(device, host, m, &stage->settings, active) == 0, "%s", error_message());
-    CHECK(stage->is->memory(stage)->current[MEM_WORKSPACE] == device[MEM_WORKSPACE],
-          "%zu bytes of workspace, planned %zu", stage->is->memory(stage)->current[MEM_WORKSPACE],
+    CHECK(stage->memory.current[MEM_WORKSPACE] == device[MEM_WORKSPACE],
+          "%zu bytes of workspace, planned %zu", stage->memory.current[MEM_WORKSPACE],
           device[MEM_WORKSPACE]);
     CHECK(stage->is->keep_images(stage, data) == 0 && data->resident, "%s", error_message());
     Dataset *more = create(&valid_row);

@@ -164,7 +164,7 @@ static void check_bytes(const Pipeline *p, int rank, const bool *active) {
     size_t device[MEM_ROLES], host[MEM_ROLES], oracle[MEM_ROLES];
     CHECK(cuda_memory_plan(device, host, m, &stage->settings, active) == 0, "%s", error_message());
     CHECK(memory_plan(oracle, m, &stage->settings, active) == 0, "%s", error_message());
-    const MemCount *counted = stage->is->memory(stage);
+    const MemCount *counted = &stage->memory;
     CHECK(stage->settings.deferred == (p->how.settings.kind == SCHEDULE_ZERO_BUBBLE),
           "the stage does not defer");
     for (int r = 0; r < MEM_ROLES; r++)

@@ -27,7 +27,7 @@ static void nan_loss_changes_nothing(void) { pipeline_check_bad_loss(&cpu); }
 static void check_sums(const MemCount *all, const Pipeline *p) {
     MemCount sum = {0};
     for (int r = 0; r < p->how.ranks; r++) {
-        const MemCount *one = p->stage[r]->is->memory(p->stage[r]);
+        const MemCount *one = &p->stage[r]->memory;
         for (MemRole role = 0; role < MEM_ROLES; role++) {
             sum.current[role] += one->current[role];
             sum.peak[role] += one->peak[role];
@@ -70,7 +70,7 @@ static void check_plan(const Pipeline *p, int submodel, const char *what) {
     partition_active(&p->tiny.settings.partition, p->tiny.model, submodel, active);
     for (int r = 0; r < p->how.ranks; r++) {
         Stage *stage = p->stage[r];
-        const MemCount *counted = stage->is->memory(stage);
+        const MemCount *counted = &stage->memory;
         CHECK(memory_plan(plan, p->tiny.model, &stage->settings, active) == 0, "%s",
               error_message());
         for (MemRole role = 0; role < MEM_ROLES; role++)

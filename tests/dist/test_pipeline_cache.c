@@ -171,7 +171,7 @@ static void memory_is_where_the_cache_is(void) {
         int holder = p.placement.rank_of[p.placement.chunk_of[lowest]];
         size_t bytes = CHUNK * shape_count(m->value[m->block[lowest].in].shape) * sizeof(real);
         for (int r = 0; r < 3; r++) {
-            size_t kept = p.stage[r]->is->memory(p.stage[r])->current[MEM_CACHE];
+            size_t kept = p.stage[r]->memory.current[MEM_CACHE];
             CHECK(kept == (lowest > 0 && r == holder ? bytes : 0),
                   "submodel %d: %zu bytes of cache on rank %d", submodel + 1, kept, r);
         }

@@ -84,7 +84,7 @@ static void check_same(const Pair *p, TensorRole role, int number, const char *n
 static void check_counted(const Pair *p, const bool *active) {
     size_t plan[MEM_ROLES];
     CHECK(memory_plan(plan, p->model, &p->late->settings, active) == 0, "%s", error_message());
-    const MemCount *counted = p->late->is->memory(p->late);
+    const MemCount *counted = &p->late->memory;
     for (MemRole role = 0; role < MEM_ROLES; role++)
         CHECK(counted->current[role] == plan[role], "%s: %zu bytes, planned %zu",
               mem_role_names[role], counted->current[role], plan[role]);
