@@ -48,11 +48,10 @@ static int make_tables(CudaStage *s) {
     s->active = calloc(blocks, sizeof *s->active);
     s->base.optimizer_step = calloc(blocks, sizeof *s->base.optimizer_step);
     s->state = calloc(blocks, sizeof *s->state);
-    s->has_state = calloc(params, sizeof *s->has_state);
     s->gradient_made = calloc(params, sizeof *s->gradient_made);
     s->buffer_offset = calloc((size_t)m->buffers + 1, sizeof *s->buffer_offset);
     s->fusion = calloc((size_t)m->nodes, sizeof *s->fusion);
-    if (!s->active || !s->base.optimizer_step || !s->state || !s->has_state || !s->gradient_made ||
+    if (!s->active || !s->base.optimizer_step || !s->state || !s->gradient_made ||
         !s->buffer_offset || !s->fusion)
         return error_set("stage: out of memory for the tables of %s", m->name);
     const StageSettings *settings = &s->base.settings;
@@ -121,7 +120,6 @@ static void stage_free(Stage *base) {
     free(s->active);
     free(s->base.optimizer_step);
     free(s->state);
-    free(s->has_state);
     free(s->gradient_made);
     free(s->buffer_offset);
     free(s->fusion);

@@ -85,7 +85,6 @@ typedef struct {
     ParamOffsets trained; /* of its parameters, as floats: masters and gradients */
     Arena masters, gradients, activations, scratch;
     BlockState *state; /* [blocks] */
-    bool *has_state;   /* [params] */
     Layout layout;
     StoredOffsets stored;
     Updater *updater;
@@ -155,7 +154,7 @@ static inline void *fixed_at(const CudaStage *s, size_t offset) {
 
 int submodel_allocate(CudaStage *s);
 void submodel_free(CudaStage *s, const bool *next);
-int state_allocate(CudaStage *s, int param);
+int state_allocate(CudaStage *s, int block);
 void state_free(CudaStage *s, int block);
 /* Copies the masters of the active blocks, if there are any, to the host, and waits. */
 int masters_to_host(CudaStage *s);

@@ -9,43 +9,30 @@
 
 /* ---- optimizer state ---- */
 
-static size_t state_bytes(const CudaStage *s, size_t of_vector) {
-    return (size_t)optimizer_state_vectors(&s->base.settings.optimizer) * of_vector;
-}
-
 /* Each block has an array of its own, because state is kept or freed block by block. */
-static int state_open(CudaStage *s, int block) {
+int state_allocate(CudaStage *s, int block) {
+    const Model *m = s->base.model;
+    const Block *b = &m->block[block];
     BlockState *state = &s->state[block];
-    size_t bytes = state_bytes(s, block_bytes(s, block));
+    size_t vectors = (size_t)optimizer_state_vectors(&s->base.settings.optimizer);
+    size_t bytes = vectors * block_bytes(s, block), requested = 0;
     if (!bytes || state->arena.base || state->pinned) return 0;
     if (s->base.settings.offload) {
         state->pinned = pinned_alloc(bytes);
         if (!state->pinned)
             return error_set("memory: the host has no %zu bytes for the state of %s", bytes,
-                             s->base.model->block[block].name);
+                             b->name);
         memset(state->pinned, 0, bytes);
         return 0;
     }
-    if (arena_open(&state->arena, &s->base.memory, MEM_STATE, bytes, 0)) return -1;
+    for (int p = b->first_param; p < b->end_param; p++)
+        requested += vectors * m->param[p].count * sizeof(float);
+    if (arena_open(&state->arena, &s->base.memory, MEM_STATE, bytes, requested)) return -1;
     fill_zero(s->run.stream, state->arena.base, bytes);
     return 0;
 }
 
-int state_allocate(CudaStage *s, int param) {
-    const Param *p = &s->base.model->param[param];
-    if (s->has_state[param]) return 0;
-    if (state_open(s, p->block)) return -1;
-    s->has_state[param] = true;
-    if (s->base.settings.offload) return 0;
-    size_t bytes = state_bytes(s, p->count * sizeof(float));
-    s->state[p->block].arena.requested += bytes;
-    mem_count(&s->base.memory, MEM_STATE, bytes);
-    return 0;
-}
-
 void state_free(CudaStage *s, int block) {
-    const Block *b = &s->base.model->block[block];
-    for (int p = b->first_param; p < b->end_param; p++) s->has_state[p] = false;
     arena_close(&s->state[block].arena, &s->base.memory);
     pinned_free(s->state[block].pinned);
     s->state[block].pinned = NULL;
@@ -150,8 +137,8 @@ static int trained_open(CudaStage *s) {
     if (arena_open(&s->gradients, &s->base.memory, MEM_GRADIENTS, trained->bytes,
                    trained->requested))
         return -1;
-    for (int p = 0; p < m->params; p++)
-        if (is_updated(s, p) && state_allocate(s, p)) return -1;
+    for (int b = 0; b < m->blocks; b++)
+        if (s->active[b] && state_allocate(s, b)) return -1;
     return s->base.settings.offload ? host_gradients_open(s) : updater_open(s);
 }
 

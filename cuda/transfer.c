@@ -177,7 +177,8 @@ static int refuse_write(const Model *m, TensorRole role, int number) {
 int transfer_write(Stage *base, TensorRole role, int number, const real *data) {
     CudaStage *s = cuda_stage(base);
     bool state = role == TENSOR_STATE0 || role == TENSOR_STATE1;
-    if (state && base->settings.keep_state && state_allocate(s, number)) return -1;
+    if (state && base->settings.keep_state && state_allocate(s, base->model->param[number].block))
+        return -1;
     Tensor tensor = find(s, role, number);
     if (!tensor.at) return refuse_write(base->model, role, number);
     s->norm_done = -1; /* the norm that ran ahead read the old value */
