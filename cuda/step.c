@@ -3,6 +3,7 @@
  * captured, and from then on one launch repeats it.  What changes from step to step lies at
  * addresses that never change: the batch (batch.c), the scale of the loss, the optimizer's rate and
  * steps (update_prepare), and the loss and norm that the host reads back. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "../ref/error.h"
@@ -178,16 +179,23 @@ int step_gradient_norm(Stage *base, double *norm) {
     return 0;
 }
 
+/* The updater has the tensors in the order of parameters. */
 int step_gradient_squares(Stage *base, double *square) {
     CudaStage *s = cuda_stage(base);
     const Model *m = base->model;
-    for (int p = 0; p < m->params; p++) square[p] = 0;
+    memset(square, 0, (size_t)m->params * sizeof *square);
     if (!s->updater) return 0;
-    if (update_read_squares(&s->run, s->updater, square)) return -1;
-    /* They come first in the array; from the last on, each moves to its parameter. */
-    int tensor = s->updater->tensors;
-    for (int p = m->params - 1; p >= 0; p--) square[p] = is_updated(s, p) ? square[--tensor] : 0;
-    return 0;
+    size_t bytes = (size_t)s->updater->plan.chunks * sizeof(double);
+    double *partial = malloc(bytes), *next = partial;
+    if (!partial) return error_set("update: out of memory for a norm");
+    update_squares(&s->run, s->updater);
+    copy_to_host(s->run.stream, partial, s->updater->plan.partial, bytes);
+    int failed = device_wait(s->run.stream);
+    for (int p = 0; p < m->params; p++)
+        for (int k = 0; is_updated(s, p) && k < update_chunks(m->param[p].count); k++)
+            square[p] += *next++;
+    free(partial);
+    return failed;
 }
 
 void step_update(Stage *base, double lr, double gradient_scale) {

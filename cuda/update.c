@@ -34,10 +34,6 @@ size_t updater_bytes(int tensors, int blocks, size_t numbers) {
 
 /* ---- the plan ---- */
 
-static int chunks_of(const UpdateTensor *tensor) {
-    return (int)((tensor->count + UPDATE_CHUNK - 1) / UPDATE_CHUNK);
-}
-
 static void list_chunks(UpdateChunk *chunk, const UpdateTensor *tensors, int count) {
     for (int i = 0; i < count; i++)
         for (size_t first = 0; first < tensors[i].count; first += UPDATE_CHUNK)
@@ -75,12 +71,14 @@ Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
     Updater *u = calloc(1, sizeof *u);
     if (!u) return error_null("update: out of memory for a plan of %d tensors", count);
     size_t numbers = 0;
-    for (int i = 0; i < count; i++) numbers += tensors[i].count;
+    int chunks = 0;
+    for (int i = 0; i < count; i++) {
+        numbers += tensors[i].count;
+        chunks += update_chunks(tensors[i].count);
+    }
     UpdaterOffsets at = updater_offsets(count, blocks, numbers);
     u->settings = *settings;
     u->blocks = blocks;
-    u->tensors = count;
-    u->chunks = malloc((size_t)count * sizeof *u->chunks);
     u->memory = device_alloc(at.bytes);
     u->bytes = at.bytes;
     u->pinned = pinned_alloc(numbers_bytes(blocks));
@@ -91,12 +89,10 @@ Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
         .numbers = (UpdateNumbers *)(void *)(u->memory + at.numbers),
         .factors = (OptimizerFactors *)(void *)(u->memory + at.numbers + sizeof(UpdateNumbers)),
         .partial = (double *)(void *)(u->memory + at.partials),
+        .chunks = chunks,
         .rule = rule,
         .clip_norm = settings->clip_norm};
-    for (int i = 0; u->chunks && i < count; i++)
-        u->plan.chunks += u->chunks[i] = chunks_of(&tensors[i]);
-    if (!u->chunks || !u->memory || !u->pinned || !u->sent ||
-        upload(u, at, tensors, count, stream)) {
+    if (!u->memory || !u->pinned || !u->sent || upload(u, at, tensors, count, stream)) {
         updater_free(u);
         return NULL;
     }
@@ -109,7 +105,6 @@ void updater_free(Updater *u) {
     event_free(u->sent);
     pinned_free(u->pinned);
     device_free(u->memory);
-    free(u->chunks);
     free(u);
 }
 
@@ -125,22 +120,6 @@ void update_prepare(Updater *u, Stream stream, double lr, double gradient_scale,
             factors[2 * b + decay] = optimizer_factors(&u->settings, lr, t[b], decay);
     copy_to_device(stream, u->plan.numbers, u->pinned, numbers_bytes(u->blocks));
     event_record(u->sent, stream);
-}
-
-int update_read_squares(const Run *run, Updater *u, double *square) {
-    size_t bytes = (size_t)u->plan.chunks * sizeof(double);
-    double *partial = malloc(bytes);
-    if (!partial) return error_set("update: out of memory for a norm");
-    update_squares(run, u);
-    copy_to_host(run->stream, partial, u->plan.partial, bytes);
-    int failed = device_wait(run->stream);
-    const double *next = partial;
-    for (int i = 0; i < u->tensors; i++) {
-        square[i] = 0;
-        for (int k = 0; k < u->chunks[i]; k++) square[i] += *next++;
-    }
-    free(partial);
-    return failed;
 }
 
 void update_read_norm(Updater *u, Stream stream, double *norm) {

@@ -27,6 +27,9 @@ enum { UPDATE_CHUNK = 8192 };
 typedef struct {
     int tensor, number; /* elements from number * UPDATE_CHUNK on */
 } UpdateChunk;
+static inline int update_chunks(size_t count) {
+    return (int)((count + UPDATE_CHUNK - 1) / UPDATE_CHUNK);
+}
 
 /* The update kernels; SGD has one without momentum and one with it. */
 typedef enum { UPDATE_NONE, UPDATE_SGD, UPDATE_MOMENTUM, UPDATE_ADAM, UPDATE_LION } UpdateRule;
@@ -50,13 +53,12 @@ typedef struct {
     double clip_norm;
 } UpdatePlan;
 
-/* Only update.c and ops/update.cu use its fields, but for `tensors` and `bytes`. */
+/* Other files use only plan.chunks, plan.partial and bytes. */
 typedef struct {
     UpdatePlan plan;
     OptimizerSettings settings;
     int blocks;
-    int tensors, *chunks; /* [tensors]: chunks of each */
-    char *memory;         /* device, of `bytes` */
+    char *memory; /* device, of `bytes` */
     size_t bytes;
     UpdateNumbers *pinned; /* page-locked: from here the numbers and factors of a step are sent */
     Event sent;            /* the device is done with it */
@@ -76,10 +78,6 @@ size_t updater_bytes(int tensors, int blocks, size_t numbers);
 void update_prepare(Updater *updater, Stream stream, double lr, double gradient_scale,
                     const uint64_t *t);
 
-/* square[tensors] = the sum of squares of each tensor's gradient, in double and in a fixed order.
- * Waits for the device.  Returns -1, with an error, if the device has failed. */
-int update_read_squares(const Run *run, Updater *updater, double *square);
-
 /* Puts a copy of the norm of the last update_norm to the host on the stream; *norm may be read
  * after device_wait. */
 void update_read_norm(Updater *updater, Stream stream, double *norm);
@@ -87,7 +85,7 @@ void update_read_norm(Updater *updater, Stream stream, double *norm);
 /* ---- ops/update.cu ---- */
 
 /* plan.partial[chunks] = the sum of squares of each chunk's gradient, in double and in a fixed
- * order. */
+ * order.  A tensor's chunks follow each other, and tensors come as they were given. */
 void update_squares(const Run *run, const Updater *updater);
 
 /* Sums the squares of all gradients likewise, and computes from the sum the factor of clipping
