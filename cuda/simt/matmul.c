@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "../bf16.h"
 #include "engine.h"
@@ -44,20 +43,16 @@ typedef struct {
     Product product;
 } Closure;
 
-/* Returns op(B) as float [k][n], rounded as the product's inputs are, for the caller to free; NULL
- * when memory runs out. */
-static float *packed(const Closure *closure) {
+/* b[k][n] = op(B) as float, rounded as the product's inputs are. */
+static void pack(float *b, const Closure *closure) {
     const Product *p = &closure->product;
     bool bf16 = closure->precision == PRECISION_BF16, tf32 = closure->precision == PRECISION_TF32;
-    float *b = malloc(sizeof *b * (size_t)p->k * (size_t)p->n);
-    if (!b) return NULL;
     for (size_t k = 0; k < (size_t)p->k; k++)
         for (size_t n = 0; n < (size_t)p->n; n++) {
             size_t from = p->transpose_b ? n * (size_t)p->ldb + k : k * (size_t)p->ldb + n;
             float x = load(p->b, from, bf16);
             b[k * (size_t)p->n + n] = tf32 ? round_tf32(x) : x;
         }
-    return b;
 }
 
 static float a_element(const Closure *closure, size_t m, size_t k) {
@@ -87,7 +82,6 @@ static void finish_row(const Closure *closure, size_t m, const float *sum) {
 
 static void product_row(const Closure *closure, size_t m, const float *b, float *sum) {
     size_t n = (size_t)closure->product.n;
-    memset(sum, 0, n * sizeof *sum);
     for (size_t k = 0; k < (size_t)closure->product.k; k++) {
         float a = a_element(closure, m, k);
         for (size_t i = 0; i < n; i++) sum[i] += a * b[k * n + i];
@@ -108,23 +102,18 @@ static void column_sums(const Closure *closure) {
 static void multiply(const void *recorded) {
     const Closure *closure = recorded;
     const Product *p = &closure->product;
-    float *b = packed(closure);
-    bool complete = b != NULL;
-#pragma omp parallel if ((double)p->m * p->n * p->k > 1e5)
-    {
-        float *sum = malloc(sizeof *sum * (size_t)p->n);
-#pragma omp for
-        for (int m = 0; m < p->m; m++)
-            if (b && sum) product_row(closure, (size_t)m, b, sum);
-        if (!sum) {
-#pragma omp atomic write
-            complete = false;
-        }
-        free(sum);
+    size_t n = (size_t)p->n, k = (size_t)p->k;
+    float *b = calloc((k + (size_t)p->m) * n, sizeof *b),
+          *sums = b + k * n; /* a row for each of C */
+    if (!b) {
+        simt_note_error("matrix product: no memory");
+        return;
     }
+    pack(b, closure);
+#pragma omp parallel for if ((double)p->m * p->n * p->k > 1e5)
+    for (int m = 0; m < p->m; m++) product_row(closure, (size_t)m, b, sums + (size_t)m * n);
     if (p->column_sums) column_sums(closure);
     free(b);
-    if (!complete) simt_note_error("matrix product: no memory");
 }
 
 bool library_matmul(const Run *run, const Product *product) {
