@@ -85,23 +85,24 @@ const Gpu *gpu_find(const char *key) {
     return NULL;
 }
 
+/* Returns the seconds of one message, over the network with an equal share of it for each of
+ * `sharing` GPUs. */
+static double message_s(const Cluster *c, bool network, int sharing, double bytes) {
+    const Efficiency *e = &c->efficiency;
+    double rate = network ? c->network_rate / sharing : c->gpu->interconnect_bandwidth;
+    double latency = network ? e->network_latency_s : e->interconnect_latency_s;
+    return latency + bytes / (rate * e->interconnect);
+}
+
 double cluster_message_s(const Cluster *c, int from, int to, double bytes) {
-    bool network = from / c->per_node != to / c->per_node;
-    double rate = network ? c->network_rate : c->gpu->interconnect_bandwidth;
-    double latency =
-        network ? c->efficiency.network_latency_s : c->efficiency.interconnect_latency_s;
-    return latency + bytes / (rate * c->efficiency.interconnect);
+    return message_s(c, from / c->per_node != to / c->per_node, 1, bytes);
 }
 
 double cluster_reduce_s(const Cluster *c, int replicas, int stride, double bytes) {
     if (replicas <= 1) return 0;
-    bool network = replicas * stride > c->per_node;
-    int sharing = !network ? 1 : stride < c->per_node ? stride : c->per_node;
-    double rate = network ? c->network_rate / sharing : c->gpu->interconnect_bandwidth;
-    double latency =
-        network ? c->efficiency.network_latency_s : c->efficiency.interconnect_latency_s;
+    int sharing = stride < c->per_node ? stride : c->per_node;
     double turns = 2.0 * (replicas - 1);
-    return turns * (latency + bytes / replicas / (rate * c->efficiency.interconnect));
+    return turns * message_s(c, replicas * stride > c->per_node, sharing, bytes / replicas);
 }
 
 double gpu_usable_bytes(const Gpu *gpu) { return 0.97 * gpu->memory_bytes; }
