@@ -10,11 +10,11 @@
 int cache_reserve(Stage *base, size_t width, size_t bytes) {
     CudaStage *s = cuda_stage(base);
     size_t size = width * value_bytes(&base->settings);
-    arena_close(&s->cache, &s->base.memory);
+    arena_close(s, &s->cache);
     s->cache_width = width;
     size_t slots = size ? bytes / size : 0;
     if (slots > INT_MAX) slots = INT_MAX;
-    if (arena_open(&s->cache, &s->base.memory, MEM_CACHE, slots * size, slots * size)) return -1;
+    if (arena_open(s, &s->cache, MEM_CACHE, slots * size, slots * size)) return -1;
     return (int)slots;
 }
 

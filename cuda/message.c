@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "arena.h"
+#include "../ref/alloc.h"
 
 typedef struct Kept {
     DeviceMessage message; /* must come first: users get a pointer to it */

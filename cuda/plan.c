@@ -3,9 +3,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "../ref/alloc.h"
 #include "../ref/error.h"
 #include "../ref/memory.h"
-#include "arena.h"
 #include "matmul.h"
 #include "node.h"
 #include "stage_inside.h"

@@ -71,8 +71,8 @@ static int open_buffers(CudaStage *s) {
         bytes += align_bytes((size_t)m->buffer[k].count * sizeof(float));
     }
     s->buffer_bytes = bytes;
-    if (arena_open(&s->buffers, &s->base.memory, MEM_BUFFERS, bytes, requested)) return -1;
-    return arena_open(&s->buffers_before, &s->base.memory, MEM_BUFFERS, bytes, requested);
+    if (arena_open(s, &s->buffers, MEM_BUFFERS, bytes, requested)) return -1;
+    return arena_open(s, &s->buffers_before, MEM_BUFFERS, bytes, requested);
 }
 
 static int open_host_memory(CudaStage *s) {
@@ -89,10 +89,9 @@ static int open_stage(CudaStage *s) {
     const StageSettings *settings = &s->base.settings;
     if (device_open() || !(s->run.stream = stream_create()) || make_tables(s)) return -1;
     s->fixed = fixed_offsets(s->base.model, settings);
-    if (arena_open(&s->parameters, &s->base.memory, MEM_PARAMETERS, s->weights.bytes,
-                   s->weights.requested) ||
+    if (arena_open(s, &s->parameters, MEM_PARAMETERS, s->weights.bytes, s->weights.requested) ||
         open_buffers(s) ||
-        arena_open(&s->workspace, &s->base.memory, MEM_WORKSPACE, s->fixed.bytes, s->fixed.bytes))
+        arena_open(s, &s->workspace, MEM_WORKSPACE, s->fixed.bytes, s->fixed.bytes))
         return -1;
     s->run.workspace = fixed_at(s, s->fixed.node);
     if (open_host_memory(s) || batch_open(s) || (settings->offload && offload_start(s))) return -1;
@@ -106,11 +105,11 @@ static void stage_free(Stage *base) {
     if (s->state && s->base.optimizer_step) submodel_close(s, NULL);
     for (int b = 0; s->state && b < base->model->blocks; b++) state_free(s, b);
     if (base->settings.offload) offload_stop(s);
-    arena_close(&s->parameters, &s->base.memory);
-    arena_close(&s->buffers, &s->base.memory);
-    arena_close(&s->buffers_before, &s->base.memory);
-    arena_close(&s->workspace, &s->base.memory);
-    arena_close(&s->cache, &s->base.memory);
+    arena_close(s, &s->parameters);
+    arena_close(s, &s->buffers);
+    arena_close(s, &s->buffers_before);
+    arena_close(s, &s->workspace);
+    arena_close(s, &s->cache);
     batch_close(s);
     times_close(s);
     pinned_free(s->staging);

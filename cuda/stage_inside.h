@@ -2,11 +2,18 @@
 #pragma once
 
 #include "../ref/layout.h"
-#include "arena.h"
 #include "fuse.h"
 #include "plan.h"
 #include "stage_cuda.h"
 #include "update.h"
+
+/* One piece of device memory for all tensors of a role that are allocated and freed together.  A
+ * switch of submodel frees and allocates whole pieces, so that memory does not fragment. */
+typedef struct {
+    char *base; /* aligned to 256 bytes */
+    MemRole role;
+    size_t requested;
+} Arena;
 
 /* The staging buffer of a micro-batch, in page-locked memory.  Two of them take turns, so that one
  * is filled while the device still reads the other. */
@@ -152,6 +159,12 @@ static inline void *fixed_at(const CudaStage *s, size_t offset) {
 
 /* ---- stage_memory.c: memory of the submodel s->active, its optimizer state and masters ---- */
 
+/* Allocates `bytes`, gaps between tensors included, and counts `requested`, without them.  Not
+ * zeroed.  With bytes 0 the arena is empty.  Returns -1, with an error that names role and bytes,
+ * when memory runs out. */
+int arena_open(CudaStage *s, Arena *arena, MemRole role, size_t bytes, size_t requested);
+/* Leaves the arena all zero; it may be closed again. */
+void arena_close(CudaStage *s, Arena *arena);
 int submodel_allocate(CudaStage *s);
 void submodel_free(CudaStage *s, const bool *next);
 int state_allocate(CudaStage *s, int block);

@@ -7,6 +7,30 @@
 #include "../ref/error.h"
 #include "stage_inside.h"
 
+/* ---- arenas ---- */
+
+int arena_open(CudaStage *s, Arena *arena, MemRole role, size_t bytes, size_t requested) {
+    MemCount *counted = &s->base.memory;
+    *arena = (Arena){.role = role};
+    if (!bytes) return 0;
+    arena->base = device_alloc(bytes);
+    if (!arena->base)
+        return error_set(
+            "memory: the device has no %zu bytes for %s (%zu bytes in use); use a smaller batch, "
+            "more submodels, recompute, or bf16",
+            bytes, mem_role_names[role], counted->total_current);
+    arena->requested = requested;
+    mem_count(counted, role, requested);
+    return 0;
+}
+
+void arena_close(CudaStage *s, Arena *arena) {
+    if (!arena->base) return;
+    device_free(arena->base);
+    mem_uncount(&s->base.memory, arena->role, arena->requested);
+    *arena = (Arena){0};
+}
+
 /* ---- optimizer state ---- */
 
 /* Each block has an array of its own, because state is kept or freed block by block. */
@@ -27,13 +51,13 @@ int state_allocate(CudaStage *s, int block) {
     }
     for (int p = b->first_param; p < b->end_param; p++)
         requested += vectors * m->param[p].count * sizeof(float);
-    if (arena_open(&state->arena, &s->base.memory, MEM_STATE, bytes, requested)) return -1;
+    if (arena_open(s, &state->arena, MEM_STATE, bytes, requested)) return -1;
     fill_zero(s->run.stream, state->arena.base, bytes);
     return 0;
 }
 
 void state_free(CudaStage *s, int block) {
-    arena_close(&s->state[block].arena, &s->base.memory);
+    arena_close(s, &s->state[block].arena);
     pinned_free(s->state[block].pinned);
     s->state[block].pinned = NULL;
 }
@@ -117,10 +141,9 @@ static int activations_open(CudaStage *s) {
     if (layout_make(&s->layout, m, settings, s->active)) return -1;
     if (stored_offsets_create(&s->stored, m, settings, &s->layout)) return -1;
     size_t scratch = s->layout.workspace;
-    if (arena_open(&s->activations, &s->base.memory, MEM_ACTIVATIONS, s->stored.bytes,
-                   s->stored.requested))
+    if (arena_open(s, &s->activations, MEM_ACTIVATIONS, s->stored.bytes, s->stored.requested))
         return -1;
-    return arena_open(&s->scratch, &s->base.memory, MEM_WORKSPACE, scratch, scratch);
+    return arena_open(s, &s->scratch, MEM_WORKSPACE, scratch, scratch);
 }
 
 static int trained_open(CudaStage *s) {
@@ -129,14 +152,12 @@ static int trained_open(CudaStage *s) {
     if (param_offsets_create(&s->trained, m, &s->base.settings, sizeof(float), s->active))
         return -1;
     if (has_masters(s)) {
-        if (arena_open(&s->masters, &s->base.memory, MEM_PARAMETERS, trained->block[m->blocks],
+        if (arena_open(s, &s->masters, MEM_PARAMETERS, trained->block[m->blocks],
                        trained->own_requested))
             return -1;
         move_masters(s, true);
     }
-    if (arena_open(&s->gradients, &s->base.memory, MEM_GRADIENTS, trained->bytes,
-                   trained->requested))
-        return -1;
+    if (arena_open(s, &s->gradients, MEM_GRADIENTS, trained->bytes, trained->requested)) return -1;
     for (int b = 0; b < m->blocks; b++)
         if (s->active[b] && state_allocate(s, b)) return -1;
     return s->base.settings.offload ? host_gradients_open(s) : updater_open(s);
@@ -153,15 +174,15 @@ void submodel_free(CudaStage *s, const bool *next) {
     s->ready = false;
     updater_close(s);
     if (s->base.settings.offload) host_gradients_close(s);
-    arena_close(&s->masters, &s->base.memory);
-    arena_close(&s->gradients, &s->base.memory);
+    arena_close(s, &s->masters);
+    arena_close(s, &s->gradients);
     for (int b = 0; b < m->blocks; b++) {
         if (s->base.settings.keep_state || (next && next[b] && s->active[b])) continue;
         state_free(s, b);
         s->base.optimizer_step[b] = 0;
     }
-    arena_close(&s->activations, &s->base.memory);
-    arena_close(&s->scratch, &s->base.memory);
+    arena_close(s, &s->activations);
+    arena_close(s, &s->scratch);
     param_offsets_destroy(&s->trained);
     stored_offsets_destroy(&s->stored);
     layout_free(&s->layout);

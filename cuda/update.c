@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../ref/alloc.h"
 #include "../ref/error.h"
-#include "arena.h"
 
 /* ---- memory ---- */
 

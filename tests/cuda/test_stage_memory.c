@@ -5,7 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../cuda/arena.h"
 #include "../../cuda/plan.h"
 #include "../../cuda/stage_cuda.h"
 #include "../../cuda/stage_inside.h"
@@ -85,14 +84,15 @@ static void counted_is_planned(const void *spec) {
 
 /* No device has so much; the error names what it was for. */
 static void a_refusal_names_role_and_bytes(void) {
-    MemCount counted = {0};
+    CudaStage stage = {.base = {.is = NULL}};
+    const MemCount *counted = &stage.base.memory;
     Arena arena;
     const size_t bytes = (size_t)1 << 60;
-    if (!CHECK(arena_open(&arena, &counted, MEM_STATE, bytes, bytes) == -1, "it was there")) return;
+    if (!CHECK(arena_open(&stage, &arena, MEM_STATE, bytes, bytes) == -1, "it was there")) return;
     CHECK(strstr(error_message(), "1152921504606846976 bytes for state"), "\"%s\"",
           error_message());
-    CHECK(counted.total_current == 0 && counted.total_peak == 0, "counted all the same");
-    arena_close(&arena, &counted);
+    CHECK(counted->total_current == 0 && counted->total_peak == 0, "counted all the same");
+    arena_close(&stage, &arena);
 }
 
 static void tensors_exist_as_in_the_oracle(const void *spec) {
