@@ -22,12 +22,6 @@ typedef struct {
     unsigned capture; /* the number of the capture that it is in; 0: none */
 } SimtStream;
 
-typedef struct {
-    LateEvent *late; /* its records outside of captures */
-    bool timed;
-    unsigned capture; /* as of the stream on which it was recorded last */
-} SimtEvent;
-
 static _Thread_local Capture *active; /* this thread's; others are not restricted */
 
 /* Sets the error and returns -1.  A forbidden call spoils the capture, as it does on a GPU. */
@@ -67,33 +61,26 @@ int device_wait(Stream stream) {
 /* ---- events ---- */
 
 Event event_create(bool timed) {
-    SimtEvent *event = calloc(1, sizeof *event);
-    if (event && (event->late = late_event_new())) {
-        event->timed = timed;
-        return event;
-    }
-    free(event);
-    return error_null("no memory for an event");
+    LateEvent *event = late_event_new();
+    if (!event) return error_null("no memory for an event");
+    event->timed = timed;
+    return event;
 }
 
-void event_free(Event event) {
-    SimtEvent *e = event;
-    if (e) late_event_release(e->late);
-    free(e);
-}
+void event_free(Event event) { late_event_release(event); }
 
 void event_record(Event event, Stream stream) {
-    SimtEvent *e = event;
+    LateEvent *e = event;
     SimtStream *s = stream;
     e->capture = s->capture;
-    if (!s->capture) late_record(&s->queue, e->late);
+    if (!s->capture) late_record(&s->queue, e);
 }
 
 void stream_wait_event(Stream stream, Event event) {
-    SimtEvent *e = event;
+    LateEvent *e = event;
     SimtStream *s = stream;
     if (s->capture == e->capture) {
-        if (!s->capture) late_wait(&s->queue, e->late);
+        if (!s->capture) late_wait(&s->queue, e);
         return;
     }
     simt_note_error("stream_wait_event: the event lies %s the capture",
@@ -102,20 +89,20 @@ void stream_wait_event(Stream stream, Event event) {
 }
 
 int event_wait(Event event) {
-    SimtEvent *e = event;
+    LateEvent *e = event;
     if (e->capture) return refuse("event_wait: the event is part of a graph");
-    late_reach(e->late);
+    late_reach(e);
     return 0;
 }
 
 int event_over(Event event) {
-    SimtEvent *e = event;
+    LateEvent *e = event;
     if (e->capture) return refuse("event_over: the event is part of a graph");
-    return late_reached(e->late);
+    return late_reached(e);
 }
 
-static double time_of(const SimtEvent *event) {
-    return event->timed && !event->capture ? event->late->time : NAN;
+static double time_of(const LateEvent *event) {
+    return event->timed && !event->capture ? event->time : NAN;
 }
 
 /* Returns NaN if one of the events is not timed, was never recorded, or is part of a graph. */

@@ -15,6 +15,9 @@ typedef struct LateEvent {
     uint64_t recorded, done; /* how often it was put on a stream, the last that was reached */
     struct LateQueue *queue; /* of that stream */
     double time;             /* ms; NaN: never reached */
+    /* capture.c: */
+    bool timed;
+    unsigned capture; /* of the stream on which it was recorded last */
 } LateEvent;
 
 typedef struct LateQueue {
