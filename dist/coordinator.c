@@ -19,7 +19,7 @@ typedef enum {
     CALL_END
 } CallKind;
 
-/* A call and its call->  The pointers mean nothing to other ranks, which have their own. */
+/* A call and its arguments.  The pointers mean nothing to other ranks, which have their own. */
 typedef struct {
     CallKind kind;
     int samples;        /* STEP, EVALUATE: in the batch */
@@ -109,22 +109,20 @@ static int call_all(Coordinator *e, RemoteCall call) {
 }
 
 static int coordinator_activate(Engine *base, const bool *active) {
-    return call_all(of(base), (RemoteCall){.kind = CALL_ACTIVATE,
-                                           .bytes = (size_t)base->model->blocks * sizeof *active,
-                                           .data = (void *)active});
+    size_t bytes = (size_t)base->model->blocks * sizeof *active;
+    RemoteCall call = {.kind = CALL_ACTIVATE, .bytes = bytes, .data = (void *)active};
+    return call_all(of(base), call);
 }
 
 static int coordinator_step(Engine *base, const Batch *batch, double lr, Loss *loss) {
-    return call_all(
-        of(base),
-        (RemoteCall){
-            .kind = CALL_STEP, .samples = batch->n, .lr = lr, .batch = batch, .loss = loss});
+    RemoteCall call = {
+        .kind = CALL_STEP, .samples = batch->n, .lr = lr, .batch = batch, .loss = loss};
+    return call_all(of(base), call);
 }
 
 static int coordinator_evaluate(Engine *base, const Batch *batch, Loss *loss) {
-    return call_all(
-        of(base),
-        (RemoteCall){.kind = CALL_EVALUATE, .samples = batch->n, .batch = batch, .loss = loss});
+    RemoteCall call = {.kind = CALL_EVALUATE, .samples = batch->n, .batch = batch, .loss = loss};
+    return call_all(of(base), call);
 }
 
 /* Calls twice, because the workers need to know the size before they can receive. */
@@ -141,11 +139,9 @@ static size_t coordinator_read(Engine *base, TensorRole role, int number, real *
 static int coordinator_write(Engine *base, TensorRole role, int number, const real *data) {
     const Model *m = base->model;
     size_t count = role == TENSOR_BUFFER ? (size_t)m->buffer[number].count : m->param[number].count;
-    return call_all(of(base), (RemoteCall){.kind = CALL_WRITE,
-                                           .role = role,
-                                           .number = number,
-                                           .bytes = count * sizeof *data,
-                                           .data = (void *)data});
+    RemoteCall call = {.kind = CALL_WRITE, .role = role, .number = number, .data = (void *)data};
+    call.bytes = count * sizeof *data;
+    return call_all(of(base), call);
 }
 
 static uint64_t coordinator_optimizer_step(Engine *base, int block) {
