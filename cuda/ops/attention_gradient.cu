@@ -167,25 +167,15 @@ __global__ void __launch_bounds__(W::THREADS, W::BLOCKS)
         else
             W::dots(p, k, q_tile);
         if (query < key + 16 * M || query + W::COLUMNS > h.t) hide_queries(p, h, key, query);
-#pragma unroll
-        for (int j = 0; j < N; j++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                const float less = lse[accumulator_column(0, j, i)] * LOG2_E;
-#pragma unroll
-                for (int m = 0; m < M; m++)
-                    p[m][j][i] = exp2_fast(fmaf(p[m][j][i], h.scale * LOG2_E, -less));
-            }
+        each_number<M, N>([&](int m, int j, int i) {
+            const float less = lse[accumulator_column(0, j, i)] * LOG2_E;
+            p[m][j][i] = exp2_fast(fmaf(p[m][j][i], h.scale * LOG2_E, -less));
+        });
         W::sums(dv, p, dy_tile);
         if constexpr (!W::IN_PAIRS) W::dots(dp, v, dy_tile);
-#pragma unroll
-        for (int j = 0; j < N; j++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                const float less = dots[accumulator_column(0, j, i)];
-#pragma unroll
-                for (int m = 0; m < M; m++) p[m][j][i] *= dp[m][j][i] - less;
-            }
+        each_number<M, N>([&](int m, int j, int i) {
+            p[m][j][i] *= dp[m][j][i] - dots[accumulator_column(0, j, i)];
+        });
         W::sums(dk, p, q_tile);
     }
     __syncthreads(); /* results are written over the tiles */

@@ -181,31 +181,20 @@ static DEVICE int accumulator_column(int column, int j, int i) {
 /* Sets to -infinity the scores of keys that the query does not attend to.  Rows are queries. */
 template <typename T, int M, int N>
 static DEVICE void hide_keys(float (&s)[M][N][4], const Heads<T> &h, int query, int key) {
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int j = 0; j < N; j++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                if (accumulator_column(key, j, i) > accumulator_row(query, m, i) &&
-                    accumulator_column(key, j, i) >= h.every)
-                    s[m][j][i] = -INFINITY;
+    each_number<M, N>([&](int m, int j, int i) {
+        const int column = accumulator_column(key, j, i);
+        if (column > accumulator_row(query, m, i) && column >= h.every) s[m][j][i] = -INFINITY;
+    });
 }
 
 /* Sets to -infinity the scores of queries that do not attend to the key or come after the last one.
  * Rows are keys. */
 template <typename T, int M, int N>
 static DEVICE void hide_queries(float (&s)[M][N][4], const Heads<T> &h, int key, int query) {
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int j = 0; j < N; j++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                const int column = accumulator_column(query, j, i);
-                const int row = accumulator_row(key, m, i);
-                if ((column < row && row >= h.every) || column >= h.t) s[m][j][i] = -INFINITY;
-            }
+    each_number<M, N>([&](int m, int j, int i) {
+        const int column = accumulator_column(query, j, i), row = accumulator_row(key, m, i);
+        if ((column < row && row >= h.every) || column >= h.t) s[m][j][i] = -INFINITY;
+    });
 }
 
 /* ---- Softmax and results ---- */
@@ -253,12 +242,7 @@ static DEVICE void online_softmax(Softmax<M> &softmax, float (&y)[M][D / 8][4], 
         softmax.sum[m / 2][m % 2] = fmaf(softmax.sum[m / 2][m % 2], rescale[m / 2][m % 2], sum);
     }
     if (!__any_sync(0xffffffffu, grown)) return; /* most of the time, after the first keys */
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int k = 0; k < D / 8; k++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) y[m][k][i] *= rescale[m][i / 2];
+    each_number<M, D / 8>([&](int m, int k, int i) { y[m][k][i] *= rescale[m][i / 2]; });
 }
 
 /* A warp writes rows of a padded head, 16 bytes at a time where the rows allow it. */
@@ -315,15 +299,10 @@ template <int M, int N>
 static DEVICE void score_gradient(float (&s)[M][N][4], const float (&dp)[M][N][4],
                                   const float (&lse)[M][2], const float (&dots)[M][2],
                                   float scale) {
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int j = 0; j < N; j++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                const float p = exp2_fast(fmaf(s[m][j][i], scale, -lse[m][i / 2]));
-                s[m][j][i] = p * (dp[m][j][i] - dots[m][i / 2]);
-            }
+    each_number<M, N>([&](int m, int j, int i) {
+        const float p = exp2_fast(fmaf(s[m][j][i], scale, -lse[m][i / 2]));
+        s[m][j][i] = p * (dp[m][j][i] - dots[m][i / 2]);
+    });
 }
 
 /* Starts copying lse of COLUMNS queries to `numbers`, and then their dots; a thread for each. */

@@ -256,14 +256,20 @@ static DEVICE void multiply_pv(float (&c)[M][D / 8][4], const float (&p)[M][N][4
 
 /* ---- Accumulators ---- */
 
-template <int M, int N>
-static DEVICE void clear(float (&c)[M][N][4]) {
+/* Calls body(m, j, i) for every number of accumulators [M][N][4]. */
+template <int M, int N, typename Body>
+static DEVICE void each_number(const Body &body) {
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
         for (int j = 0; j < N; j++)
 #pragma unroll
-            for (int i = 0; i < 4; i++) c[m][j][i] = 0;
+            for (int i = 0; i < 4; i++) body(m, j, i);
+}
+
+template <int M, int N>
+static DEVICE void clear(float (&c)[M][N][4]) {
+    each_number<M, N>([&](int m, int j, int i) { c[m][j][i] = 0; });
 }
 
 /* rows[16 M][D + 4] of a warp = c, times factor of each row. */
