@@ -9,19 +9,13 @@ enum { THREADS = 256, PACKS = 2 };
 
 /* ---- walking an array ---- */
 
-/* Version 1: one value after the other.  y = op(a, b), or y += op(a, b). */
-template <typename Op, typename T>
-static __global__ void map_plain(T *y, const T *a, const T *b, size_t count, bool add) {
-    for (size_t i = grid_thread(); i < count; i += grid_threads())
-        put(y + i, Op::at(to_float(a[i]), Op::binary ? to_float(b[i]) : 0), add);
-}
-
-/* Version 2: each load and store moves 128 bits, so that there are a quarter or an eighth as many
- * as in version 1 and the index arithmetic is shared.  A thread loads two such packs of each array
- * before it uses the first.  All its loads come before its stores, so that y may be a or b.  The
- * last block also handles the few values beyond the last pack. */
+/* y = op(a, b), or y += op(a, b).  Version 1 has V = 1.  In version 2 each load and store moves 128
+ * bits, so that there are a quarter or an eighth as many and the index arithmetic is shared.  A
+ * thread loads two such packs of each array before it uses the first.  All its loads come before
+ * its stores, so that y may be a or b.  The last block also handles the few values beyond the last
+ * pack. */
 template <typename Op, typename T, int V>
-static __global__ void map_packed(T *y, const T *a, const T *b, size_t count, bool add) {
+static __global__ void map_packs(T *y, const T *a, const T *b, size_t count, bool add) {
     const size_t packs = count / V, first = (size_t)blockIdx.x * THREADS * PACKS + threadIdx.x;
     Pack<T, V> p[PACKS], q[PACKS], old[PACKS];
     each_of<PACKS>(first, (size_t)THREADS, packs, [&](int k, size_t i) {
@@ -49,14 +43,9 @@ static __global__ void map_packed(T *y, const T *a, const T *b, size_t count, bo
 /* y = op(a, b) for count values; b is NULL for an op of one input. */
 template <typename Op>
 static void map(const Run *run, void *y, const void *a, const void *b, size_t count, bool add) {
-    if (run->version == 1 || !packable(0, 1, y, a, b))
-        WITH_VALUES(run, T,
-                    LAUNCH((map_plain<Op, T>), grid_blocks(count, THREADS), THREADS, 0, run->stream,
-                           (T *)y, (const T *)a, (const T *)b, count, add));
-    else
-        WITH_VALUES(run, T, constexpr int V = pack_width<T>();
-                    LAUNCH((map_packed<Op, T, V>), grid_blocks(count, THREADS * PACKS * V), THREADS,
-                           0, run->stream, (T *)y, (const T *)a, (const T *)b, count, add));
+    WITH_VALUE_PACKS(run, T, V, run->version != 1 && packable(0, V, y, a, b),
+                     LAUNCH((map_packs<Op, T, V>), grid_blocks(count, THREADS * PACKS * V), THREADS,
+                            0, run->stream, (T *)y, (const T *)a, (const T *)b, count, add));
 }
 
 /* ---- relu ---- */
@@ -146,27 +135,35 @@ void cuda_add_input_gradient(const Call *k) {
 
 /* ---- SwiGLU: silu(gate) * up, silu(g) = g sigmoid(g) ---- */
 
-/* Returns the row that pack i is in.  It divides 32-bit numbers where they suffice, because a
- * 64-bit division takes four times the instructions. */
-static DEVICE size_t pack_row(size_t i, size_t packs, unsigned row_packs) {
-    return packs >> 32 ? i / row_packs : (unsigned)i / row_packs;
+/* Where pack i begins in y, and its values of gate and up in x: a row of x has f values of gate,
+ * then f of up. */
+struct SwigluPlace {
+    size_t y, gate, up;
+};
+
+/* It divides 32-bit numbers where they suffice, because a 64-bit division takes four times the
+ * instructions. */
+template <int V>
+static DEVICE SwigluPlace swiglu_place(size_t i, size_t packs, unsigned row_packs) {
+    const size_t row = packs >> 32 ? i / row_packs : (unsigned)i / row_packs;
+    const size_t f = (size_t)row_packs * V, column = (i - row * row_packs) * V;
+    const size_t gate = row * 2 * f + column;
+    return {row * f + column, gate, gate + f};
 }
 
-/* Each thread computes V neighbouring values of a row; a row of x has f values of gate, then f of
- * up.  Version 1 has V = 1, version 2 has V = 128 bits for the reasons above (a thread loads two
- * packs, and up to five for the gradient). */
+/* Each thread computes V neighbouring values of a row.  Version 1 has V = 1, version 2 has V = 128
+ * bits for the reasons above (a thread loads two packs, and up to five for the gradient). */
 template <typename T, int V>
 static __global__ void swiglu(T *y, const T *x, size_t packs, unsigned row_packs) {
     const size_t i = grid_thread();
     if (i >= packs) return;
-    const size_t row = pack_row(i, packs, row_packs);
-    const size_t f = (size_t)row_packs * V, column = (i - row * row_packs) * V;
+    const SwigluPlace at = swiglu_place<V>(i, packs, row_packs);
     float gate[V], up[V], complement;
-    load_floats(gate, x + row * 2 * f + column);
-    load_floats(up, x + row * 2 * f + f + column);
+    load_floats(gate, x + at.gate);
+    load_floats(up, x + at.up);
 #pragma unroll
     for (int j = 0; j < V; j++) up[j] *= gate[j] * sigmoid(gate[j], &complement);
-    store_floats(y + row * f + column, up);
+    store_floats(y + at.y, up);
 }
 
 /* dgate = dy up s (1 + gate (1 - s)), dup = dy silu(gate), s = sigmoid(gate) */
@@ -175,15 +172,13 @@ static __global__ void swiglu_gradient(T *dx, const T *dy, const T *x, size_t pa
                                        unsigned row_packs, bool add) {
     const size_t i = grid_thread();
     if (i >= packs) return;
-    const size_t row = pack_row(i, packs, row_packs);
-    const size_t f = (size_t)row_packs * V, column = (i - row * row_packs) * V;
-    const size_t at_gate = row * 2 * f + column, at_up = at_gate + f;
+    const SwigluPlace at = swiglu_place<V>(i, packs, row_packs);
     float gate[V], up[V], d[V], old_gate[V] = {}, old_up[V] = {};
-    load_floats(gate, x + at_gate);
-    load_floats(up, x + at_up);
-    load_floats(d, dy + row * f + column);
-    if (add) load_floats(old_gate, dx + at_gate);
-    if (add) load_floats(old_up, dx + at_up);
+    load_floats(gate, x + at.gate);
+    load_floats(up, x + at.up);
+    load_floats(d, dy + at.y);
+    if (add) load_floats(old_gate, dx + at.gate);
+    if (add) load_floats(old_up, dx + at.up);
 #pragma unroll
     for (int j = 0; j < V; j++) {
         float complement;
@@ -193,8 +188,8 @@ static __global__ void swiglu_gradient(T *dx, const T *dy, const T *x, size_t pa
         gate[j] = add ? __fadd_rn(old_gate[j], dgate) : dgate;
         up[j] = add ? __fadd_rn(old_up[j], dup) : dup;
     }
-    store_floats(dx + at_gate, gate);
-    store_floats(dx + at_up, up);
+    store_floats(dx + at.gate, gate);
+    store_floats(dx + at.up, up);
 }
 
 void cuda_swiglu_forward(const Call *k) {
