@@ -11,9 +11,10 @@
 
 enum {
     COLUMN_THREADS = 256,
-    COLUMN_BLOCKS = 528, /* wanted: four to each of 132 multiprocessors */
-    COLUMN_LOADS = 4,    /* rows a thread reads of a chunk, at least, unless n is smaller */
-    COLUMN_LANES = 32    /* chunks the second kernel reads at once, and its columns per block */
+    COLUMN_BLOCKS = 528,                /* wanted: four to each of 132 multiprocessors */
+    ELEMENT_BLOCKS = 2 * COLUMN_BLOCKS, /* of kernels that go through an array and sum nothing */
+    COLUMN_LOADS = 4, /* rows a thread reads of a chunk, at least, unless n is smaller */
+    COLUMN_LANES = 32 /* chunks the second kernel reads at once, and its columns per block */
 };
 
 /* ---- the cuts ---- */
@@ -196,6 +197,17 @@ struct PartialSums {
         for (int q = 0; q < Q; q++) sum[q] += (double)from[(size_t)q * c];
     }
     DEVICE void finish(int column, const double (&sum)[Q]) const { result.finish(column, sum); }
+};
+
+/* A Finish that stores each of Q <= 2 sums, or adds it to what is there. */
+template <int Q>
+struct StoreSums {
+    float *to[2]; /* NULL: not wanted */
+    bool add[2];
+    DEVICE void finish(int column, const double (&sum)[Q]) const {
+        for (int q = 0; q < Q; q++)
+            if (to[q]) to[q][column] = (float)sum[q] + (add[q] ? to[q][column] : 0.0f);
+    }
 };
 
 /* ---- both, and what they are measured against ---- */

@@ -5,7 +5,6 @@
 #include "../columns.cuh"
 
 static constexpr float EPS = 1e-5f;
-enum { ELEMENT_BLOCKS = 1056 }; /* eight for each of 132 multiprocessors */
 
 /* ---- statistics ---- */
 

@@ -4,8 +4,6 @@
  * needs two sums over the batch first, so dy, x and y are read twice. */
 #include "../columns.cuh"
 
-enum { ELEMENT_BLOCKS = 1056 }; /* eight for each of 132 multiprocessors */
-
 /* ---- sums: dz, and dz * xhat ---- */
 
 template <typename T>
@@ -42,7 +40,7 @@ struct GradientTerm {
 };
 
 /* Stores the sums; the gradients of scale and shift are these sums too. */
-struct StoreSums {
+struct StoreGradientSums {
     float *sums, *dg, *db; /* dg, db NULL: not wanted */
     const float *rstd;
     int c;
@@ -60,7 +58,8 @@ struct StoreSums {
 static void gradient_sums(const Call *k, float *dg, float *db) {
     const DeviceIO &io = *k->io;
     const float *mean = io.aux, *rstd = io.aux + k->c;
-    const StoreSums result = {io.aux + 2 * k->c, dg, db, rstd, k->c, io.add_dweight, io.add_dbias};
+    const StoreGradientSums result = {io.aux + 2 * k->c, dg,          db, rstd, k->c,
+                                      io.add_dweight,    io.add_dbias};
     const void *y = k->node->relu ? io.y : NULL;
     WITH_VALUE_PACKS(
         k->run, T, V, packable(k->c, V, io.dy, io.x, y, mean),

@@ -3,16 +3,6 @@
 #include "../columns.cuh"
 #include "norm.cuh"
 
-template <int Q>
-struct StoreNormSums {
-    float *to[2]; /* dg, db; NULL: not wanted */
-    bool add[2];
-    DEVICE void finish(int column, const double (&sum)[Q]) const {
-        for (int q = 0; q < Q; q++)
-            if (to[q]) to[q][column] = (float)sum[q] + (add[q] ? to[q][column] : 0.0f);
-    }
-};
-
 /* ---- version 1 ---- */
 
 /* The addend may be dx, or NULL for none. */
@@ -41,7 +31,7 @@ static __global__ void __launch_bounds__(NORM_THREADS)
 
 template <bool centred, int Q, typename T>
 static __global__ void __launch_bounds__(NORM_THREADS)
-    norm_sums_plain(StoreNormSums<Q> result, const T *dy, const T *x, Norm norm) {
+    norm_sums_plain(StoreSums<Q> result, const T *dy, const T *x, Norm norm) {
     SHARED(double, scratch, [32]);
     const int column = (int)blockIdx.x;
     float sum[2] = {};
@@ -193,15 +183,15 @@ static int chunk_rows(int n, int step, bool sums) {
 }
 
 template <bool centred, bool sums, int threads, int C, int Q, typename T>
-static void launch_packed(const Run *run, T *dx, const T *addend, StoreNormSums<Q> result,
-                          const T *dy, const T *x, const T *g, Norm norm) {
+static void launch_packed(const Run *run, T *dx, const T *addend, StoreSums<Q> result, const T *dy,
+                          const T *x, const T *g, Norm norm) {
     const int step = norm_rows(threads), rows = chunk_rows(norm.n, step, sums);
     const unsigned chunks = grid_blocks(norm.n, rows);
     float *partial = (float *)run->workspace;
     LAUNCH((norm_gradient_packed<centred, sums, threads, C, T>), chunks, dim3(threads * step), 0,
            run->stream, dx, addend, partial, dy, x, g, norm, rows);
     if (sums)
-        launch_column_totals(run, PartialSums<Q, StoreNormSums<Q>>{partial, norm.c, result},
+        launch_column_totals(run, PartialSums<Q, StoreSums<Q>>{partial, norm.c, result},
                              (int)chunks, norm.c);
 }
 
@@ -212,7 +202,7 @@ static void norm_gradient(const Call *k, void *to) {
     const Run *run = k->run;
     const DeviceIO &io = *k->io;
     const Norm norm = norm_of(k);
-    const StoreNormSums<Q> result = {{io.dweight, io.dbias}, {io.add_dweight, io.add_dbias}};
+    const StoreSums<Q> result = {{io.dweight, io.dbias}, {io.add_dweight, io.add_dbias}};
     const bool sums = result.to[0] || result.to[Q - 1];
     T *const dx = (T *)to;
     const T *const addend = (const T *)(!dx           ? NULL
