@@ -125,9 +125,9 @@ static Tensor parameter_tensor(const CudaStage *s, int number) {
 /* Returns a block's output, or its gradient, of the micro-batch in flight. */
 static Tensor value_tensor(const CudaStage *s, int block, bool gradient) {
     const Model *m = s->base.model;
-    int out = m->block[block].out;
-    if (!value_is_local(m, &s->base.settings, out)) return (Tensor){0};
     const StageSettings *settings = &s->base.settings;
+    int out = m->block[block].out;
+    if (!value_is_local(m, settings, out)) return (Tensor){0};
     size_t width = (size_t)m->value[out].shape.c;
     return (Tensor){.at = gradient ? value_gradient_at(s, out) : value_at(s, out),
                     .size = value_bytes(settings),
@@ -147,13 +147,12 @@ static Tensor find(const CudaStage *s, TensorRole role, int number) {
         case TENSOR_GRADIENT:
             return float_tensor(gradient_at(s, number), false, m->param[number].count);
         case TENSOR_STATE0:
-            return float_tensor(state_at(s, 0, number), offload, m->param[number].count);
         case TENSOR_STATE1:
-            return float_tensor(state_at(s, 1, number), offload, m->param[number].count);
+            return float_tensor(state_at(s, role == TENSOR_STATE1, number), offload,
+                                m->param[number].count);
         case TENSOR_VALUE:
-            return value_tensor(s, number, false);
         case TENSOR_VALUE_GRADIENT:
-            return value_tensor(s, number, true);
+            return value_tensor(s, number, role == TENSOR_VALUE_GRADIENT);
     }
     return (Tensor){0};
 }
