@@ -297,27 +297,22 @@ static void finish(const Configuration *c, Prediction *p) {
 }
 
 /* Simulates all submodels and computes their mean. */
-static int simulate_all(Simulation *s, Prediction *prediction, double *submodel_s,
-                        const BlockCost *measured) {
-    for (int k = 0; k < s->c->submodels; k++) {
-        double before = step_time(prediction);
-        if (plan_submodel(s, k, measured) || add_times(s, prediction)) return -1;
-        find_memory(s, prediction);
-        if (submodel_s) submodel_s[k] = step_time(prediction) - before;
-    }
-    finish(s->c, prediction);
-    return 0;
-}
-
 static int simulate_either(Prediction *prediction, double *submodel_s, const Configuration *c,
                            const BlockCost *measured, bool quick) {
     Simulation s;
-    memset(prediction, 0, sizeof *prediction);
+    int failed = 0;
+    *prediction = (Prediction){.fits = false};
     if (simulation_open(&s, c)) return -1;
     s.quick = quick;
-    int failed = simulate_all(&s, prediction, submodel_s, measured);
+    for (int k = 0; k < c->submodels && !failed; k++) {
+        double before = step_time(prediction);
+        failed = plan_submodel(&s, k, measured) || add_times(&s, prediction);
+        if (!failed) find_memory(&s, prediction);
+        if (submodel_s) submodel_s[k] = step_time(prediction) - before;
+    }
+    if (!failed) finish(c, prediction);
     simulation_free(&s);
-    return failed;
+    return failed ? -1 : 0;
 }
 
 int simulate(Prediction *prediction, double *submodel_s, const Configuration *c,
