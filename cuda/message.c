@@ -5,65 +5,58 @@
 
 #include "../ref/alloc.h"
 
-typedef struct Kept {
-    DeviceMessage message; /* must come first: users get a pointer to it */
-    size_t capacity;
-    struct Kept *next; /* in the list of free messages */
-} Kept;
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static Kept *idle;
+static DeviceMessage *idle;
 static int users;
 
-static void release(Kept *kept) {
-    device_free(kept->message.data); /* waits until the device is done with it */
-    event_free(kept->message.ready);
-    free(kept);
+static void release(DeviceMessage *m) {
+    device_free(m->data); /* waits until the device is done with it */
+    event_free(m->ready);
+    free(m);
 }
 
-static Kept *make(size_t bytes) {
-    Kept *kept = calloc(1, sizeof *kept);
-    if (!kept) return error_null("message: out of memory");
-    kept->capacity = align_bytes(bytes);
-    kept->message.data = device_alloc(kept->capacity);
-    kept->message.ready = event_create(false);
-    if (kept->message.data && kept->message.ready) return kept;
-    release(kept);
+static DeviceMessage *make(size_t bytes) {
+    DeviceMessage *m = calloc(1, sizeof *m);
+    if (!m) return error_null("message: out of memory");
+    m->capacity = align_bytes(bytes);
+    m->data = device_alloc(m->capacity);
+    m->ready = event_create(false);
+    if (m->data && m->ready) return m;
+    release(m);
     return NULL;
 }
 
 /* Takes the smallest message that is large enough from the free list; NULL if there is none.  Few
  * sizes occur, because a model has few kinds of boundary and a batch few sizes of part. */
-static Kept *take_idle(size_t bytes) {
-    Kept **best = NULL;
-    for (Kept **k = &idle; *k; k = &(*k)->next)
-        if ((*k)->capacity >= bytes && (!best || (*k)->capacity < (*best)->capacity)) best = k;
-    Kept *kept = best ? *best : NULL;
-    if (kept) *best = kept->next;
-    return kept;
+static DeviceMessage *take_idle(size_t bytes) {
+    DeviceMessage **best = NULL;
+    for (DeviceMessage **m = &idle; *m; m = &(*m)->next)
+        if ((*m)->capacity >= bytes && (!best || (*m)->capacity < (*best)->capacity)) best = m;
+    DeviceMessage *taken = best ? *best : NULL;
+    if (taken) *best = taken->next;
+    return taken;
 }
 
 DeviceMessage *message_new(size_t bytes) {
     pthread_mutex_lock(&lock);
-    Kept *kept = take_idle(bytes);
+    DeviceMessage *m = take_idle(bytes);
     pthread_mutex_unlock(&lock);
-    if (!kept) kept = make(bytes);
-    if (!kept) return NULL;
-    kept->message.bytes = bytes;
-    return &kept->message;
+    if (!m) m = make(bytes);
+    if (m) m->bytes = bytes;
+    return m;
 }
 
 void message_free(void *message) {
-    Kept *kept = message;
-    if (!kept) return;
+    DeviceMessage *m = message;
+    if (!m) return;
     pthread_mutex_lock(&lock);
     bool keep = users > 0;
     if (keep) {
-        kept->next = idle;
-        idle = kept;
+        m->next = idle;
+        idle = m;
     }
     pthread_mutex_unlock(&lock);
-    if (!keep) release(kept);
+    if (!keep) release(m);
 }
 
 void message_users_add(void) {
@@ -73,7 +66,7 @@ void message_users_add(void) {
 }
 
 void message_users_remove(void) {
-    Kept *last = NULL;
+    DeviceMessage *last = NULL;
     pthread_mutex_lock(&lock);
     if (--users == 0) {
         last = idle;
@@ -81,7 +74,7 @@ void message_users_remove(void) {
     }
     pthread_mutex_unlock(&lock);
     while (last) {
-        Kept *next = last->next;
+        DeviceMessage *next = last->next;
         release(last);
         last = next;
     }

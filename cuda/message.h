@@ -14,10 +14,13 @@
 
 #include "device.h"
 
-typedef struct {
+typedef struct DeviceMessage {
     void *data;   /* device memory, not zeroed, aligned to 256 bytes */
     size_t bytes; /* as asked for */
     Event ready;
+    /* message.c: */
+    size_t capacity;
+    struct DeviceMessage *next; /* in the list of free messages */
 } DeviceMessage;
 
 /* Returns a message of `bytes`; NULL, with an error, when memory runs out.  It reuses the memory of
