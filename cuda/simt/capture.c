@@ -17,11 +17,6 @@ typedef struct {
     bool failed;    /* something forbidden happened */
 } Capture;
 
-typedef struct {
-    LateQueue queue;  /* of work outside of captures, which is done at once, or late */
-    unsigned capture; /* the number of the capture that it is in; 0: none */
-} SimtStream;
-
 static _Thread_local Capture *active; /* this thread's; others are not restricted */
 
 /* Sets the error and returns -1.  A forbidden call spoils the capture, as it does on a GPU. */
@@ -31,29 +26,29 @@ static int refuse(const char *error) {
 }
 
 int capture_refuses(const char *what) { return active ? refuse(what) : 0; }
-bool capture_has(Stream stream) { return ((SimtStream *)stream)->capture; }
+bool capture_has(Stream stream) { return ((LateQueue *)stream)->capture; }
 
 /* ---- streams ---- */
 
-void capture_finish(Stream stream) { late_finish(&((SimtStream *)stream)->queue); }
+void capture_finish(Stream stream) { late_finish(stream); }
 
 Stream stream_create(void) {
-    SimtStream *stream = calloc(1, sizeof *stream);
+    LateQueue *stream = calloc(1, sizeof *stream);
     if (!stream) return error_null("no memory for a stream");
-    late_queue_open(&stream->queue);
+    late_queue_open(stream);
     return stream;
 }
 
 void stream_free(Stream stream) {
-    SimtStream *s = stream;
-    if (s) late_queue_close(&s->queue);
+    LateQueue *s = stream;
+    if (s) late_queue_close(s);
     free(s);
 }
 
 int device_wait(Stream stream) {
-    SimtStream *s = stream;
+    LateQueue *s = stream;
     if (s->capture) return refuse("device_wait: the stream is being captured");
-    late_finish(&s->queue);
+    late_finish(s);
     char text[SIMT_ERROR_BYTES];
     return simt_take_error(text) ? error_set("%s", text) : 0;
 }
@@ -71,16 +66,16 @@ void event_free(Event event) { late_event_release(event); }
 
 void event_record(Event event, Stream stream) {
     LateEvent *e = event;
-    SimtStream *s = stream;
+    LateQueue *s = stream;
     e->capture = s->capture;
-    if (!s->capture) late_record(&s->queue, e);
+    if (!s->capture) late_record(s, e);
 }
 
 void stream_wait_event(Stream stream, Event event) {
     LateEvent *e = event;
-    SimtStream *s = stream;
+    LateQueue *s = stream;
     if (s->capture == e->capture) {
-        if (!s->capture) late_wait(&s->queue, e);
+        if (!s->capture) late_wait(s, e);
         return;
     }
     simt_note_error("stream_wait_event: the event lies %s the capture",
@@ -111,13 +106,13 @@ double event_ms(Event from, Event to) { return time_of(to) - time_of(from); }
 /* ---- graphs ---- */
 
 static bool keep(void *stream, SimtRun *run, const void *closure, size_t bytes) {
-    SimtStream *s = stream;
+    LateQueue *s = stream;
     if (!s) {
         simt_note_error("work without a stream");
         return true;
     }
     if (!s->capture) {
-        if (late_on()) late_work(&s->queue, run, closure, bytes);
+        if (late_on()) late_work(s, run, closure, bytes);
         return late_on();
     }
     late_work(&active->work, run, closure, bytes);
@@ -132,12 +127,12 @@ int graph_begin(Stream stream) {
     active = calloc(1, sizeof *active);
     if (!active) return error_set("no memory for a graph");
     active->work.end = &active->work.first;
-    ((SimtStream *)stream)->capture = ++count;
+    ((LateQueue *)stream)->capture = ++count;
     return 0;
 }
 
 Graph graph_end(Stream stream) {
-    SimtStream *s = stream;
+    LateQueue *s = stream;
     Capture *capture = active;
     if (!s->capture) return error_null("graph_end: no capture began on this stream");
     s->capture = 0;

@@ -23,6 +23,7 @@ typedef struct LateEvent {
 typedef struct LateQueue {
     struct LateQueue *next; /* of all */
     struct LateItem *first, **end;
+    unsigned capture; /* capture.c: the number of the capture that it is in; 0: none */
 } LateQueue;
 
 bool late_on(void); /* returns true if streams are late */
