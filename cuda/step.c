@@ -37,10 +37,7 @@ static void run_step(CudaStage *s, StepShape shape) {
         if (shape.last && offload) offload_send(s, b);
     }
     if (!shape.last || offload) return;
-    if (clip_norm(s) > 0) {
-        update_norm(&s->run, s->updater);
-        update_read_norm(s->updater, s->run.stream, &s->answer->norm);
-    }
+    if (clip_norm(s) > 0) update_norm(&s->run, s->updater, &s->answer->norm);
     update_apply(&s->run, s->updater, step_sums(s));
 }
 
@@ -172,8 +169,7 @@ int step_gradient_norm(Stage *base, double *norm) {
     *norm = 0;
     if (base->settings.offload) return offload_norm(s, norm);
     if (!s->updater) return 0;
-    update_norm(&s->run, s->updater);
-    update_read_norm(s->updater, s->run.stream, &s->answer->norm);
+    update_norm(&s->run, s->updater, &s->answer->norm);
     if (device_wait(s->run.stream)) return -1;
     *norm = s->answer->norm;
     return 0;

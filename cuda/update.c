@@ -121,7 +121,3 @@ void update_prepare(Updater *u, Stream stream, double lr, double gradient_scale,
     copy_to_device(stream, u->plan.numbers, u->pinned, numbers_bytes(u->blocks));
     event_record(u->sent, stream);
 }
-
-void update_read_norm(Updater *u, Stream stream, double *norm) {
-    copy_to_host(stream, norm, &u->plan.numbers->norm, sizeof *norm);
-}

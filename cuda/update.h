@@ -78,10 +78,6 @@ size_t updater_bytes(int tensors, int blocks, size_t numbers);
 void update_prepare(Updater *updater, Stream stream, double lr, double gradient_scale,
                     const uint64_t *t);
 
-/* Puts a copy of the norm of the last update_norm to the host on the stream; *norm may be read
- * after device_wait. */
-void update_read_norm(Updater *updater, Stream stream, double *norm);
-
 /* ---- ops/update.cu ---- */
 
 /* plan.partial[chunks] = the sum of squares of each chunk's gradient, in double and in a fixed
@@ -90,8 +86,8 @@ void update_squares(const Run *run, const Updater *updater);
 
 /* Sums the squares of all gradients likewise, and computes from the sum the factor of clipping
  * (settings.clip_norm > 0) that update_apply uses.  Without this call before it, update_apply does
- * not clip. */
-void update_norm(const Run *run, const Updater *updater);
+ * not clip.  Copies the norm to *norm, page-locked, unless that is NULL. */
+void update_norm(const Run *run, const Updater *updater, double *norm);
 
 /* Updates the parameters (the master, and its rounding to the value type) and the state.  Does
  * nothing when `sums` (NULL: none) holds a loss that is not finite, or when the norm was computed

@@ -73,9 +73,10 @@ void update_squares(const Run *run, const Updater *updater) {
                LAUNCH(square_sums<V>, plan->chunks, UPDATE_BLOCK, 0, run->stream, *plan));
 }
 
-void update_norm(const Run *run, const Updater *updater) {
+void update_norm(const Run *run, const Updater *updater, double *norm) {
     update_squares(run, updater);
     LAUNCH(norm_of_sums, 1, NORM_BLOCK, 0, run->stream, updater->plan);
+    if (norm) copy_to_host(run->stream, norm, &updater->plan.numbers->norm, sizeof *norm);
 }
 
 /* ---- update ----

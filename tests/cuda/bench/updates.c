@@ -88,7 +88,7 @@ static void run_update(const Run *run, void *context, int set) {
     StepRun *r = context;
     (void)set;
     if (r->norm)
-        update_norm(run, r->updater);
+        update_norm(run, r->updater, NULL);
     else
         update_apply(run, r->updater, NULL);
 }
