@@ -43,33 +43,6 @@ static void **in_transit(RankEngine *e, Boundary b) {
     return &e->transit[chunk * e->settings.micro_batches + b.micro];
 }
 
-/* Creates and frees as many messages as can be on their way to and from this rank's chunks at once.
- * The device keeps their memory, so that steps need not allocate any: an allocation can wait for
- * the device, while the device waits for a message of another rank. */
-int messages_reserve(RankEngine *e, const SchedulePlan *plan) {
-    const Model *m = e->base.model;
-    Stage *stage = e->stage;
-    int capacity = 2 * e->placement->chunks * e->settings.micro_batches, made = 0, failed = 0;
-    void **message = e->messages ? calloc((size_t)capacity, sizeof *message) : NULL;
-    if (!message) return e->messages ? error_set("pipeline: out of memory for messages") : 0;
-    for (int low = 0; low + 1 < e->placement->chunks; low++) {
-        bool mine = chunk_rank(e, low) == e->transport->rank ||
-                    chunk_rank(e, low + 1) == e->transport->rank;
-        int flying = schedule_bound(plan, low), value = m->block[chunk_end_block(e, low) - 1].out;
-        if (flying > plan->micro_batches) flying = plan->micro_batches;
-        if (low >= plan->lowest) flying *= 2; /* gradients, too */
-        for (int i = 0; mine && i < flying && !failed; i++) {
-            size_t count = value_count(m, value, stage->settings.batch);
-            message[made] = stage->is->message_create(stage, count);
-            failed = message[made++] ? 0 : -1;
-        }
-    }
-    for (int i = 0; i < made; i++)
-        if (message[i]) stage->is->message_free(message[i]);
-    free(message);
-    return failed;
-}
-
 /* Returns the block whose output, or whose output's gradient, it is. */
 static int boundary_block(const RankEngine *e, Boundary b) {
     return b.gradient ? chunk_end_block(e, b.to) - 1 : chunk_first_block(e, b.to) - 1;
@@ -103,6 +76,30 @@ static void drop(const RankEngine *e, void **message) {
 void messages_drop(RankEngine *e) {
     int count = 2 * e->placement->chunks * e->settings.micro_batches;
     for (int i = 0; i < count; i++) drop(e, &e->transit[i]);
+}
+
+/* Creates and frees as many messages as can be on their way to and from this rank's chunks at once.
+ * The device keeps their memory, so that steps need not allocate any: an allocation can wait for
+ * the device, while the device waits for a message of another rank. */
+int messages_reserve(RankEngine *e, const SchedulePlan *plan) {
+    const Model *m = e->base.model;
+    Stage *stage = e->stage;
+    void **message = e->transit; /* nothing is in transit between steps */
+    int failed = 0;
+    for (int low = 0; e->messages && low + 1 < e->placement->chunks; low++) {
+        bool mine = chunk_rank(e, low) == e->transport->rank ||
+                    chunk_rank(e, low + 1) == e->transport->rank;
+        int flying = schedule_bound(plan, low), value = m->block[chunk_end_block(e, low) - 1].out;
+        if (flying > plan->micro_batches) flying = plan->micro_batches;
+        if (low >= plan->lowest) flying *= 2; /* gradients, too */
+        for (int i = 0; mine && i < flying && !failed; i++, message++) {
+            *message =
+                stage->is->message_create(stage, value_count(m, value, stage->settings.batch));
+            failed = *message ? 0 : -1;
+        }
+    }
+    messages_drop(e);
+    return failed;
 }
 
 /* Copies it out of the stage. */
