@@ -34,21 +34,6 @@ static void join_workers(void *context) {
     free(t);
 }
 
-/* Starts threads for ranks 1 and up.  If a thread cannot be started, its rank aborts. */
-static void start(Team *t, Transport **world, int ranks, TeamMember *make, void *context,
-                  int each) {
-    for (int r = 1; r < ranks; r++) {
-        Member *m = &t->member[t->members];
-        *m = (Member){.make = make, .context = context, .world = world[r], .omp_threads = each};
-        if (pthread_create(&m->thread, NULL, serve, m) == 0) {
-            t->members++;
-            continue;
-        }
-        world[r]->is->abort(world[r], "no thread for it");
-        world[r]->is->free(world[r]);
-    }
-}
-
 Engine *engine_team_create(Transport **world, TeamMember *member, void *context) {
     int ranks = world[0]->ranks, omp_threads = omp_get_max_threads();
     int each = omp_threads / ranks > 1 ? omp_threads / ranks : 1;
@@ -58,7 +43,16 @@ Engine *engine_team_create(Transport **world, TeamMember *member, void *context)
         return error_null("pipeline: out of memory");
     }
     *t = (Team){.omp_threads = omp_threads};
-    start(t, world, ranks, member, context, each);
+    for (int r = 1; r < ranks; r++) {
+        Member *m = &t->member[t->members];
+        *m = (Member){.make = member, .context = context, .world = world[r], .omp_threads = each};
+        if (pthread_create(&m->thread, NULL, serve, m) == 0) {
+            t->members++;
+            continue;
+        }
+        world[r]->is->abort(world[r], "no thread for it");
+        world[r]->is->free(world[r]);
+    }
     omp_set_num_threads(each);
     return coordinator_create(member(context, world[0]), world[0], join_workers, t);
 }
