@@ -64,7 +64,6 @@ static const UpdateRule rules[OPTIMIZER_KINDS][3] = {
 
 Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
                         const OptimizerSettings *settings, Stream stream) {
-    if (optimizer_check(settings)) return NULL;
     UpdateRule rule = rules[settings->kind][optimizer_state_vectors(settings)];
     if (rule == UPDATE_NONE)
         return error_null("update: there is no kernel of %s", optimizer_names[settings->kind]);
