@@ -14,17 +14,10 @@ struct Heads {
     int t, heads, groups, share, d; /* heads = groups share */
     int every;             /* the number of keys that every query attends to: causal 0, else t */
     int qk_stride, stride; /* numbers from one position to the next: of q and k; of qkv and dqkv */
-    int alignment;         /* bytes that rows of d numbers are aligned to */
+    int alignment;         /* bytes that rows of d numbers are aligned to: 16, 8, 4, or 2 */
     float scale;           /* 1 / sqrt(d) */
     const float2 *angles;  /* [t][d / 2] cosine and sine, by which q and k have been rotated */
 };
-
-/* Returns the bytes that rows of d numbers are aligned to: 16, 8, 4, or 2. */
-template <typename T>
-static inline int row_alignment(int d) {
-    const int bytes = d * (int)sizeof(T);
-    return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : 2;
-}
 
 /* What the kernels of the gradient read and write besides the heads. */
 template <typename T>
@@ -123,6 +116,7 @@ template <typename T>
 static Heads<T> find_heads(const Call *k, AttentionSpace space) {
     const Attention &a = k->node->attention;
     const bool rotated = a.rope.base > 0;
+    const int row_bytes = a.d * (int)sizeof(T);
     if (rotated) rope_rotate(k, space);
     const T *qkv = (const T *)k->io->x, *q = rotated ? (const T *)space.rotated : qkv;
     Heads<T> h = {};
@@ -132,7 +126,7 @@ static Heads<T> find_heads(const Call *k, AttentionSpace space) {
     h.every = a.causal ? 0 : h.t;
     h.stride = (a.heads + 2 * a.groups) * a.d;
     h.qk_stride = (a.heads + (rotated ? 1 : 2) * a.groups) * a.d;
-    h.alignment = row_alignment<T>(a.d);
+    h.alignment = row_bytes % 16 == 0 ? 16 : row_bytes % 8 == 0 ? 8 : row_bytes % 4 == 0 ? 4 : 2;
     h.scale = (float)(1 / sqrt((double)a.d));
     h.angles = rotated ? space.angles : NULL;
     return h;
