@@ -44,7 +44,7 @@ static int rank_activate(Engine *base, const bool *active) {
     if (memcmp(active, e->active, (size_t)m->blocks) == 0) return 0;
     memcpy(e->active, active, (size_t)m->blocks);
     SchedulePlan plan = rank_schedule_plan(e->cost, e->placement, m, e->settings, active);
-    rank_in_flight(e->blocks.in_flight, e->blocks.local, e->placement, m->blocks, &plan);
+    rank_in_flight(&e->blocks, e->placement, m->blocks, &plan);
     int failed = e->stage->is->activate(e->stage, active) || rank_cache_activate(e) ||
                  make_training(e, plan);
     return failed ? rank_abort(e) : 0;

@@ -64,11 +64,10 @@ static int kept_outputs(const bool *local, const Placement *p, int count, int bl
     return local[block] ? max + schedule_bound(plan, chunk) : max;
 }
 
-void rank_in_flight(int *in_flight, const bool *local, const Placement *p, int blocks,
-                    const SchedulePlan *plan) {
-    for (int b = 0; b < blocks; b++) {
-        int bound = kept_outputs(local, p, blocks, b, plan);
-        in_flight[b] = bound < plan->micro_batches ? bound : plan->micro_batches;
+void rank_in_flight(RankBlocks *blocks, const Placement *p, int count, const SchedulePlan *plan) {
+    for (int b = 0; b < count; b++) {
+        int bound = kept_outputs(blocks->local, p, count, b, plan);
+        blocks->in_flight[b] = bound < plan->micro_batches ? bound : plan->micro_batches;
     }
 }
 
@@ -77,7 +76,7 @@ int rank_blocks_set_in_flight(RankBlocks *blocks, const Placement *p, const Mode
     ChunkCost *cost = calloc((size_t)p->chunks, sizeof *cost);
     if (!cost) return error_set("pipeline: out of memory");
     SchedulePlan plan = rank_schedule_plan(cost, p, model, settings, active);
-    rank_in_flight(blocks->in_flight, blocks->local, p, model->blocks, &plan);
+    rank_in_flight(blocks, p, model->blocks, &plan);
     free(cost);
     return 0;
 }

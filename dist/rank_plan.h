@@ -30,8 +30,8 @@ void rank_blocks_free(RankBlocks *blocks);
 int rank_blocks_set_in_flight(RankBlocks *blocks, const Placement *placement, const Model *model,
                               PipelineSettings settings, const bool *active);
 
-/* Overwrites in_flight[blocks] for the rank that holds the blocks with local[b], under a plan. */
-void rank_in_flight(int *in_flight, const bool *local, const Placement *placement, int blocks,
+/* Overwrites blocks->in_flight, of `count` blocks, under a plan. */
+void rank_in_flight(RankBlocks *blocks, const Placement *placement, int count,
                     const SchedulePlan *plan);
 
 /* Returns the plan of a training step, or with active NULL of an evaluation.  It refers to

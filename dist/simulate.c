@@ -19,8 +19,6 @@ typedef struct {
     BlockMemory *bytes; /* [blocks] */
     ChunkCost *chunk;   /* [chunks] */
     double *transfer_s; /* [chunks]: of a message between this chunk and the one above */
-    bool *local;        /* [blocks]: on the rank whose memory is computed */
-    int *in_flight;     /* [blocks]: micro-batches in flight there */
     SchedulePlan plan;
 } Simulation;
 
@@ -228,10 +226,7 @@ static int reserve(Simulation *s) {
     s->bytes = calloc(blocks, sizeof *s->bytes);
     s->chunk = calloc(chunks, sizeof *s->chunk);
     s->transfer_s = calloc(chunks, sizeof *s->transfer_s);
-    s->local = calloc(blocks, sizeof *s->local);
-    s->in_flight = calloc(blocks, sizeof *s->in_flight);
-    return s->active && s->block && s->bytes && s->chunk && s->transfer_s && s->local &&
-                   s->in_flight
+    return s->active && s->block && s->bytes && s->chunk && s->transfer_s
                ? 0
                : error_set("simulate: out of memory");
 }
@@ -243,8 +238,6 @@ static void simulation_free(Simulation *s) {
     free(s->bytes);
     free(s->chunk);
     free(s->transfer_s);
-    free(s->local);
-    free(s->in_flight);
 }
 
 /* Opens a simulation, for simulation_free to free.  -1 and an error; nothing is left to free
@@ -256,24 +249,27 @@ static int simulation_open(Simulation *s, const Configuration *c) {
     return -1;
 }
 
-/* Updates *max if a rank needs more bytes than *max has. */
-static void find_memory(Simulation *s, Prediction *max) {
+/* Updates *max if a rank needs more bytes than *max has.  -1 and an error when memory runs out. */
+static int find_memory(const Simulation *s, Prediction *max) {
     const Placement *p = s->placement;
     const Model *m = s->c->model;
     StageSettings stage = s->c->stage;
-    stage.local = s->local;
-    stage.in_flight = s->in_flight;
     for (int rank = 0; rank < p->ranks; rank++) {
+        RankBlocks blocks;
         size_t bytes[MEM_ROLES];
         double total = 0;
-        for (int b = 0; b < m->blocks; b++) s->local[b] = rank_of_block(s, b) == rank;
-        rank_in_flight(s->in_flight, s->local, p, m->blocks, &s->plan);
+        if (rank_blocks_create(&blocks, p, m, rank)) return -1;
+        rank_in_flight(&blocks, p, m->blocks, &s->plan);
+        stage.local = blocks.local;
+        stage.in_flight = blocks.in_flight;
         memory_stage(bytes, s->bytes, m, &stage);
+        rank_blocks_free(&blocks);
         for (int i = 0; i < MEM_ROLES; i++) total += (double)bytes[i];
         if (total <= max->total_bytes) continue;
         max->total_bytes = total;
         for (int i = 0; i < MEM_ROLES; i++) max->bytes[i] = (double)bytes[i];
     }
+    return 0;
 }
 
 static double step_time(const Prediction *p) {
@@ -306,8 +302,8 @@ static int simulate_either(Prediction *prediction, double *submodel_s, const Con
     s.quick = quick;
     for (int k = 0; k < c->submodels && !failed; k++) {
         double before = step_time(prediction);
-        failed = plan_submodel(&s, k, measured) || add_times(&s, prediction);
-        if (!failed) find_memory(&s, prediction);
+        failed = plan_submodel(&s, k, measured) || add_times(&s, prediction) ||
+                 find_memory(&s, prediction);
         if (submodel_s) submodel_s[k] = step_time(prediction) - before;
     }
     if (!failed) finish(c, prediction);
