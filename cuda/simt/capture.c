@@ -1,7 +1,5 @@
 /* Streams, events and graphs under SIMT.  A capture keeps the work of one stream in a queue.  A
  * wait for an event may not cross its border, because work outside has no place in the graph. */
-#include "capture.h"
-
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -26,11 +24,8 @@ static int refuse(const char *error) {
 }
 
 int capture_refuses(const char *what) { return active ? refuse(what) : 0; }
-bool capture_has(Stream stream) { return ((LateQueue *)stream)->capture; }
 
 /* ---- streams ---- */
-
-void capture_finish(Stream stream) { late_finish(stream); }
 
 Stream stream_create(void) {
     LateQueue *stream = calloc(1, sizeof *stream);

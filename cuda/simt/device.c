@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture.h"
 #include "engine.h"
 #include "late.h"
 
@@ -186,7 +185,7 @@ static void submit_inside(Stream stream, StreamCopy copy) {
  * change before it has been copied, and reads as NaN before it has been copied to.  Other memory is
  * copied from at once, and copies to it are waited for, as a GPU's driver does. */
 static void submit_host(Stream stream, StreamCopy copy, bool down) {
-    bool late = late_on() && copy.bytes && !capture_has(stream);
+    bool late = late_on() && copy.bytes && !((LateQueue *)stream)->capture;
     const void *host = down ? copy.to : copy.from;
     bool pinned = memory_holds(MEMORY_PINNED, host, copy.bytes);
     if (late && pinned && down) simt_poison(copy.to, copy.bytes);
@@ -197,7 +196,7 @@ static void submit_host(Stream stream, StreamCopy copy, bool down) {
         return;
     }
     submit(stream, copy);
-    if (late && !pinned) capture_finish(stream);
+    if (late && !pinned) late_finish(stream);
 }
 
 /* Returns true if the memory is of the right kind, else notes an error.  Host memory is any that is

@@ -51,3 +51,9 @@ void late_reach(LateEvent *event);
 bool late_reached(LateEvent *event); /* returns false if it is not, after doing some work for it */
 void late_finish_all(void);
 bool late_go_on(void); /* does one item of some queue; returns false if there is none */
+
+/* ---- capture.c: streams, events and graphs, for device.c ---- */
+
+void capture_open(void); /* from now on every launch and copy goes to a stream's queue first */
+/* Returns -1, with this error, while this thread captures a stream; else 0. */
+int capture_refuses(const char *error);
