@@ -131,13 +131,12 @@ int library_matmul_save(const char *path) {
 
 static unsigned configured(const cublasLtMatmulAlgo_t *code,
                            cublasLtMatmulAlgoConfigAttributes_t what) {
-    uint32_t value =
-        0; /* of the cluster's shape, 16 bits, the lower half: hosts are little-endian */
+    /* A cluster's shape has 16 bits, the lower half of the value: hosts are little-endian. */
+    uint32_t value = 0;
     size_t size = what == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID ? sizeof(uint16_t) : sizeof value;
-    return cublaslt.cublasLtMatmulAlgoConfigGetAttribute(code, what, &value, size, &size) ==
-                   CUBLAS_STATUS_SUCCESS
-               ? value
-               : 0;
+    cublasStatus_t status =
+        cublaslt.cublasLtMatmulAlgoConfigGetAttribute(code, what, &value, size, &size);
+    return status == CUBLAS_STATUS_SUCCESS ? value : 0;
 }
 
 static void log_choice(const MatmulChoice *choice, int i, const char *what) {

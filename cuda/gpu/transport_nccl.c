@@ -173,25 +173,22 @@ static int carry(NcclTransport *n, Transfer *t, int count) {
     if (count > DIRECTIONS) return error_set("transport: %d messages at once", count);
     for (int i = 0; i < count; i++) {
         header[i] = t[i].bytes;
-        announced[i] = t[i];
-        announced[i].data = &header[i];
-        announced[i].bytes = sizeof header[i];
-        announced[i].message = NULL;
+        announced[i] =
+            (Transfer){t[i].send, t[i].peer, t[i].channel, &header[i], sizeof header[i], NULL};
         move[i] = (NcclMove){find_direction(n, &t[i]), t[i].message};
         if (!move[i].direction) return -1;
     }
     if (reserve_sent(n, count) || n->control->is->sendrecv(n->control, announced, count)) return -1;
     for (int i = 0; i < count; i++) {
-        if (t[i].send) continue;
+        if (t[i].send) {
+            n->sent[n->sends++] = t[i].message;
+            t[i].message = NULL;
+            continue;
+        }
         if (header[i] != t[i].bytes)
             return transport_wrong_length(&n->base, t[i].peer, (size_t)header[i], t[i].bytes);
         t[i].message = move[i].message = message_new(t[i].bytes);
         if (!t[i].message) return -1;
-    }
-    for (int i = 0; i < count; i++) {
-        if (!t[i].send) continue;
-        n->sent[n->sends++] = t[i].message;
-        t[i].message = NULL;
     }
     if (start_all(n, move, count)) return -1;
     for (int i = 0; i < count; i++)
