@@ -34,19 +34,14 @@ size_t updater_bytes(int tensors, int blocks, size_t numbers) {
 
 /* ---- the plan ---- */
 
-static void list_chunks(UpdateChunk *chunk, const UpdateTensor *tensors, int count) {
-    for (int i = 0; i < count; i++)
-        for (size_t first = 0; first < tensors[i].count; first += UPDATE_CHUNK)
-            *chunk++ = (UpdateChunk){i, (int)(first / UPDATE_CHUNK)};
-}
-
 /* Copies the plan to the device, and waits, because the host's copies are then freed. */
 static int upload(Updater *u, UpdaterOffsets at, const UpdateTensor *tensors, int count,
                   Stream stream) {
     size_t bytes = (size_t)u->plan.chunks * sizeof(UpdateChunk);
-    UpdateChunk *chunk = malloc(bytes ? bytes : 1);
+    UpdateChunk *chunk = malloc(bytes ? bytes : 1), *next = chunk;
     if (!chunk) return error_set("update: out of memory for a plan of %d tensors", count);
-    list_chunks(chunk, tensors, count);
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < update_chunks(tensors[i].count); k++) *next++ = (UpdateChunk){i, k};
     copy_to_device(stream, u->memory, tensors, (size_t)count * sizeof *tensors);
     copy_to_device(stream, u->memory + at.chunks, chunk, bytes);
     int status = device_wait(stream);

@@ -1,13 +1,11 @@
 /* The weight gradient of conv2d: dw[o][u][v][c] = sum over n, i, j of dy[n][i][j][o] times
  * x[n][i s + u - p][j s + v - p][c].
  *
- *   version 1  one thread per weight
- *   version 2  products of tiles in plain fp32 (conv2d_weight_tiles.cuh)
- *   version 3  the same on the tensor cores: tf32 or bf16; fp32 has none and takes version 2
- *
- * The sum over all pixels of the batch is long and the result small.  Versions 2 and 3 cut it into
- * slices, each with partial sums of its own in the workspace, which a second kernel adds in order.
- * Their number depends on the shape alone, so that the bits are the same on every device. */
+ * The versions are those of the forward pass, with products of other tiles
+ * (conv2d_weight_tiles.cuh).  The sum over all pixels of the batch is long and the result small.
+ * Versions 2 and 3 cut it into slices, each with partial sums of its own in the workspace, which a
+ * second kernel adds in order.  Their number depends on the shape alone, so that the bits are the
+ * same on every device. */
 #include "conv2d_weight_tiles.cuh"
 
 #include "../matmul.h"
