@@ -113,28 +113,21 @@ void transport_abort_line(AbortLine line, const Transport *transport, const char
 
 /* ---- all-reduce: a reduce-scatter, then an all-gather; each rank adds up one share ---- */
 
-/* Overwrites part[ranks][share] with every rank's elements of this rank's share. */
-static int scatter(Transport *transport, Transfer *batch, real *part, real *x, size_t count) {
-    size_t share = share_count(transport, count, transport->rank);
-    int transfers = 0;
-    for (int r = 0; r < transport->ranks; r++) {
-        real *from = x + share_first(transport, count, r), *to = part + (size_t)r * share;
-        if (r == transport->rank) {
-            memcpy(to, from, share * sizeof *x);
-            continue;
-        }
-        add(batch, &transfers, true, r, from, share_count(transport, count, r) * sizeof *x);
-        add(batch, &transfers, false, r, to, share * sizeof *x);
-    }
-    return transport->is->sendrecv(transport, batch, transfers);
-}
-
-/* Overwrites this rank's share of x with its sum over all ranks. */
+/* Overwrites this rank's share of x with its sum over all ranks, and part[ranks][share] with every
+ * rank's elements of it. */
 static int reduce_scatter(Transport *transport, Transfer *batch, real *part, real *x,
                           size_t count) {
     size_t share = share_count(transport, count, transport->rank);
     real *sum = x + share_first(transport, count, transport->rank);
-    if (scatter(transport, batch, part, x, count)) return -1;
+    int transfers = 0;
+    memcpy(part + (size_t)transport->rank * share, sum, share * sizeof *x);
+    for (int r = 0; r < transport->ranks; r++) {
+        if (r == transport->rank) continue;
+        add(batch, &transfers, true, r, x + share_first(transport, count, r),
+            share_count(transport, count, r) * sizeof *x);
+        add(batch, &transfers, false, r, part + (size_t)r * share, share * sizeof *x);
+    }
+    if (transport->is->sendrecv(transport, batch, transfers)) return -1;
     for (size_t i = 0; i < share; i++) {
         sum[i] = part[i];
         for (size_t r = 1; r < (size_t)transport->ranks; r++) sum[i] += part[r * share + i];
