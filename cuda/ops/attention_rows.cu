@@ -2,6 +2,13 @@
  * memory; for their gradients, a warp for every key.  It takes heads of any size. */
 #include "attention.cuh"
 
+template <typename T>
+static __device__ float dot(const T *a, const T *b, int d) {
+    float sum = 0;
+    for (int i = (int)threadIdx.x; i < d; i += 32) sum = fmaf(to_float(a[i]), to_float(b[i]), sum);
+    return warp_sum(sum);
+}
+
 /* Computes y and lse of one query in each of n heads t blocks of one warp.  Shared memory holds the
  * row of y; each lane uses only its own numbers of it. */
 template <typename T>
@@ -14,9 +21,7 @@ __global__ void attention_rows(T *y, float *lse, Heads<T> h) {
     float most = -INFINITY, sum = 0;
     for (int i = lane; i < h.d; i += 32) sum_v[i] = 0;
     for (int key = 0; key < keys_end(h, query + 1); key++, k += h.qk_stride, v += h.stride) {
-        float s = 0;
-        for (int i = lane; i < h.d; i += 32) s = fmaf(to_float(q[i]), to_float(k[i]), s);
-        s = h.scale * warp_sum(s);
+        const float s = h.scale * dot(q, k, h.d);
         const float now = fmaxf(most, s); /* fmaxf drops a NaN, but p keeps it */
         const float rescale = expf(most - now), p = expf(s - now);
         for (int i = lane; i < h.d; i += 32) sum_v[i] = sum_v[i] * rescale + p * to_float(v[i]);
@@ -30,13 +35,6 @@ __global__ void attention_rows(T *y, float *lse, Heads<T> h) {
 }
 
 /* ---- gradients ---- */
-
-template <typename T>
-static __device__ float dot(const T *a, const T *b, int d) {
-    float sum = 0;
-    for (int i = (int)threadIdx.x; i < d; i += 32) sum = fmaf(to_float(a[i]), to_float(b[i]), sum);
-    return warp_sum(sum);
-}
 
 template <typename T>
 static __device__ void add_row(float *sum, float by, const T *row, int d) {
