@@ -17,13 +17,7 @@ static inline void mma_tf32(float (&d)[4], const unsigned (&a)[4], const unsigne
     simt_warp_operation(0xffffffffu, simt_resolve_mma_tf32, (uint64_t)&product, 0, {file, line});
 }
 
-/* Nearest, ties away from zero (cvt.rna). */
-static inline unsigned tf32_round(float x) {
-    unsigned bits = float_bits(x);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fffffffu;
-    if ((bits & 0x7fffffffu) == 0x7f800000u) return bits;
-    return (bits + 0x1000u) & ~0x1fffu;
-}
+static inline unsigned tf32_round(float x) { return tf32_of(x); }
 
 #define SIMT_LDMATRIX(name, matrices, transposed)                                                  \
     static inline void name(unsigned(&r)[matrices], const void *row, SIMT_SITE) {                  \

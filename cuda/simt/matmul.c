@@ -9,12 +9,6 @@
 
 /* ---- numbers ---- */
 
-/* Rounds to 10 bits of mantissa, to nearest, ties away from zero, as the tensor cores' inputs are
- * rounded. */
-static float round_tf32(float x) {
-    return isfinite(x) ? bits_float((float_bits(x) + 0x1000u) & ~0x1fffu) : x;
-}
-
 static float load(const void *array, size_t i, bool bf16) {
     return bf16 ? float_of_bf16(((const uint16_t *)array)[i]) : ((const float *)array)[i];
 }
@@ -51,7 +45,7 @@ static void pack(float *b, const Closure *closure) {
         for (size_t n = 0; n < (size_t)p->n; n++) {
             size_t from = p->transpose_b ? n * (size_t)p->ldb + k : k * (size_t)p->ldb + n;
             float x = load(p->b, from, bf16);
-            b[k * (size_t)p->n + n] = tf32 ? round_tf32(x) : x;
+            b[k * (size_t)p->n + n] = tf32 ? bits_float(tf32_of(x)) : x;
         }
 }
 
@@ -59,7 +53,7 @@ static float a_element(const Closure *closure, size_t m, size_t k) {
     const Product *p = &closure->product;
     size_t from = p->transpose_a ? k * (size_t)p->lda + m : m * (size_t)p->lda + k;
     float x = load(p->a, from, closure->precision == PRECISION_BF16);
-    return closure->precision == PRECISION_TF32 ? round_tf32(x) : x;
+    return closure->precision == PRECISION_TF32 ? bits_float(tf32_of(x)) : x;
 }
 
 static void finish_row(const Closure *closure, size_t m, const float *sum) {
