@@ -97,12 +97,12 @@ static void multiply(const void *recorded) {
     const Closure *closure = recorded;
     const Product *p = &closure->product;
     size_t n = (size_t)p->n, k = (size_t)p->k;
-    float *b = calloc((k + (size_t)p->m) * n, sizeof *b),
-          *sums = b + k * n; /* a row for each of C */
+    float *b = calloc((k + (size_t)p->m) * n, sizeof *b);
     if (!b) {
         simt_note_error("matrix product: no memory");
         return;
     }
+    float *sums = b + k * n; /* a row for each of C */
     pack(b, closure);
 #pragma omp parallel for if ((double)p->m * p->n * p->k > 1e5)
     for (int m = 0; m < p->m; m++) product_row(closure, (size_t)m, b, sums + (size_t)m * n);
