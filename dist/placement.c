@@ -38,9 +38,8 @@ static int cut_twice(int *outer_of, bool given, int *piece, int outers, int piec
 static int cut_plain(Placement *p, bool given, const double *cost, int blocks) {
     if (p->ranks > blocks || p->submodels > blocks)
         return error_set(
-            "placement: the model has %d blocks, too few for %d ranks and %d "
-            "submodels",
-            blocks, p->ranks, p->submodels);
+            "placement: the model has %d blocks, too few for %d ranks and %d submodels", blocks,
+            p->ranks, p->submodels);
     return cut_contiguous(p->chunk_of, cost, blocks, p->ranks, 1) ||
            (!given && cut_contiguous(p->submodel_of, cost, blocks, p->submodels, 1));
 }

@@ -102,8 +102,7 @@ void *simt_shared_place(SimtShared *array, size_t bytes, const char *name, SimtS
                   total, DEFAULT_LIMIT);
     if (total + shared.dynamic > SIMT_SHARED_LARGEST)
         simt_fail(site,
-                  "SHARED %s: %zu bytes of shared memory with the dynamic part, the limit is "
-                  "%d",
+                  "SHARED %s: %zu bytes of shared memory with the dynamic part, the limit is %d",
                   name, total + shared.dynamic, SIMT_SHARED_LARGEST);
     if (shared.arrays == ARRAYS) simt_fail(site, "SHARED %s: more than %d arrays", name, ARRAYS);
     shared.bytes = total;
