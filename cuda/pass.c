@@ -1,7 +1,5 @@
 /* Forward and backward passes: walks a block's nodes, hands each one the arrays it needs, and
  * leaves the mathematics to node.h, or to a launcher that does two nodes at once (fuse.h). */
-#include <string.h>
-
 #include "node.h"
 #include "stage_inside.h"
 

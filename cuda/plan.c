@@ -3,13 +3,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "../ref/alloc.h"
 #include "../ref/error.h"
 #include "../ref/memory.h"
 #include "matmul.h"
 #include "node.h"
 #include "stage_inside.h"
-#include "update.h"
 
 StageSettings device_settings(StageSettings settings) {
     settings.logits_align = LOGITS_ALIGN;

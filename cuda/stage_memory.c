@@ -1,6 +1,5 @@
 /* The device memory of a submodel.  A switch frees that of the last submodel before it allocates
  * that of the next, so that the peak is one submodel's. */
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

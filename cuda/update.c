@@ -2,7 +2,6 @@
 #include "update.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "../ref/alloc.h"
 #include "../ref/error.h"

@@ -9,7 +9,6 @@
 
 #include <pthread.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "matmul_algorithms.h"
 

@@ -2,7 +2,6 @@
  * in the order in which the kernel first reaches it.  Between the arrays lie guards, which make
  * AddressSanitizer report an access beyond an array. */
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "internal.h"
