@@ -27,6 +27,7 @@ enum { UPDATE_CHUNK = 8192 };
 typedef struct {
     int tensor, number; /* elements from number * UPDATE_CHUNK on */
 } UpdateChunk;
+/* Returns the chunks of a tensor of `count` elements. */
 static inline int update_chunks(size_t count) {
     return (int)((count + UPDATE_CHUNK - 1) / UPDATE_CHUNK);
 }
