@@ -36,8 +36,3 @@ int vocabulary_shorten(Vocabulary *vocabulary, int size);
 
 /* Returns the rank of a pair of tokens, or NO_RANK if they never merge. */
 int vocabulary_rank(const Vocabulary *vocabulary, int left, int right);
-
-/* GPT-2's file writes every byte as one printable character: itself if it is printable in Latin-1,
- * otherwise U+0100 and up, in order.  Overwrites bytes with those that text[length] stands for, at
- * most `length`, and returns their number, or -1 if a character stands for no byte. */
-int bytemap_decode(char *bytes, const char *text, size_t length);
