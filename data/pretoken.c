@@ -46,48 +46,44 @@ void pretokenizer_free(Pretokenizer *pretokenizer) {
     free(pretokenizer);
 }
 
-int utf8_length(const unsigned char *text, size_t bytes) {
-    const unsigned lead = text[0];
-    if (lead < 0x80) return 1;
-    const int length = lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
-    if (length == 0 || bytes < (size_t)length) return 0;
-    /* The second byte rules out overlong forms, surrogates, and what is above U+10FFFF. */
-    const unsigned low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
-    const unsigned high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-    if (text[1] < low || text[1] > high) return 0;
-    for (int i = 2; i < length; i++)
-        if (text[i] < 0x80 || text[i] > 0xBF) return 0;
-    return length;
+/* Matches at a byte of the text, and checks that the rest of it is UTF-8 unless `options` say
+ * otherwise.  Returns a number below 0 as PCRE2 does. */
+static int match_at(const Pretokenizer *pretokenizer, const char *text, size_t bytes, size_t at,
+                    uint32_t options) {
+    return pcre2_match(pretokenizer->code, (PCRE2_SPTR)text, bytes, at, options | PCRE2_ANCHORED,
+                       pretokenizer->match, NULL);
 }
 
 /* Returns the text itself if it is valid UTF-8, or else a copy, for the caller to free through
  * *copy, in which every invalid byte is a control character, which is neither letter, number nor
  * space.  NULL and an error when memory runs out. */
-static const char *valid_subject(const char *text, size_t bytes, char **copy) {
-    for (size_t i = 0; i < bytes;) {
-        int length = utf8_length((const unsigned char *)text + i, bytes - i);
-        if (length == 0 && !*copy) {
-            *copy = malloc(bytes);
+static const char *valid_subject(const Pretokenizer *pretokenizer, const char *text, size_t bytes,
+                                 char **copy) {
+    const char *subject = text;
+    size_t at = 0;
+    for (;;) {
+        const int found = match_at(pretokenizer, subject, bytes, at, 0);
+        if (found > PCRE2_ERROR_UTF8_ERR1 || found < PCRE2_ERROR_UTF8_ERR21) return subject;
+        if (!*copy) {
+            subject = *copy = malloc(bytes);
             if (!*copy) {
                 error_set("gpt2: no memory for %zu bytes of text", bytes);
                 return NULL;
             }
             memcpy(*copy, text, bytes);
         }
-        if (length == 0) (*copy)[i] = 1;
-        i += length ? (size_t)length : 1;
+        at = pcre2_get_startchar(pretokenizer->match);
+        (*copy)[at] = 1;
     }
-    return *copy ? *copy : text;
 }
 
 int pretokenize(const Pretokenizer *pretokenizer, const char *text, size_t bytes,
                 int (*word)(void *context, const char *word, size_t bytes), void *context) {
     char *copy = NULL;
-    const char *subject = valid_subject(text, bytes, &copy);
+    const char *subject = valid_subject(pretokenizer, text, bytes, &copy);
     int result = subject ? 0 : -1;
     for (size_t start = 0; result == 0 && start < bytes;) {
-        int found = pcre2_match(pretokenizer->code, (PCRE2_SPTR)subject, bytes, start,
-                                PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED, pretokenizer->match, NULL);
+        const int found = match_at(pretokenizer, subject, bytes, start, PCRE2_NO_UTF_CHECK);
         if (found < 0) { /* every character begins a word, so this is a limit of the library */
             result = error_set("gpt2: PCRE2 error %d at byte %zu of the text", found, start);
             break;

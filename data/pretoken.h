@@ -23,7 +23,3 @@ void pretokenizer_free(Pretokenizer *pretokenizer);
  * error if memory runs out. */
 int pretokenize(const Pretokenizer *pretokenizer, const char *text, size_t bytes,
                 int (*word)(void *context, const char *word, size_t bytes), void *context);
-
-/* Returns the length of the UTF-8 character at text[0], 1 to 4, or 0 if it is not valid (Unicode
- * standard, table 3-7).  bytes >= 1. */
-int utf8_length(const unsigned char *text, size_t bytes);

@@ -184,39 +184,41 @@ static void words_by_hand(void) {
     pretokenizer_free(pretokenizer);
 }
 
-static void utf8_by_the_table(void) {
+/* Letters of two to four bytes, and what is not UTF-8 (Unicode standard, table 3-7): bytes alone,
+ * cut off or overlong characters, surrogates, and what is above U+10FFFF. */
+static void invalid_bytes_are_signs(void) {
     static const struct {
         const char *text;
-        int length;
-    } rows[] = {{"a", 1},
-                {"\x7F", 1},
-                {"\x80", 0},
-                {"\xC1\xBF", 0},
-                {"\xC2\x80", 2},
-                {"\xC2", 0},
-                {"\xC2"
-                 "a",
-                 0},
-                {"\xE0\x9F\xBF", 0},
-                {"\xE0\xA0\x80", 3},
-                {"\xED\x9F\xBF", 3},
-                {"\xED\xA0\x80", 0},
-                {"\xEE\x80\x80", 3},
-                {"\xE2\x82", 0},
-                {"\xEF\xBF\xBF", 3},
-                {"\xF0\x8F\xBF\xBF", 0},
-                {"\xF0\x90\x80\x80", 4},
-                {"\xF4\x8F\xBF\xBF", 4},
-                {"\xF4\x90\x80\x80", 0},
-                {"\xF5\x80\x80\x80", 0},
-                {"\xF0\x90\x80"
-                 "a",
-                 0},
-                {"\xFF", 0}};
+        bool letter;
+    } rows[] = {{"\xC3\xA9", true},
+                {"\xE6\x97\xA5", true},
+                {"\xF0\x90\x90\x80", true},
+                {"\x80", false},
+                {"\xA1", false},
+                {"\xC1\xA1", false},
+                {"\xC3", false},
+                {"\xC3\xC3", false},
+                {"\xE0\x83\xA9", false},
+                {"\xE6\x97", false},
+                {"\xED\xA0\x80", false},
+                {"\xF0\x86\x97\xA5", false},
+                {"\xF0\x90\x90", false},
+                {"\xF4\x90\x80\x80", false},
+                {"\xF5\x80\x80\x80", false},
+                {"\xF8\x88\x80\x80\x80", false},
+                {"\xFE\xA9\xC3\xFF", false},
+                {"\xFF", false}};
+    Pretokenizer *pretokenizer = pretokenizer_create();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const int length = utf8_length((const unsigned char *)rows[i].text, strlen(rows[i].text));
-        CHECK(length == rows[i].length, "row %zu: %d, expected %d", i, length, rows[i].length);
+        char text[32], words[40] = "", expected[40];
+        snprintf(text, sizeof text, "\xC3\xA9%s\xC3\xA9", rows[i].text);
+        snprintf(expected, sizeof expected,
+                 rows[i].letter ? "\xC3\xA9%s\xC3\xA9|" : "\xC3\xA9|%s|\xC3\xA9|", rows[i].text);
+        CHECK(pretokenize(pretokenizer, text, strlen(text), note_word, words) == 0, "%s",
+              error_message());
+        CHECK(strcmp(words, expected) == 0, "row %zu gives %s", i, words);
     }
+    pretokenizer_free(pretokenizer);
 }
 
 /* ---- the real vocabulary ---- */
@@ -308,7 +310,7 @@ void test_data_bpe(void) {
     RUN(tokens_out_of_range_decode_to_nothing);
     RUN(long_words);
     RUN(words_by_hand);
-    RUN(utf8_by_the_table);
+    RUN(invalid_bytes_are_signs);
     RUN(published_numbers);
     RUN(wikitext2_train);
     RUN(wikitext2_valid);
