@@ -202,7 +202,7 @@ static void pieces_give_the_tokens_of_the_whole(void) {
           error_message());
     const char *path = scratch_text("pieces.txt", text);
     for (size_t piece = 1; piece < sizeof text; piece++) {
-        Documents *documents = documents_of(stream_open(path), path, false, piece);
+        Documents *documents = documents_of(fopen(path, "rb"), path, false, piece);
         const char *part;
         size_t bytes, count = 0;
         bool starts;
@@ -228,7 +228,7 @@ static void pieces_give_whole_lines(void) {
     static const char *const documents_in_it[] = {"hello world", "a", "b"};
     const char *path = scratch_text("pieces.jsonl", text);
     for (size_t piece = 1; piece <= sizeof text; piece++) {
-        Documents *documents = documents_of(stream_open(path), path, true, piece);
+        Documents *documents = documents_of(fopen(path, "rb"), path, true, piece);
         const char *part;
         size_t bytes, count = 0;
         bool starts;

@@ -42,9 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count) {
     const bool lines = bytes[0] & 1;
     FILE *file = fmemopen((void *)(bytes + 1), count - 1, "rb");
     if (!file) abort();
-    ByteStream *stream = stream_of(file, "fuzz");
-    Documents *documents =
-        stream ? documents_of(stream, "fuzz", lines, 1 + (size_t)(bytes[0] >> 1)) : NULL;
+    Documents *documents = documents_of(file, "fuzz", lines, 1 + (size_t)(bytes[0] >> 1));
     if (!documents) return 0;
     Pieces pieces = {NULL, NULL, 0, 0};
     const char *text;
