@@ -22,20 +22,8 @@ typedef struct {
 typedef struct {
     const Vocabulary *vocabulary;
     int *tokens;
-    size_t count, capacity;
+    size_t count;
 } Output;
-
-/* Makes room for `more` tokens.  The capacity doubles, so that appending takes linear time. */
-static int reserve(Output *output, size_t more) {
-    const size_t needed = output->count + more;
-    if (needed <= output->capacity) return 0;
-    const size_t capacity = output->capacity > needed / 2 ? output->capacity * 2 : needed + 64;
-    int *grown = realloc(output->tokens, capacity * sizeof *grown);
-    if (!grown) return error_set("gpt2: no memory for %zu tokens", needed);
-    output->tokens = grown;
-    output->capacity = capacity;
-    return 0;
-}
 
 /* Merges the tokens of a word in place and returns how many are left.  Of all pairs of neighbours
  * it takes the one with the lowest rank (the one learnt first), merges it wherever it occurs, from
@@ -61,24 +49,25 @@ static size_t merge(const Vocabulary *vocabulary, int *token, size_t count) {
     }
 }
 
-static int append_word(void *context, const char *word, size_t bytes) {
+static void append_word(void *context, const char *word, size_t bytes) {
     Output *output = context;
-    if (reserve(output, bytes)) return -1;
     int *token = output->tokens + output->count;
     for (size_t i = 0; i < bytes; i++)
         token[i] = output->vocabulary->of_byte[(unsigned char)word[i]];
     output->count += merge(output->vocabulary, token, bytes);
-    return 0;
 }
 
 static int gpt2_encode(const Tokenizer *tokenizer, const char *text, size_t bytes, int **tokens,
                        size_t *count) {
     const Gpt2 *gpt2 = (const Gpt2 *)tokenizer;
-    Output output = {&gpt2->vocabulary, *tokens, *count, *count};
-    const int failed = pretokenize(gpt2->pretokenizer, text, bytes, append_word, &output);
-    *tokens = output.tokens;
-    if (!failed) *count = output.count;
-    return failed;
+    /* A word has at most as many tokens as bytes. */
+    int *grown = realloc(*tokens, (*count + bytes + 1) * sizeof *grown);
+    if (!grown) return error_set("gpt2: no memory for %zu tokens", *count + bytes);
+    *tokens = grown;
+    Output output = {&gpt2->vocabulary, grown, *count};
+    if (pretokenize(gpt2->pretokenizer, text, bytes, append_word, &output)) return -1;
+    *count = output.count;
+    return 0;
 }
 
 static const char *gpt2_decode(const Tokenizer *tokenizer, int token, size_t *bytes) {

@@ -47,19 +47,14 @@ static Dataset *open_webtext2(const DataRequest *request) {
 
 /* ---- tokenizers ---- */
 
-static Tokenizer *bytes_tokenizer(const char *name, const char *dir) {
-    (void)name;
-    (void)dir;
-    return tokenizer_bytes();
-}
-
 /* Opens GPT-2's tokenizer; `name` may end in ":N". */
 static Tokenizer *gpt2_tokenizer(const char *name, const char *dir) {
     char path[PATH_BYTES];
     return path_join(path, dir, "gpt2-bpe") ? NULL : tokenizer_gpt2(path, tokenizer_part(name));
 }
 
-static Tokenizer *shakespeare_tokenizer(const char *name, const char *dir) {
+/* Opens the tokenizer of bytes, or for NAME:N GPT-2's. */
+static Tokenizer *text_tokenizer(const char *name, const char *dir) {
     return tokenizer_part(name) ? gpt2_tokenizer(name, dir) : tokenizer_bytes();
 }
 
@@ -100,10 +95,10 @@ static const DataSet sets[] = {
     {"synthetic", NULL, false, open_synthetic, NULL},
     {"cifar10", "cifar-10-batches-bin/data_batch_1.bin", false, open_cifar, NULL},
     {"cifar100", "cifar-100-binary/train.bin", false, open_cifar, NULL},
-    {"text", NULL, false, textset_sources, bytes_tokenizer},
-    {"text1", NULL, false, textset_sources, bytes_tokenizer},
-    {"text2", NULL, false, textset_sources, bytes_tokenizer},
-    {"shakespeare", "tinyshakespeare.txt", true, textset_shakespeare, shakespeare_tokenizer},
+    {"text", NULL, false, textset_sources, text_tokenizer},
+    {"text1", NULL, false, textset_sources, text_tokenizer},
+    {"text2", NULL, false, textset_sources, text_tokenizer},
+    {"shakespeare", "tinyshakespeare.txt", true, textset_shakespeare, text_tokenizer},
     {"wikitext2", "wikitext-2/train.txt", true, textset_wikitext2, gpt2_tokenizer},
     {"webtext2", "webtext2.tokens", false, open_webtext2, webtext2_tokenizer},
 };

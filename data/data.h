@@ -1,14 +1,4 @@
-/* Data sets by name.
- *
- *   synthetic            ten classes of generated 32 x 32 x 3 images; needs no download
- *   cifar10, cifar100    the binary versions
- *   text                 the project's own sources as bytes; needs no download
- *   text1, text2         the first and the second half of them
- *   shakespeare          tinyshakespeare.txt as bytes
- *   wikitext2            WikiText-2 in GPT-2's tokens
- *   wikitext2:N, shakespeare:N   the text in the first N of GPT-2's tokens, for small models
- *   webtext2             DIR/webtext2.tokens, which `bcd tokenize` makes from a copy of WebText2
- *   FILE.tokens          a token file made by `bcd tokenize` */
+/* Data sets by name; README.md lists them. */
 #pragma once
 
 #include "../ref/dataset.h"

@@ -78,20 +78,19 @@ static const char *valid_subject(const Pretokenizer *pretokenizer, const char *t
 }
 
 int pretokenize(const Pretokenizer *pretokenizer, const char *text, size_t bytes,
-                int (*word)(void *context, const char *word, size_t bytes), void *context) {
+                void (*word)(void *context, const char *word, size_t bytes), void *context) {
     char *copy = NULL;
     const char *subject = valid_subject(pretokenizer, text, bytes, &copy);
-    int result = subject ? 0 : -1;
-    for (size_t start = 0; result == 0 && start < bytes;) {
+    int failed = subject ? 0 : -1;
+    for (size_t start = 0; !failed && start < bytes;) {
         const int found = match_at(pretokenizer, subject, bytes, start, PCRE2_NO_UTF_CHECK);
-        if (found < 0) { /* every character begins a word, so this is a limit of the library */
-            result = error_set("gpt2: PCRE2 error %d at byte %zu of the text", found, start);
-            break;
-        }
         const size_t end = pcre2_get_ovector_pointer(pretokenizer->match)[1];
-        result = word(context, text + start, end - start);
+        if (found < 0) /* every character begins a word, so this is a limit of the library */
+            failed = error_set("gpt2: PCRE2 error %d at byte %zu of the text", found, start);
+        else
+            word(context, text + start, end - start);
         start = end;
     }
     free(copy);
-    return result;
+    return failed;
 }

@@ -19,7 +19,6 @@ typedef struct Pretokenizer Pretokenizer;
 Pretokenizer *pretokenizer_create(void);
 void pretokenizer_free(Pretokenizer *pretokenizer);
 
-/* Calls word() with each word in turn.  If it returns non-zero, stops and returns that; -1 and an
- * error if memory runs out. */
+/* Calls word() with each word in turn.  -1 and an error if memory runs out. */
 int pretokenize(const Pretokenizer *pretokenizer, const char *text, size_t bytes,
-                int (*word)(void *context, const char *word, size_t bytes), void *context);
+                void (*word)(void *context, const char *word, size_t bytes), void *context);

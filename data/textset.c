@@ -16,20 +16,14 @@
 
 /* ---- the project's own sources ---- */
 
-static bool is_source(const char *name) {
-    static const char *const endings[] = {".c", ".h", ".cu", ".md"};
-    const char *dot = strrchr(name, '.');
-    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
-        if (strcmp(dot, endings[i]) == 0) return true;
-    return false;
-}
-
 /* Listed, so that builds, results and data in the tree are not read. */
-static bool is_listed(const char *directory) {
-    static const char *const names[] = {"cuda", "data", "dist", "experiments", "ref", "tests"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(directory, names[i]) == 0) return true;
-    return false;
+static const char *const directories[] = {"cuda", "data",  "dist", "experiments",
+                                          "ref",  "tests", NULL};
+static const char *const endings[] = {".c", ".h", ".cu", ".md", NULL};
+
+static bool is_in(const char *const *list, const char *text) {
+    while (*list && strcmp(*list, text) != 0) list++;
+    return *list;
 }
 
 /* Compares bytes, where strcoll would follow the user's language.  In the root, files come before
@@ -56,11 +50,12 @@ static int append_tree(FILE *text, const char *root) {
     FTSENT *entry;
     int failed = 0;
     while (!failed && (entry = fts_read(tree))) {
-        const char *name = entry->fts_name;
+        const char *name = entry->fts_name, *dot = strrchr(name, '.');
         const bool hidden = entry->fts_level > 0 && name[0] == '.';
-        if (entry->fts_info == FTS_D && (hidden || (entry->fts_level == 1 && !is_listed(name))))
+        if (entry->fts_info == FTS_D &&
+            (hidden || (entry->fts_level == 1 && !is_in(directories, name))))
             fts_set(tree, entry, FTS_SKIP);
-        if (entry->fts_info == FTS_F && !hidden && is_source(name))
+        if (entry->fts_info == FTS_F && !hidden && dot && is_in(endings, dot))
             failed = append_file(text, entry->fts_path);
     }
     fts_close(tree);
