@@ -17,21 +17,17 @@
 #define real_sqrt sqrtf
 #endif
 
-static void moments_update(size_t count, real *restrict p, real *restrict m, real *restrict v,
-                           const real *restrict g, real g_scale, OptimizerFactors f) {
-#pragma omp parallel for if (count > WORTH_THREADS)
-    for (size_t i = 0; i < count; i++) {
+static void adam_update(const Param *param, real *restrict p, real *const state[2],
+                        const real *restrict g, real g_scale, OptimizerFactors f) {
+    real *restrict m = state[0], *restrict v = state[1];
+#pragma omp parallel for if (param->count > WORTH_THREADS)
+    for (size_t i = 0; i < param->count; i++) {
         real gi = g_scale * g[i] + f.coupled_decay * p[i];
         m[i] = f.beta1 * m[i] + f.one_minus_beta1 * gi;
         v[i] = f.beta2 * v[i] + f.one_minus_beta2 * gi * gi;
         real sqrt_v_hat = real_sqrt(v[i]) * f.rsqrt_bias_correction2;
         p[i] = f.decoupled_decay * p[i] - f.step_size * m[i] / (sqrt_v_hat + f.eps);
     }
-}
-
-static void adam_update(const Param *param, real *p, real *const state[2], const real *g,
-                        real g_scale, OptimizerFactors f) {
-    moments_update(param->count, p, state[0], state[1], g, g_scale, f);
 }
 
 #define ADAM                                                                                   \

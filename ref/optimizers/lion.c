@@ -9,21 +9,17 @@
  */
 #include "optimizers.h"
 
-static void signed_update(size_t count, real *restrict p, real *restrict m, const real *restrict g,
-                          real g_scale, OptimizerFactors f) {
-#pragma omp parallel for if (count > WORTH_THREADS)
-    for (size_t i = 0; i < count; i++) {
+static void lion_update(const Param *param, real *restrict p, real *const state[2],
+                        const real *restrict g, real g_scale, OptimizerFactors f) {
+    real *restrict m = state[0];
+#pragma omp parallel for if (param->count > WORTH_THREADS)
+    for (size_t i = 0; i < param->count; i++) {
         real gi = g_scale * g[i];
         real c = f.beta1 * m[i] + f.one_minus_beta1 * gi;
         real sign = (real)((c > 0) - (c < 0));
         p[i] = f.decoupled_decay * p[i] - f.lr * sign;
         m[i] = f.beta2 * m[i] + f.one_minus_beta2 * gi;
     }
-}
-
-static void lion_update(const Param *param, real *p, real *const state[2], const real *g,
-                        real g_scale, OptimizerFactors f) {
-    signed_update(param->count, p, state[0], g, g_scale, f);
 }
 
 /* The defaults are those of the authors' code. */
