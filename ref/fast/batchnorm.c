@@ -156,16 +156,10 @@ static WideRow wide_rows(int n, int c, int channel) {
 INLINE void normalise_row(real *restrict y, const real *restrict x, const real *restrict skip,
                           const Terms *t, int width, bool relu) {
     const real low = relu ? 0 : (real)-INFINITY;
-    if (skip) {
-        for (int j = 0; j < width; j++) {
-            real z = (x[j] - t->mean[j]) * t->scale[j] + t->shift[j] + skip[j];
-            y[j] = z < low ? low : z;
-        }
-    } else {
-        for (int j = 0; j < width; j++) {
-            real z = (x[j] - t->mean[j]) * t->scale[j] + t->shift[j];
-            y[j] = z < low ? low : z;
-        }
+    for (int j = 0; j < width; j++) {
+        real z = (x[j] - t->mean[j]) * t->scale[j] + t->shift[j];
+        if (skip) z += skip[j];
+        y[j] = z < low ? low : z;
     }
 }
 

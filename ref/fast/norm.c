@@ -92,20 +92,15 @@ static void sum_scale(double *sums, const void *arguments, int first, int end, i
     for (int j = 0; j < width; j++) sums[j] += (double)acc[j];
 }
 
-/* dg[c] = sum_n dy[n][c] (x[n][c] - mean[n]) rstd[n].  A NULL mean counts as 0. */
-static void scale_gradient(real *dg, const real *dy, const real *x, const real *mean,
-                           const real *rstd, int n, int c, bool add) {
+/* dg[c] = sum_n dy[n][c] (x[n][c] - mean[n]) rstd[n]; a NULL mean counts as 0. */
+void fast_layernorm_weight_gradient(real *dg, const real *dy, const real *x, const real *mean,
+                                    const real *rstd, int n, int c, bool add) {
     const ScaleArguments a = {dy, x, mean, rstd, c};
     const double *sums = rows_sum(1, n, c, sum_scale, &a);
     for (int j = 0; j < c; j++) dg[j] = (real)sums[j] + (add ? dg[j] : 0);
 }
 
-void fast_layernorm_weight_gradient(real *dg, const real *dy, const real *x, const real *mean,
-                                    const real *rstd, int n, int c, bool add) {
-    scale_gradient(dg, dy, x, mean, rstd, n, c, add);
-}
-
 void fast_rmsnorm_weight_gradient(real *dg, const real *dy, const real *x, const real *rrms, int n,
                                   int c, bool add) {
-    scale_gradient(dg, dy, x, NULL, rrms, n, c, add);
+    fast_layernorm_weight_gradient(dg, dy, x, NULL, rrms, n, c, add);
 }
