@@ -206,19 +206,18 @@ static bool has_zero(const char *json, size_t length) {
     return false;
 }
 
+static int refuse_line(const Documents *documents, const char *what) {
+    return error_set("tokenize: %s: line %zu %s", documents->path, documents->line, what);
+}
+
 static int parse_line(Documents *documents, const char *line, size_t length, const char **text,
                       size_t *bytes) {
-    if (has_zero(line, length))
-        return error_set("tokenize: %s: line %zu has a zero character; remove it", documents->path,
-                         documents->line);
+    if (has_zero(line, length)) return refuse_line(documents, "has a zero character; remove it");
     cJSON_Delete(documents->object);
     documents->object = cJSON_ParseWithLengthOpts(line, length + 1, NULL, 1);
-    if (!documents->object)
-        return error_set("tokenize: %s: line %zu is not JSON", documents->path, documents->line);
+    if (!documents->object) return refuse_line(documents, "is not JSON");
     const cJSON *field = cJSON_GetObjectItemCaseSensitive(documents->object, "text");
-    if (!cJSON_IsString(field))
-        return error_set("tokenize: %s: line %zu has no string \"text\"", documents->path,
-                         documents->line);
+    if (!cJSON_IsString(field)) return refuse_line(documents, "has no string \"text\"");
     *text = field->valuestring;
     *bytes = strlen(field->valuestring);
     return 1;

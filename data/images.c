@@ -18,10 +18,6 @@ static size_t record_bytes(const Images *images) {
     return (size_t)images->label_bytes + IMAGE_BYTES;
 }
 
-static const unsigned char *record_of(const Images *images, int sample) {
-    return images->records + (size_t)sample * record_bytes(images);
-}
-
 typedef struct {
     int down, right; /* where the crop starts, relative to the unpadded image */
     bool mirrored;
@@ -57,7 +53,8 @@ static void images_fetch(const Dataset *dataset, Batch *batch, uint64_t position
     batch->position = position;
 #pragma omp parallel for if (batch->n > 8) /* waking threads costs more than a few images */
     for (int n = 0; n < batch->n; n++) {
-        const unsigned char *record = record_of(&set->images, batch->ids[n]);
+        const unsigned char *record =
+            set->images.records + (size_t)batch->ids[n] * record_bytes(&set->images);
         Crop crop = {0, 0, false};
         batch->targets[n] = record[set->images.label_bytes - 1];
         if (dataset->resident) continue;

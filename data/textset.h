@@ -2,8 +2,7 @@
  * of them, or for Shakespeare in bytes.  NULL and an error that says what is missing. */
 #pragma once
 
-#include "../ref/dataset.h"
-#include "request.h"
+#include "data.h"
 
 /* Opens the project's own sources as bytes, all for "text", or a half for "text1" and "text2".  The
  * first nine tenths of that are for training, the rest for validation and test. */
