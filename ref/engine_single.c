@@ -17,6 +17,7 @@ typedef struct {
 } SingleEngine;
 
 static SingleEngine *of(Engine *base) { return (SingleEngine *)(void *)base; }
+static Stage *stage_of(Engine *base) { return of(base)->stage; }
 
 static int engine_activate(Engine *base, const bool *active) {
     SingleEngine *e = of(base);
@@ -134,7 +135,7 @@ static int engine_step(Engine *base, const Batch *batch, double lr, Loss *loss) 
 }
 
 static int engine_gradient_norm(Engine *base, const Batch *batch, double *norm) {
-    Stage *stage = of(base)->stage;
+    Stage *stage = stage_of(base);
     Loss loss;
     if (run_batch(of(base), batch, false, 0, &loss)) return -1;
     int failed = stage->is->gradient_norm(stage, norm);
@@ -160,24 +161,22 @@ static int engine_evaluate(Engine *base, const Batch *batch, Loss *loss) {
 }
 
 static size_t engine_read(Engine *base, TensorRole role, int number, real *data) {
-    Stage *stage = of(base)->stage;
-    return stage->is->read(stage, role, number, data);
+    return stage_of(base)->is->read(stage_of(base), role, number, data);
 }
 
 static int engine_write(Engine *base, TensorRole role, int number, const real *data) {
-    Stage *stage = of(base)->stage;
-    return stage->is->write(stage, role, number, data);
+    return stage_of(base)->is->write(stage_of(base), role, number, data);
 }
 
 static uint64_t engine_optimizer_step(Engine *base, int block) {
-    return of(base)->stage->optimizer_step[block];
+    return stage_of(base)->optimizer_step[block];
 }
 
 static void engine_set_optimizer_step(Engine *base, int block, uint64_t t) {
-    of(base)->stage->optimizer_step[block] = t;
+    stage_of(base)->optimizer_step[block] = t;
 }
 
-static const MemCount *engine_memory(Engine *base) { return &of(base)->stage->memory; }
+static const MemCount *engine_memory(Engine *base) { return &stage_of(base)->memory; }
 
 static void engine_free(Engine *base) {
     SingleEngine *e = of(base);

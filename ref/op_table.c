@@ -61,20 +61,13 @@ static double flops_attention(const Node *node, Pass pass) {
 
 /* ---- the table ---- */
 
-#define NOTHING \
-    { false, false }
-#define INPUT \
-    { true, false }
-#define OUTPUT \
-    { false, true }
-#define BOTH \
-    { true, true }
+enum { NOTHING = 0, INPUT = 1, OUTPUT = 2, BOTH = INPUT | OUTPUT };
 
 /* What an op's input gradient and weight gradient read of its input and output, the numbers it
  * saves besides its output, and its operations.  NULL: it saves none, or they are not counted. */
 static const struct {
     const char *name;
-    SavedForBackward input_gradient, weight_gradient;
+    int input_gradient, weight_gradient; /* NOTHING ... BOTH */
     size_t (*aux)(const Node *node, int n);
     double (*flops)(const Node *node, Pass pass);
 } ops[] = {
@@ -97,17 +90,14 @@ const char *op_name(OpKind kind) { return ops[kind].name; }
 
 SavedForBackward saved_for_backward(const Node *node, bool input_gradient, bool weight_gradient,
                                     bool running) {
-    SavedForBackward saved = {false, false};
     const OpKind kind = node->kind;
+    int reads = NOTHING;
     /* With running statistics dx is dy times a constant per channel. */
-    if (input_gradient && !(kind == OP_BATCHNORM && running)) saved = ops[kind].input_gradient;
-    if (weight_gradient) {
-        saved.input |= ops[kind].weight_gradient.input;
-        saved.output |= ops[kind].weight_gradient.output;
-    }
+    if (input_gradient && !(kind == OP_BATCHNORM && running)) reads |= ops[kind].input_gradient;
+    if (weight_gradient) reads |= ops[kind].weight_gradient;
     /* The mask of a fused relu is read from the output. */
-    if (node->relu) saved.output |= input_gradient || weight_gradient;
-    return saved;
+    if (node->relu && (input_gradient || weight_gradient)) reads |= OUTPUT;
+    return (SavedForBackward){reads & INPUT, reads & OUTPUT};
 }
 
 size_t node_aux_count(const Node *node, int n) {

@@ -7,13 +7,8 @@
 #include "../error.h"
 #include "family.h"
 
-/* The sizes of a ResNet, of basic or bottleneck blocks. */
-typedef struct {
-    int depth, width, classes, size;
-    bool fused; /* batch norm, residual addition and relu are one node instead of three */
-} ResnetSizes;
-
-/* Appends relu(bn(x) + skip), as one fused node or as separate ones; without a skip if it is -1. */
+/* Appends relu(bn(x) + skip), as one node if `fused`, or else as three; without a skip if it is -1.
+ */
 static int norm_relu(Model *m, const char *name, int x, int skip, bool fused) {
     if (fused) return build_batchnorm(m, name, x, skip, true);
     x = build_batchnorm(m, name, x, -1, false);
@@ -49,50 +44,42 @@ typedef int (*ResidualBlock)(Model *m, int x, int width, int stride, bool projec
 
 /* Builds stages of blocks[i] residual blocks each; all but the first stage start with stride 2.  A
  * residual block has `expansion` times the stage's width in its output. */
-static int build_stages(Model *m, ResnetSizes s, ResidualBlock residual, int expansion,
+static int build_stages(Model *m, const Settings *settings, ResidualBlock residual, int expansion,
                         const int *blocks, int stages) {
+    const int width = setting_int(settings, "width"), size = setting_int(settings, "size");
+    const bool fused = setting_int(settings, "fused") != 0;
     int all = 2; /* stem and head */
     for (int stage = 0; stage < stages; stage++) all += blocks[stage];
-    if (build_tables(m, all, (Shape){s.size, s.size, 3}, false)) return -1;
+    if (build_tables(m, all, (Shape){size, size, 3}, false)) return -1;
     build_block(m, "stem");
-    int x = build_conv2d(m, "conv", 0, s.width, 3, 1);
-    x = norm_relu(m, "norm", x, -1, s.fused);
-    int number = 0, channels = s.width;
-    for (int stage = 0; stage < stages; stage++) {
-        int width = s.width << stage;
+    int x = build_conv2d(m, "conv", 0, width, 3, 1);
+    x = norm_relu(m, "norm", x, -1, fused);
+    int number = 0, channels = width;
+    for (int stage = 0; stage < stages; stage++)
         for (int i = 0; i < blocks[stage]; i++) {
-            int stride = stage > 0 && i == 0 ? 2 : 1;
+            const int stride = stage > 0 && i == 0 ? 2 : 1, out = expansion * (width << stage);
             build_block(m, "block%d", ++number);
-            x = residual(m, x, width, stride, channels != expansion * width, s.fused);
-            channels = expansion * width;
+            x = residual(m, x, width << stage, stride, channels != out, fused);
+            channels = out;
         }
-    }
     build_block(m, "head");
     x = build_avgpool(m, x);
     /* The deviation is that of PyTorch's default, uniform in +-1 / sqrt(channels). */
-    build_linear(m, "", x, s.classes, true, sqrt(1.0 / (3.0 * channels)));
+    build_linear(m, "", x, setting_int(settings, "classes"), true, sqrt(1.0 / (3.0 * channels)));
     return 0;
 }
 
-static ResnetSizes resnet_sizes(const Settings *settings) {
-    return (ResnetSizes){.depth = setting_int(settings, "depth"),
-                         .width = setting_int(settings, "width"),
-                         .classes = setting_int(settings, "classes"),
-                         .size = setting_int(settings, "size"),
-                         .fused = setting_int(settings, "fused") != 0};
-}
-
 static int resnet_build(Model *m, const Settings *settings) {
-    ResnetSizes s = resnet_sizes(settings);
-    int n = (s.depth - 2) / 6;
-    if (n < 1 || 6 * n + 2 != s.depth)
+    const int depth = setting_int(settings, "depth");
+    const int n = (depth - 2) / 6;
+    if (n < 1 || 6 * n + 2 != depth)
         return error_set("model: resnet depth %d is not 6n+2; use 8, 14, 20, 26, 32, 44, 56 ...",
-                         s.depth);
-    return build_stages(m, s, basic_block, 1, (int[]){n, n, n}, 3);
+                         depth);
+    return build_stages(m, settings, basic_block, 1, (int[]){n, n, n}, 3);
 }
 
 static int bottleneck_build(Model *m, const Settings *settings) {
-    ResnetSizes s = resnet_sizes(settings);
+    const int depth = setting_int(settings, "depth");
     static const struct {
         int depth, blocks[4];
     } known[] = {
@@ -100,10 +87,9 @@ static int bottleneck_build(Model *m, const Settings *settings) {
         {101, {3, 4, 23, 3}}, {152, {3, 8, 36, 3}},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (known[i].depth == s.depth)
-            return build_stages(m, s, bottleneck_block, 4, known[i].blocks, 4);
-    return error_set("model: no bottleneck ResNet of depth %d; use 14, 26, 50, 101 or 152",
-                     s.depth);
+        if (known[i].depth == depth)
+            return build_stages(m, settings, bottleneck_block, 4, known[i].blocks, 4);
+    return error_set("model: no bottleneck ResNet of depth %d; use 14, 26, 50, 101 or 152", depth);
 }
 
 const Family family_resnet = {
