@@ -24,35 +24,25 @@ bool file_same(const char *a, const char *b) {
 }
 
 /* Reads to the end without asking for the size, which is unknown for a pipe.  NULL and errno. */
-static unsigned char *read_all(FILE *file, size_t *bytes) {
-    size_t capacity = 1 << 16, count = 0;
-    unsigned char *data = malloc(capacity);
-    while (data) {
-        count += fread(data + count, 1, capacity - 1 - count, file);
-        if (count < capacity - 1) break;
-        unsigned char *grown = realloc(data, capacity *= 2);
-        if (!grown) free(data);
-        data = grown;
-    }
-    if (!data) {
-        errno = ENOMEM;
-    } else if (ferror(file)) {
-        free(data);
-        data = NULL;
-    } else {
-        data[count] = 0;
-        *bytes = count;
-    }
-    return data;
+static char *read_all(FILE *file, size_t *bytes) {
+    char piece[1 << 14], *data = NULL;
+    FILE *memory = open_memstream(&data, bytes); /* puts a zero byte behind the data */
+    if (!memory) return NULL;
+    size_t count;
+    while ((count = fread(piece, 1, sizeof piece, file)) > 0) fwrite(piece, 1, count, memory);
+    const int failed = ferror(file) || ferror(memory), cause = errno;
+    if (fclose(memory) == 0 && !failed) return data;
+    free(data);
+    if (failed) errno = cause;
+    return NULL;
 }
 
 unsigned char *file_read(const char *who, const char *path, const char *hint, size_t *bytes) {
-    unsigned char *data = NULL;
     FILE *file = fopen(path, "rb");
-    if (file) data = read_all(file, bytes);
+    char *data = file ? read_all(file, bytes) : NULL;
     if (!data) error_set("%s: %s: %s; %s", who, path, strerror(errno), hint);
     if (file) fclose(file);
-    return data;
+    return (unsigned char *)data;
 }
 
 /* Opens and locks the temporary file that will replace `path`, or the one that a killed process
