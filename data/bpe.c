@@ -87,10 +87,7 @@ static void gpt2_free(Tokenizer *tokenizer) {
 
 Tokenizer *tokenizer_gpt2_parse(const char *merges, size_t bytes, const char *dir) {
     Gpt2 *gpt2 = calloc(1, sizeof *gpt2);
-    if (!gpt2) {
-        error_set("gpt2: out of memory");
-        return NULL;
-    }
+    if (!gpt2) return error_null("gpt2: out of memory");
     gpt2->base = (Tokenizer){.encode = gpt2_encode, .decode = gpt2_decode, .free = gpt2_free};
     gpt2->pretokenizer = pretokenizer_create();
     if (!gpt2->pretokenizer || vocabulary_parse(&gpt2->vocabulary, merges, bytes, dir)) {

@@ -40,9 +40,8 @@ static Dataset *open_webtext2(const DataRequest *request) {
     char path[PATH_BYTES];
     if (path_join(path, request->dir, "webtext2.tokens")) return NULL;
     if (access(path, R_OK) == 0) return textset_file(request, path);
-    error_set("webtext2: %s does not exist; make it from a copy of WebText2 with bcd tokenize",
-              path);
-    return NULL;
+    return error_null(
+        "webtext2: %s does not exist; make it from a copy of WebText2 with bcd tokenize", path);
 }
 
 /* ---- tokenizers ---- */
@@ -116,12 +115,11 @@ static const DataSet *find_set(const char *name) {
         if (is_named(&sets[i], name)) return &sets[i];
     const size_t length = strlen(name), ending = strlen(".tokens");
     if (length > ending && strcmp(name + length - ending, ".tokens") == 0) return &token_file;
-    error_set(
+    return error_null(
         "data: no data set \"%s\"; there are synthetic, cifar10, cifar100, text, "
         "text1, text2, shakespeare, wikitext2, shakespeare:N and wikitext2:N in N tokens, "
         "webtext2, and token files FILE.tokens",
         name);
-    return NULL;
 }
 
 static const char *directory(const char *dir) {
@@ -153,6 +151,5 @@ Tokenizer *data_tokenizer(const char *name, const char *dir) {
     const DataSet *set = find_set(name);
     if (!set) return NULL;
     if (set->tokenizer) return set->tokenizer(name, directory(dir));
-    error_set("data: %s is a set of images and has no tokenizer", name);
-    return NULL;
+    return error_null("data: %s is a set of images and has no tokenizer", name);
 }

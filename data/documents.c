@@ -84,11 +84,10 @@ Documents *documents_of(FILE *file, const char *path, bool lines, size_t piece) 
     Documents *documents = calloc(1, sizeof *documents);
     char *text = malloc(2 * piece + 1);
     if (!documents || !text) {
-        error_set("tokenize: %s: out of memory", path);
         fclose(file);
         free(documents);
         free(text);
-        return NULL;
+        return error_null("tokenize: %s: out of memory", path);
     }
     documents->file = file;
     documents->lines = lines;
@@ -106,8 +105,7 @@ Documents *documents_open(const char *path) {
     const bool lines = strstr(name, ".jsonl") || strstr(name, ".ndjson");
     FILE *file = fopen(path, "rb");
     if (file) return documents_of(file, path, lines, DOCUMENTS_PIECE);
-    error_set("tokenize: %s: %s", path, strerror(errno));
-    return NULL;
+    return error_null("tokenize: %s: %s", path, strerror(errno));
 }
 
 void documents_close(Documents *documents) {

@@ -75,8 +75,7 @@ Dataset *images_dataset(const char *name, Images images, const Normalisation *no
     ImageSet *set = calloc(1, sizeof *set);
     if (!set) {
         free(images.records);
-        error_set("%s: out of memory", name);
-        return NULL;
+        return error_null("%s: out of memory", name);
     }
     if (limit > 0 && limit < images.samples) images.samples = limit;
     set->images = images;

@@ -31,8 +31,7 @@ Pretokenizer *pretokenizer_create(void) {
         pretokenizer->match = pcre2_match_data_create_from_pattern(pretokenizer->code, NULL);
     if (!pretokenizer || !pretokenizer->match) {
         pretokenizer_free(pretokenizer);
-        error_set("gpt2: no memory for the pattern of words, or PCRE2 without Unicode");
-        return NULL;
+        return error_null("gpt2: no memory for the pattern of words, or PCRE2 without Unicode");
     }
     /* This makes matching ten times faster, and may fail without changing results. */
     pcre2_jit_compile(pretokenizer->code, PCRE2_JIT_COMPLETE);
@@ -66,10 +65,7 @@ static const char *valid_subject(const Pretokenizer *pretokenizer, const char *t
         if (found > PCRE2_ERROR_UTF8_ERR1 || found < PCRE2_ERROR_UTF8_ERR21) return subject;
         if (!*copy) {
             subject = *copy = malloc(bytes);
-            if (!*copy) {
-                error_set("gpt2: no memory for %zu bytes of text", bytes);
-                return NULL;
-            }
+            if (!*copy) return error_null("gpt2: no memory for %zu bytes of text", bytes);
             memcpy(*copy, text, bytes);
         }
         at = pcre2_get_startchar(pretokenizer->match);

@@ -31,21 +31,18 @@ void mem_uncount(MemCount *counted, MemRole role, size_t bytes) {
 }
 
 void *mem_alloc(MemCount *counted, MemRole role, size_t count, size_t size) {
-    if (size && count > (SIZE_MAX - 2 * ALIGNMENT) / size) {
-        error_set("memory: %zu elements of %zu bytes for %s are more than an address can hold",
-                  count, size, mem_role_names[role]);
-        return NULL;
-    }
+    if (size && count > (SIZE_MAX - 2 * ALIGNMENT) / size)
+        return error_null(
+            "memory: %zu elements of %zu bytes for %s are more than an address can hold", count,
+            size, mem_role_names[role]);
     size_t bytes = count * size;
     size_t padded = (bytes + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     char *base = aligned_alloc(ALIGNMENT, padded);
-    if (!base) {
-        error_set(
+    if (!base)
+        return error_null(
             "memory: no %zu bytes for %s (%zu bytes in use); use a smaller batch, more "
             "submodels, or recompute",
             bytes, mem_role_names[role], counted->total_current);
-        return NULL;
-    }
     memset(base, 0, padded);
     *(AllocHeader *)(void *)base = (AllocHeader){bytes, role};
     mem_count(counted, role, bytes);

@@ -200,10 +200,7 @@ Engine *engine_single_create(Stage *stage, EngineSettings settings, const Datase
     };
     if (settings.micro_batches < 1) settings.micro_batches = 1;
     SingleEngine *e = calloc(1, sizeof *e);
-    if (!e) {
-        error_set("engine: out of memory");
-        return NULL;
-    }
+    if (!e) return error_null("engine: out of memory");
     *e = (SingleEngine){.base = {&class, stage->model}, .stage = stage, .settings = settings};
     if (!settings.cache_bytes && !settings.cache_device_bytes) return &e->base;
     e->cache = engine_cache_create(stage, &settings, data);

@@ -127,10 +127,7 @@ static Model *build(const Family *family, const char *text, const char *over) {
     for (int k = 0; k < MAX_KEYS; k++) given[k] = given[k] || given_over[k];
     if (set_defaults(&settings, given)) return NULL;
     Model *model = calloc(1, sizeof *model);
-    if (!model) {
-        error_set("model: out of memory");
-        return NULL;
-    }
+    if (!model) return error_null("model: out of memory");
     model->family = family->name;
     write_spec(model, &settings);
     if (family->build(model, &settings)) {

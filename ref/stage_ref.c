@@ -248,10 +248,7 @@ Stage *stage_ref_create(const Model *model, StageSettings settings) {
         .free = stage_free,
     };
     RefStage *s = calloc(1, sizeof *s);
-    if (!s) {
-        error_set("stage: out of memory");
-        return NULL;
-    }
+    if (!s) return error_null("stage: out of memory");
     s->base = (Stage){.is = &class, .model = model, .settings = settings};
     /* Nothing is active yet: the layout is that of evaluation. */
     if (allocate_tables(s) || allocate_model(s) || allocate_activations(s)) {
