@@ -81,8 +81,7 @@ const Gpu *gpu_find(const char *key) {
         if (*known) strcat(known, ", ");
         strcat(known, gpu->key);
     }
-    error_set("gpu: \"%.40s\" is not in the table; known are %s", key, known);
-    return NULL;
+    return error_null("gpu: \"%.40s\" is not in the table; known are %s", key, known);
 }
 
 /* Returns the seconds of one message, over the network with an equal share of it for each of

@@ -121,8 +121,7 @@ const PaperStep *paper_calibration(const char *gpu) {
     TimedMethod method = strcmp(gpu, "rtx4090") ? TIMED_FULL : TIMED_BCD;
     for (const PaperStep *s = paper_steps; s->model; s++)
         if (!strcmp(s->gpu, gpu) && !strcmp(s->model, "G-1.6B") && s->method == method) return s;
-    error_set("timing: no published times on %s", gpu);
-    return NULL;
+    return error_null("timing: no published times on %s", gpu);
 }
 
 /* Finds the fraction of the peak that products reach, or of an offloaded step the rate of the host,
