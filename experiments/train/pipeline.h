@@ -9,8 +9,8 @@
  * between them, or with NULL where --pipeline asks for none.  -1 and an error. */
 int pipeline_join(Transport **world, const Options *options);
 
-/* Refuses flags that a pipeline cannot have, or that need one.  The batch is resolved; the number of
- * ranks counts where it is known: with local:N, or once the processes have joined. */
+/* Refuses flags that a pipeline cannot have, or that need one.  The batch is resolved; the number
+ * of ranks counts where it is known: with local:N, or once the processes have joined. */
 int pipeline_check(const Options *options);
 
 /* Runs a rank above 0 until the training is over, and frees the transport.  Returns 0, or -1 and an
