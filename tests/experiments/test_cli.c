@@ -24,6 +24,9 @@ static void helps(void) {
               strstr(help, "\n  --preset") < strstr(help, "\n  --lr"),
           "its own flags come first");
     CHECK(strstr(list, "\nMeasures, simulates"), "experiments come before what they are");
+    CHECK(strstr(list, "  all of these in turn\n\nBeyond the paper\n  switching ") &&
+              strstr(help, "\nBeyond the paper") > list,
+          "the experiments of the paper come first, and all of them last");
     help = run(0, "help plan")->out;
     CHECK(strstr(help, "\n  --gpu KEY") < strstr(help, "\n  --context TOKENS"),
           "plan's own come first");
