@@ -118,6 +118,7 @@ static bool fits_with(size_t *bytes, const FitMemory *memory, const Setup *s, in
     Setup cut = *s;
     FitBytes need;
     const bool more = submodels > s->bcd.partition.submodels;
+    if (more) cut.bcd.partition = (Partition){0};
     bool possible = !more || partition_balanced(&cut.bcd.partition, s->model, submodels,
                                                 s->options.always_active) == 0;
     possible = possible && plan_with_cache(&need, memory, &cut) == 0;

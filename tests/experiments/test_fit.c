@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../experiments/text.h"
 #include "../../experiments/train/fit.h"
 #include "../../ref/error.h"
 #include "../test.h"
@@ -71,10 +72,11 @@ static const char needs[] =
 static const DeviceModule fake = {.memory_plan = plan};
 
 /* Opens a training on the fake device; setup_free is safe either way. */
-static bool open_case(Setup *s, const Case *c, int submodels) {
+static bool open_case(Setup *s, const Case *c, int layers, int submodels) {
+    const Text spec = text_of("gpt:layers=%d,width=8,heads=1,context=8,vocabulary=8", layers);
     *s = (Setup){.options = {.batch = 64, .accumulate = 1},
                  .device = &fake,
-                 .model = model_create("gpt:layers=6,width=8,heads=1,context=8,vocabulary=8"),
+                 .model = model_create(spec.text),
                  .stage_settings = {.batch = 64, .recompute = c->recompute, .offload = c->offload}};
     return CHECK(s->model && partition_balanced(&s->bcd.partition, s->model, submodels, NULL) == 0,
                  "%s", error_message());
@@ -87,7 +89,7 @@ static void refuses_with_advice(const void *row) {
                         .bytes = c->units * UNIT,
                         .host_bytes = c->host_units * UNIT,
                         .bf16 = c->bf16};
-    if (open_case(&s, c, 1)) {
+    if (open_case(&s, c, 6, 1)) {
         int failed = fit_check(&memory, &s);
         if (!c->error)
             CHECK(failed == 0, "refused: %s", error_message());
@@ -99,11 +101,24 @@ static void refuses_with_advice(const void *row) {
     setup_free(&s);
 }
 
+/* What cannot be cut into more submodels is left as it is by the search. */
+static void too_few_blocks_for_more_submodels(void) {
+    Setup s;
+    FitMemory memory = {.name = "FAKE", .bytes = 60 * UNIT};
+    if (open_case(&s, &(Case){.name = "two layers"}, 2, 1)) {
+        CHECK(fit_check(&memory, &s) == -1 && strstr(error_message(), "it still needs 84.2 KiB"),
+              "%s", error_message());
+        CHECK(s.bcd.partition.submodels == 1 && s.bcd.partition.of_block[3] == 0,
+              "the partition of the training is changed");
+    }
+    setup_free(&s);
+}
+
 /* One submodel has no frozen prefix, so a cache takes nothing. */
 static void counts_no_cache_for_one_submodel(void) {
     Setup s;
     FitMemory memory = {.name = "FAKE", .bytes = 248 * UNIT};
-    if (open_case(&s, &(Case){.name = "one submodel"}, 1)) {
+    if (open_case(&s, &(Case){.name = "one submodel"}, 6, 1)) {
         s.options.device_cache = 12 * UNIT;
         CHECK(fit_check(&memory, &s) == 0, "refused: %s", error_message());
     }
@@ -114,7 +129,7 @@ static void counts_no_cache_for_one_submodel(void) {
 static void counts_the_cache(void) {
     Setup s;
     FitMemory memory = {.name = "FAKE", .bytes = 200 * UNIT};
-    if (open_case(&s, &(Case){.name = "two submodels"}, 2)) {
+    if (open_case(&s, &(Case){.name = "two submodels"}, 6, 2)) {
         s.options.device_cache = 12 * UNIT;
         CHECK(fit_check(&memory, &s) == 0, "refused: %s", error_message());
         s.options.device_cache = 3 << 20; /* too much of it alone */
@@ -135,7 +150,7 @@ static void counts_kept_state(void) {
     Setup s;
     FitBytes bytes;
     const size_t *device = bytes.device;
-    if (open_case(&s, &(Case){.name = "kept state"}, 2)) {
+    if (open_case(&s, &(Case){.name = "kept state"}, 6, 2)) {
         s.stage_settings.keep_state = true;
         CHECK(fit_plan(&bytes, &s, 0) == 0, "%s", error_message());
         CHECK(device[MEM_STATE] == 60 * UNIT && device[MEM_ROLES] == 218 * UNIT,
@@ -147,6 +162,7 @@ static void counts_kept_state(void) {
 void test_fit(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         RUN_ROW(cases[i].name, refuses_with_advice, &cases[i]);
+    RUN(too_few_blocks_for_more_submodels);
     RUN(counts_no_cache_for_one_submodel);
     RUN(counts_the_cache);
     RUN(counts_kept_state);
