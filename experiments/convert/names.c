@@ -22,6 +22,7 @@ static const Module gpt_modules[] = {
     {"embedding.token", {"transformer.wte"}},
     {"embedding.position", {"transformer.wpe"}},
     {"head.norm", {"transformer.ln_f"}},
+    {NULL, {NULL}},
 };
 static const Module llama_modules[] = {
     {"norm1", {"input_layernorm"}},
@@ -33,6 +34,7 @@ static const Module llama_modules[] = {
     {"embedding.token", {"model.embed_tokens"}},
     {"head.norm", {"model.norm"}},
     {"head", {"lm_head"}},
+    {NULL, {NULL}},
 };
 
 /* By the name of our family. */
@@ -82,7 +84,7 @@ void convert_name(TheirName *theirs, const Model *model, int param) {
         prefix = text_of("%s.%d.", naming->layers, layer - 1);
     const Text ours = text_of("%.*s", (int)(tensor - p->name) - skip, p->name + skip);
     const Module *module = naming->module;
-    while (strcmp(module->ours, ours.text)) module++;
+    while (module->ours && strcmp(module->ours, ours.text)) module++;
     *theirs = (TheirName){.transposed = naming->transposed && skip && p->rank == 2};
     for (int i = 0; i < CONVERT_PARTS && module->theirs[i]; i++)
         snprintf(theirs->name[theirs->parts++], CONVERT_NAME, "%s%s%s", prefix.text,
