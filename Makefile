@@ -133,7 +133,7 @@ $(addprefix $(BUILD)/,flags commit headers flags-kernels flags-nvcc): always
 flags_text := $(CC) $(if $(building),$(shell $(CC) -dumpversion)) $(CPPFLAGS) $(CFLAGS)
 commit := $(or $(shell git describe --always --dirty 2>/dev/null),unknown)
 # What the program and the libraries it loads must agree on.
-headers := $(firstword $(shell cat $(sort $(wildcard ref/*.h ref/*/*.h dist/*.h cuda/*.h)) | cksum))
+headers := $(firstword $(shell cat $(sort $(wildcard ref/*.h ref/*/*.h dist/*.h cuda/*.h cuda/stage/*.h)) | cksum))
 $(BUILD)/flags: export TEXT = $(flags_text)
 $(BUILD)/commit: export TEXT = $(commit)
 $(BUILD)/headers: export TEXT = $(headers)

@@ -3,15 +3,15 @@
  *
  * Work on a stream is asynchronous and in order; its errors are kept and reported by the next
  * device_wait, of any thread.  On failure, functions that allocate return NULL and functions that
- * return int -1, with an error (ref/error.h).  Threads may work at the same time, each on streams
- * of its own. */
+ * return int -1, with an error (ref/base/error.h).  Threads may work at the same time, each on
+ * streams of its own. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../ref/error.h" /* BCD_PRINTF */
+#include "../ref/base/error.h" /* BCD_PRINTF */
 
 #ifdef __cplusplus
 extern "C" {

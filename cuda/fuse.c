@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "../ref/error.h"
+#include "../ref/base/error.h"
 
 static bool is_norm(const Node *node) {
     return node->kind == OP_LAYERNORM || node->kind == OP_RMSNORM;

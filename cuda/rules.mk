@@ -13,7 +13,7 @@ NVCC ?= $(firstword $(shell command -v nvcc) $(wildcard $(CUDA_HOME)/bin/nvcc))
 gpus_here := $(if $(NVCC),$(sort $(subst .,,$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null))))
 ARCHS ?= $(or $(patsubst 90,90a,$(filter 8% 9% 1%,$(gpus_here))),80 89 90a)
 
-device_c := $(wildcard cuda/*.c cuda/ops/*.c)
+device_c := $(wildcard cuda/*.c cuda/stage/*.c cuda/ops/*.c)
 kernels_cu := $(wildcard cuda/ops/*.cu)
 simt_c := $(wildcard cuda/simt/*.c)
 race_c := $(wildcard tests/simt/race/*.c)

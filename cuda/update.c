@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "../ref/alloc.h"
-#include "../ref/error.h"
+#include "../ref/base/alloc.h"
+#include "../ref/base/error.h"
 
 /* ---- memory ---- */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../ref/error.h"
+#include "../ref/base/error.h"
 #include "file.h"
 #include "pretoken.h"
 #include "tokenizer.h"

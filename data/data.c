@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../ref/error.h"
+#include "../ref/base/error.h"
 #include "file.h"
 #include "images.h"
 #include "textset.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <zstd.h>
 
-#include "../ref/error.h"
+#include "../ref/base/error.h"
 #include "file.h"
 
 enum { INPUT_BYTES = 1 << 17 };

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../ref/error.h"
+#include "../ref/base/error.h"
 
 int path_join(char *path, const char *dir, const char *name) {
     int length = snprintf(path, PATH_BYTES, "%s/%s", dir, name);

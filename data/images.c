@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../ref/error.h"
-#include "../ref/random.h"
+#include "../ref/base/error.h"
+#include "../ref/base/random.h"
 #include "checksum.h"
 
 typedef struct {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../ref/error.h"
+#include "../ref/base/error.h"
 
 /* The format's limit for the header. */
 #define HEADER_MAX 100000000

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../ref/error.h"
-#include "../ref/random.h"
+#include "../ref/base/error.h"
+#include "../ref/base/random.h"
 
 /* Every image has this many consecutive random numbers of its own: the first describe it, the rest
  * are the noise of its pixels. */

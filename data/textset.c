@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../ref/error.h"
+#include "../ref/base/error.h"
 #include "checksum.h"
 #include "file.h"
 #include "tokens.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../ref/error.h"
+#include "../ref/base/error.h"
 #include "documents.h"
 #include "tokens.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../ref/error.h"
+#include "../ref/base/error.h"
 #include "checksum.h"
 
 void tokens_free(Tokens *tokens) {

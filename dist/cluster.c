@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "../ref/error.h"
+#include "../ref/base/error.h"
 
 #define GIB (1024.0 * 1024 * 1024)
 #define TERA 1e12

@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "../ref/real.h"
+#include "../ref/base/real.h"
 
 typedef struct {
     const char *key, *name;        /* "rtx4090", "RTX 4090" */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../ref/error.h"
+#include "../ref/base/error.h"
 
 /* ---- calls, which all ranks make on their own engines ---- */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../ref/error.h"
+#include "../ref/base/error.h"
 #include "../ref/layout.h"
 #include "rank_inside.h"
 

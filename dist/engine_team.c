@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "../ref/error.h"
+#include "../ref/base/error.h"
 
 typedef struct {
     TeamMember *make;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../ref/error.h"
+#include "../ref/base/error.h"
 
 const char *const placement_names[PLACEMENTS] = {"plain", "virtual", "figure2"};
 

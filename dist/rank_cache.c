@@ -4,8 +4,8 @@
  * the others, so that the prefix of a sample runs only once. */
 #include <stdlib.h>
 
+#include "../ref/base/error.h"
 #include "../ref/engine_cache.h"
-#include "../ref/error.h"
 #include "../ref/layout.h"
 #include "rank_inside.h"
 

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "../ref/error.h"
+#include "../ref/base/error.h"
 #include "../ref/layout.h"
 
 SchedulePlan rank_schedule_plan(ChunkCost *cost, const Placement *p, const Model *m,

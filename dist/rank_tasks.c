@@ -2,7 +2,7 @@
  * copies out what the next chunk needs. */
 #include <stdlib.h>
 
-#include "../ref/error.h"
+#include "../ref/base/error.h"
 #include "../ref/layout.h"
 #include "rank_inside.h"
 

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../ref/error.h"
+#include "../ref/base/error.h"
 
 const char *const schedule_names[SCHEDULE_KINDS] = {"1f1b", "zero-bubble"};
 

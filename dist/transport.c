@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../ref/error.h"
+#include "../ref/base/error.h"
 
 /* Large data are sent in messages of this size, which fit into a cache, and of which transports can
  * hold several without much memory. */

@@ -8,7 +8,7 @@
  * transport is then broken for all ranks. */
 #pragma once
 
-#include "../ref/real.h"
+#include "../ref/base/real.h"
 
 typedef enum {
     CHANNEL_VALUES,     /* outputs of chunks, on their way up */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../ref/error.h"
+#include "../ref/base/error.h"
 #include "deadline.h"
 #include "transport.h"
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../ref/error.h"
+#include "../ref/base/error.h"
 #include "commands.h"
 #include "store/rundir.h"
 #include "study/cases.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../ref/error.h"
+#include "../ref/base/error.h"
 #include "alloc.h"
 #include "commands.h"
 #include "convert/convert.h"

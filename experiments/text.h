@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "../ref/error.h" /* BCD_PRINTF */
+#include "../ref/base/error.h" /* BCD_PRINTF */
 
 /* Longer texts are cut; a path below a directory that a flag names fits. */
 enum { TEXT_BYTES = 640 };

@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-#include "error.h"
-#include "random.h"
+#include "base/error.h"
+#include "base/random.h"
 
 typedef struct {
     const BcdState *state;

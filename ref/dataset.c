@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "alloc.h"
-#include "error.h"
-#include "random.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/random.h"
 
 int batch_reserve(Batch *batch, const Model *model, int n) {
     *batch = (Batch){.n = n};

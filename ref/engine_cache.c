@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "error.h"
+#include "base/error.h"
 
 int engine_check_cache(const Stage *stage, int samples, bool augmented) {
     if (samples < 1) return error_set("cache: needs the data set it is for");

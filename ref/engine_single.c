@@ -3,9 +3,9 @@
  * one. */
 #include <stdlib.h>
 
-#include "clock.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "engine_cache.h"
-#include "error.h"
 #include "layout.h"
 
 typedef struct {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+#include "base/error.h"
 
 size_t value_count(const Model *model, int value, int batch) {
     return (size_t)batch * shape_count(model->value[value].shape);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+#include "base/error.h"
 
 /* Returns the bytes of a block's activations that are stored for one micro-batch. */
 static size_t stored_bytes(const Layout *layout, const Block *block) {

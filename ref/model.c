@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
+#include "base/random.h"
 #include "blocks/family.h"
-#include "error.h"
-#include "random.h"
 
 #define LLAMA_3 "vocabulary=128256,rope_base=500000"
 #define LLAMA_3_2 LLAMA_3 ",tied=1,rope_factor=32,rope_low=1,rope_high=4,rope_original=8192"

@@ -9,8 +9,8 @@
  * blocks. */
 #pragma once
 
+#include "base/real.h"
 #include "ops/settings.h"
-#include "real.h"
 
 typedef enum {
     OP_LINEAR,

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "error.h"
+#include "base/error.h"
 #include "optimizers/optimizers.h"
 
 const char *const lr_names[LR_KINDS] = {"constant", "cosine", "step"};

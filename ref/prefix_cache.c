@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "error.h"
+#include "base/error.h"
 
 enum { CHUNK = 64 }; /* slots per allocation */
 

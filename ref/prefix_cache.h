@@ -6,8 +6,8 @@
  * leaves nothing behind. */
 #pragma once
 
-#include "alloc.h"
-#include "real.h"
+#include "base/alloc.h"
+#include "base/real.h"
 
 typedef struct {
     MemCount *counted;   /* counts the host memory, as MEM_CACHE */

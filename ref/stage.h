@@ -31,7 +31,7 @@
  * order. */
 #pragma once
 
-#include "alloc.h"
+#include "base/alloc.h"
 #include "dataset.h"
 #include "model.h"
 #include "optimizer.h"

@@ -1,7 +1,7 @@
 /* A step of the CPU stage: the passes, and the update.  Each pass runs over the nodes of a block,
- * finds the arrays that a node needs, and leaves the mathematics to node.h.  cuda/pass.c does the
- * same with fused kernels; which gradients are computed, stored and accumulated is decided for both
- * in layout.c. */
+ * finds the arrays that a node needs, and leaves the mathematics to node.h.  cuda/stage/pass.c does
+ * the same with fused kernels; which gradients are computed, stored and accumulated is decided for
+ * both in layout.c. */
 #include <math.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+#include "base/error.h"
 
 static RefStage *of(Stage *base) { return (RefStage *)(void *)base; }
 

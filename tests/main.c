@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../ref/real.h"
+#include "../ref/base/real.h"
 #include "test.h"
 
 /* Other programs have lists and names of their own. */

@@ -3,7 +3,7 @@
  * counted as skipped, with its reason, when it says SKIP. */
 #pragma once
 
-#include "../ref/error.h" /* BCD_PRINTF */
+#include "../ref/base/error.h" /* BCD_PRINTF */
 
 #define RUN(function) test_run(#function, function)
 /* Runs a case that takes its table row as an argument. */

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 
 /* POSIX gives pointers to functions and objects the same bytes; ISO C has no cast between them. */
 static int find(char *functions, const char *const *names, int n, const char *file,

@@ -1,6 +1,6 @@
 #include "nccl_library.h"
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 
 NcclLibrary nccl;
 

@@ -25,7 +25,7 @@
 #include <time.h>
 
 #include "../../dist/deadline.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../message.h"
 #include "nccl_library.h"
 

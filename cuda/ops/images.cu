@@ -1,8 +1,8 @@
 /* Makes batches of images from bytes that stay on the device: ImageBytes of ref/dataset.h. */
-#include "../../ref/random.h"
+#include "../../ref/base/random.h"
 #include "../common.cuh"
 
-/* random_bits of ref/random.h: the first two of the four numbers of Philox4x32-10. */
+/* random_bits of ref/base/random.h: the first two of the four numbers of Philox4x32-10. */
 static __device__ uint64_t philox_bits(uint64_t seed, uint32_t stream, uint64_t index) {
     uint32_t c0 = (uint32_t)index, c1 = (uint32_t)(index >> 32), c2 = stream, c3 = 0;
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ref/clock.h"
+#include "../../ref/base/clock.h"
 #include "engine.h"
 
 /* An item of a queue: work or, with an event, a record of it or a wait for it. */

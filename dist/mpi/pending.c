@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 
 /* MPI counts with an int, so the bytes of a message are grouped. */
 enum { GROUP_BYTES = 1 << 20 };

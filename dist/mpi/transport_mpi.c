@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../deadline.h"
 #include "pending.h"
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "command_line.h"
 
 void command_line_defaults(CommandLine *line, Command command) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../../ref/memory.h"
 #include "../commands.h"
 #include "../store/provenance.h"

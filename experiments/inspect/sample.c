@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "../../data/file.h"
-#include "../../ref/error.h"
-#include "../../ref/random.h"
+#include "../../ref/base/error.h"
+#include "../../ref/base/random.h"
 #include "../alloc.h"
 #include "../commands.h"
 #include "../convert/convert.h"

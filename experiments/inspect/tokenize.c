@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "../../data/data.h"
-#include "../../ref/clock.h"
-#include "../../ref/error.h"
+#include "../../ref/base/clock.h"
+#include "../../ref/base/error.h"
 #include "../commands.h"
 #include "../train/interrupt.h"
 #include "../train/python.h"

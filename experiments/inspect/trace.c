@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../../ref/memory.h"
 #include "../alloc.h"
 #include "../commands.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 
 /* ---- published ------------------------------------------------------------------------------- */
 

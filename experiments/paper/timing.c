@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../ref/clock.h"
+#include "../../ref/base/clock.h"
 #include "../commands.h"
 #include "../study/cases.h"
 #include "paper.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../text.h"
 #include "h5.h"
 

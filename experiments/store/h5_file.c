@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../text.h"
 #include "h5.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../ref/clock.h"
-#include "../../ref/real.h" /* precision_names */
+#include "../../ref/base/clock.h"
+#include "../../ref/base/real.h" /* precision_names */
 #include "../cli/options.h"
 
 #ifndef BCD_COMMIT

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "settings.h"
 
 Text rundir_path(const char *dir, const char *file) { return text_of("%s/%s", dir, file); }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../dist/simulate.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../store/rundir.h"
 #include "../tables/table.h"
 #include "../train/bench.h"

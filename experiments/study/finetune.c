@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../data/data.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../commands.h"
 #include "../convert/convert.h"
 #include "../store/rundir.h"

@@ -6,8 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../ref/clock.h"
-#include "../../ref/error.h"
+#include "../../ref/base/clock.h"
+#include "../../ref/base/error.h"
 #include "../store/rundir.h"
 #include "../store/settings.h"
 #include "../train/interrupt.h"

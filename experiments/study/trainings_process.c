@@ -8,7 +8,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../alloc.h"
 #include "../store/rundir.h"
 #include "../train/interrupt.h"

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../commands.h"
 #include "../convert/convert.h"
 #include "train.h"

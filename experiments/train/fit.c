@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../../ref/memory.h"
 #include "../alloc.h"
 #include "../text.h"

@@ -1,5 +1,5 @@
 /* Whether a training fits into memory and, if it does not, which flags would make it fit.  Computed
- * from the memory plans of ref/memory.h and cuda/plan.h, before anything is allocated. */
+ * from the memory plans of ref/memory.h and cuda/stage/plan.h, before anything is allocated. */
 #pragma once
 
 #include "setup.h"

@@ -16,7 +16,7 @@ typedef struct {
     const char *name; /* "cuda", "simt" */
     int (*info)(DeviceInfo *info);
     Stage *(*stage_create)(const Model *model, StageSettings settings);
-    /* Bytes by role on the device, and in host memory next to it: see cuda/plan.h. */
+    /* Bytes by role on the device, and in host memory next to it: see cuda/stage/plan.h. */
     int (*memory_plan)(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
                        const StageSettings *settings, const bool *active);
     /* For pipelines, see dist/transport.h; NULL in a library that was built without NCCL. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../dist/engine_team.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../alloc.h"
 #include "pipeline.h"
 

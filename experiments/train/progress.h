@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../../ref/clock.h"
-#include "../../ref/error.h" /* BCD_PRINTF */
+#include "../../ref/base/clock.h"
+#include "../../ref/base/error.h" /* BCD_PRINTF */
 
 typedef struct {
     bool quiet;       /* print nothing */

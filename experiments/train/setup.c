@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../convert/convert.h"
 #include "fit.h"
 #include "pipeline.h"

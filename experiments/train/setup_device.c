@@ -1,7 +1,7 @@
 /* The device a training runs on. */
 #include <string.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../text.h"
 #include "setup.h"
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "../../data/tokens.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "setup.h"
 
 /* Appends ",key=value", or ":key=value" to the bare name of a preset, unless the key is there. */

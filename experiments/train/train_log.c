@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../alloc.h"
 #include "train_parts.h"
 

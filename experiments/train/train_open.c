@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../convert/convert.h"
 #include "../store/checkpoint.h"
 #include "../store/settings.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../error.h"
+#include "../base/error.h"
 #include "../ops/ops.h"
 
 int build_tables(Model *m, int blocks, Shape input, bool tokens) {

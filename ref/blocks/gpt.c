@@ -3,7 +3,7 @@
  * with a layer norm, and the head starts with one too. */
 #include <math.h>
 
-#include "../error.h"
+#include "../base/error.h"
 #include "transformer.h"
 
 static int gpt_block(Model *m, int x, TransformerSizes s) {

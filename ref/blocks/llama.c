@@ -3,7 +3,7 @@
  * queries, scaled positions or a tied head. */
 #include <math.h>
 
-#include "../error.h"
+#include "../base/error.h"
 #include "transformer.h"
 
 static int llama_block(Model *m, int x, TransformerSizes s) {

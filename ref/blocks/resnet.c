@@ -4,7 +4,7 @@
  * convolution with batch norm. */
 #include <math.h>
 
-#include "../error.h"
+#include "../base/error.h"
 #include "family.h"
 
 /* Appends relu(bn(x) + skip), as one node if `fused`, or else as three; without a skip if it is -1.

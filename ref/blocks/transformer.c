@@ -1,6 +1,6 @@
 #include "transformer.h"
 
-#include "../error.h"
+#include "../base/error.h"
 
 TransformerSizes transformer_sizes(const Settings *settings) {
     return (TransformerSizes){.layers = setting_int(settings, "layers"),

@@ -1,7 +1,7 @@
 /* The matrix product that linear layers and attention are made of. */
 #pragma once
 
-#include "../real.h"
+#include "../base/real.h"
 
 /* C[m][n] = op(A)[m][k] op(B)[k][n] + bias[n], or C += with `add`.  Row strides are ldc, lda and
  * ldb.  With transpose_a A is stored as [k][m], with transpose_b B as [n][k].  bias may be NULL.

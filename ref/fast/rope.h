@@ -1,8 +1,8 @@
 /* Rotary positions (settings.h) for fast_attention. */
 #pragma once
 
+#include "../base/real.h"
 #include "../ops/settings.h"
-#include "../real.h"
 
 typedef struct {
     int d;                     /* elements of a head */

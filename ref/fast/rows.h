@@ -2,7 +2,7 @@
  * so a sum has the same bits on any number of threads. */
 #pragma once
 
-#include "../real.h"
+#include "../base/real.h"
 
 static inline int min(int a, int b) { return a < b ? a : b; }
 

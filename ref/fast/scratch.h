@@ -2,7 +2,7 @@
  * free, or handle a failure. */
 #pragma once
 
-#include "../real.h"
+#include "../base/real.h"
 
 /* The use of a buffer.  An op must not use the same one as an op that it calls. */
 typedef enum {

@@ -3,7 +3,7 @@
  * must be the machine's own. */
 #pragma once
 
-#include "../real.h"
+#include "../base/real.h"
 
 #if defined(__AVX512F__)
 #define VECTOR_BYTES 64

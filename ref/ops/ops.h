@@ -11,7 +11,7 @@
  * shows in the outputs that depend on it. */
 #pragma once
 
-#include "../real.h"
+#include "../base/real.h"
 #include "settings.h"
 
 /* ---- linear.c: y[n][o] = sum_c x[n][c] w[o][c] + b[o] ---- */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "bench.h"
 
 typedef struct {

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
+#include "../../ref/base/random.h"
 #include "../../ref/fast/fast.h"
 #include "../../ref/node.h"
 #include "../../ref/optimizer.h"
-#include "../../ref/random.h"
 #include "bench.h"
 #include "work.h"
 

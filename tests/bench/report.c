@@ -10,7 +10,7 @@
 
 #include "../../experiments/commands.h"
 #include "../../experiments/study/study.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "bench.h"
 
 enum { SEEDS = 5, PATH = 64, FILES_MOST = 8 };

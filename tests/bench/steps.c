@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../ref/base/error.h"
 #include "../../ref/engine.h"
-#include "../../ref/error.h"
 #include "bench.h"
 #include "work.h"
 

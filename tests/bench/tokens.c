@@ -4,8 +4,8 @@
 
 #include "../../data/file.h"
 #include "../../data/tokenizer.h"
-#include "../../ref/error.h"
-#include "../../ref/random.h"
+#include "../../ref/base/error.h"
+#include "../../ref/base/random.h"
 #include "bench.h"
 
 typedef struct {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "../../dist/transport.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "bench.h"
 
 /* One rank of two, who throw a message to and fro. */

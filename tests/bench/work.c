@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
+#include "../../ref/base/random.h"
 #include "../../ref/layout.h"
-#include "../../ref/random.h"
 
 const char *const part_names[PARTS] = {"full", "bottom third", "middle third", "top third"};
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ref/error.h"
-#include "../../ref/random.h"
+#include "../../ref/base/error.h"
+#include "../../ref/base/random.h"
 #include "../test.h"
 #include "device_case.h"
 

@@ -4,7 +4,7 @@
 
 #include "../../cuda/matmul.h"
 #include "../../cuda/node.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../test.h"
 #include "device_array.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../cuda/plan.h"
+#include "../../cuda/stage/plan.h"
 #include "../ref/cases.h"
 #include "../test.h"
 #include "accuracy.h"

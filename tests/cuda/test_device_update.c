@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "../../cuda/update.h"
-#include "../../ref/error.h"
-#include "../../ref/random.h"
+#include "../../ref/base/error.h"
+#include "../../ref/base/random.h"
 #include "../ref/tolerance.h"
 #include "../test.h"
 #include "device_case.h"

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../cuda/plan.h"
-#include "../../cuda/stage_cuda.h"
-#include "../../cuda/stage_inside.h"
+#include "../../cuda/stage/plan.h"
+#include "../../cuda/stage/stage_cuda.h"
+#include "../../cuda/stage/stage_inside.h"
 #include "../../data/images.h"
 #include "../test.h"
 #include "device_case.h"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../ref/base/random.h"
 #include "../../ref/ops/ops.h"
-#include "../../ref/random.h"
 #include "../ref/tolerance.h"
 #include "../test.h"
 #include "device_case.h"

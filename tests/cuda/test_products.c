@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "../../cuda/matmul.h"
-#include "../../ref/random.h"
+#include "../../ref/base/random.h"
 #include "../ref/tolerance.h"
 #include "../test.h"
 #include "device_array.h"

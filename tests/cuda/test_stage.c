@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../../cuda/device.h"
-#include "../../cuda/stage_cuda.h"
+#include "../../cuda/stage/stage_cuda.h"
 #include "../test.h"
 #include "device_case.h"
 #include "drift.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../cuda/stage_cuda.h"
+#include "../../cuda/stage/stage_cuda.h"
 #include "../test.h"
 #include "device_case.h"
 #include "drift.h"

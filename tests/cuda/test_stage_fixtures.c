@@ -1,5 +1,5 @@
 /* The device's models in fp32 against PyTorch's, as those of the CPU are. */
-#include "../../cuda/stage_cuda.h"
+#include "../../cuda/stage/stage_cuda.h"
 #include "../fixtures/check.h"
 #include "../test.h"
 

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../cuda/plan.h"
-#include "../../cuda/stage_cuda.h"
-#include "../../cuda/stage_inside.h"
+#include "../../cuda/stage/plan.h"
+#include "../../cuda/stage/stage_cuda.h"
+#include "../../cuda/stage/stage_inside.h"
 #include "../../ref/memory.h"
 #include "../test.h"
 #include "device_case.h"

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "../../cuda/message.h"
-#include "../../cuda/plan.h"
-#include "../../cuda/stage_cuda.h"
-#include "../../ref/error.h"
+#include "../../cuda/stage/plan.h"
+#include "../../cuda/stage/stage_cuda.h"
+#include "../../ref/base/error.h"
 #include "../../ref/memory.h"
 #include "../dist/pipeline_cases.h"
 #include "../test.h"

@@ -9,7 +9,7 @@
 
 #include "../../cuda/message.h"
 #include "../../cuda/transport_nccl.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../test.h"
 #include "device_case.h"
 

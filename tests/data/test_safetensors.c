@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "../../data/safetensors.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "scratch.h"
 
 /* Writes a file from its header and its numbers. */

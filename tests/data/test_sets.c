@@ -10,7 +10,7 @@
 #include "../../data/images.h"
 #include "../../data/textset.h"
 #include "../../data/tokens.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "scratch.h"
 #include "tiny.h"
 

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 
 static atomic_int alive, peak, made;
 

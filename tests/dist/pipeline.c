@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "../../dist/engine_team.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 
 static const double timeout_s = 600; /* long enough on any machine */
 

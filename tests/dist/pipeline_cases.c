@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../test.h"
 
 #define LLAMA "llama:layers=4,width=8,heads=2,ffn=12,context=6,vocabulary=11"

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "../../dist/simulate.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../test.h"
 
 enum { RANKS = 4, BLOCKS = 12, MAX_SUBMODELS = 3, SIZES = 3 };

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../test.h"
 
 static bool near(double a, double b) { return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b)); }

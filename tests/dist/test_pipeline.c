@@ -1,7 +1,7 @@
 /* A training over a pipeline of threads has the bits of one over a single stage. */
 #include <string.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../../ref/memory.h"
 #include "../test.h"
 #include "pipeline_cases.h"

@@ -1,7 +1,7 @@
 /* The prefix cache of a pipeline: the same bits as without it, with fewer messages. */
 #include <string.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../test.h"
 #include "pipeline.h"
 

@@ -2,7 +2,7 @@
  * resumes on any number, with the bits of a training that never stopped. */
 #include <string.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../test.h"
 #include "pipeline.h"
 

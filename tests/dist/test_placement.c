@@ -4,7 +4,7 @@
 
 #include "../../dist/rank_plan.h"
 #include "../../dist/simulate.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../test.h"
 
 typedef struct {

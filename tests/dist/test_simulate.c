@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../../dist/simulate.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../test.h"
 
 static const char gpt[] = "gpt:layers=10,width=64,heads=4,context=32,vocabulary=96";

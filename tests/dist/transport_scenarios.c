@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../ref/error.h"
-#include "../../ref/random.h"
+#include "../../ref/base/error.h"
+#include "../../ref/base/random.h"
 
 /* ---- messages ---- */
 

@@ -10,7 +10,7 @@
 #include "../../data/tokens.h"
 #include "../../experiments/convert/convert.h"
 #include "../../experiments/store/h5.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "cli.h"
 
 static const char *const names[] = {"gpt2", "llama", "grouped", "mistral"};

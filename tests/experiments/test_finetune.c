@@ -7,7 +7,7 @@
 #include "../../experiments/commands.h"
 #include "../../experiments/study/converge.h"
 #include "../../experiments/study/measures.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "cli.h"
 
 static bool read_study(Study *study, const char *path) {

@@ -5,7 +5,7 @@
 
 #include "../../experiments/text.h"
 #include "../../experiments/train/fit.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../test.h"
 
 /* Plans for an imaginary device, in units that are easy to add up.  Parameters take 64; gradients

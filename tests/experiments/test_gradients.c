@@ -9,7 +9,7 @@
 #include "../../experiments/commands.h"
 #include "../../experiments/store/h5.h"
 #include "../../experiments/train/modules.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../data/scratch.h"
 #include "../test.h"
 

@@ -1,7 +1,7 @@
 /* The limits of every flag that takes a number: the limit is taken, what is beyond is refused. */
 #include <stdio.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../test.h"
 #include "program.h"
 

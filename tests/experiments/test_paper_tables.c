@@ -8,7 +8,7 @@
 
 #include "../../dist/cluster.h"
 #include "../../experiments/paper/trainings.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../../ref/model.h"
 #include "../test.h"
 

@@ -7,7 +7,7 @@
 
 #include "../../experiments/study/converge.h"
 #include "../../experiments/tables/table.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "cli.h"
 
 static const char *const studies[] = {"validity",        "ufp",       "switching",

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../../experiments/store/runfile.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../data/scratch.h"
 #include "../test.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../experiments/store/h5.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "cli.h"
 
 #define PAGE BCD_SOURCE_DIR "/experiments/results/README.md"

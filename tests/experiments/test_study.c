@@ -8,7 +8,7 @@
 #include "../../experiments/study/cases.h"
 #include "../../experiments/study/converge.h"
 #include "../../experiments/study/measures.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../data/scratch.h"
 #include "cli.h"
 #include "study_sample.h"

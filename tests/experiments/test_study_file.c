@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "../../experiments/study/cases.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../data/scratch.h"
 #include "../leak.h"
 #include "cli.h"

@@ -9,7 +9,7 @@
 #include "../../experiments/study/study.h"
 #include "../../experiments/study/trainings.h"
 #include "../../experiments/tables/table.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../data/scratch.h"
 #include "cli.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "../../experiments/study/converge.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../leak.h"
 #include "cli.h"
 #include "study_sample.h"

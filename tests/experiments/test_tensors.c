@@ -7,7 +7,7 @@
 #include "../../data/safetensors.h"
 #include "../../experiments/convert/convert.h"
 #include "../../experiments/store/tensors.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "cli.h"
 
 #define IMAGES "--model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --quiet "

@@ -6,7 +6,7 @@
 
 #include "../../experiments/paper/paper.h"
 #include "../../experiments/train/bench.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../leak.h"
 #include "cli.h"
 #include "tables_sample.h"

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "../../data/tokens.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "cli.h"
 
 /* Writes a tokenizer of whole words in the format of the tokenizers package. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "../../experiments/tables/table.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "cli.h"
 #include "report_sample.h"
 

@@ -5,7 +5,7 @@
 
 #include "../../experiments/study/study.h"
 #include "../../experiments/tables/table.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../data/scratch.h"
 #include "cli.h"
 #include "report_sample.h"

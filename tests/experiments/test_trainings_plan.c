@@ -6,7 +6,7 @@
 
 #include "../../data/checksum.h"
 #include "../../experiments/study/trainings.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../data/scratch.h"
 #include "../test.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../../experiments/study/study.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../data/scratch.h"
 #include "cli.h"
 #include "report_sample.h"

@@ -7,7 +7,7 @@
 
 #include "../../cuda/device.h"
 #include "../../cuda/node.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../cuda/device_array.h"
 #include "../test.h"
 #include "fake.h"

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "../../cuda/matmul.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../cuda/device_array.h"
 #include "../test.h"
 #include "fake.h"

@@ -10,7 +10,7 @@
 #include "../../experiments/store/runfile.h"
 #include "../../experiments/store/settings.h"
 #include "../../experiments/tables/table.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 

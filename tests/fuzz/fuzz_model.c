@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../../ref/model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);

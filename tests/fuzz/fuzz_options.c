@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../../experiments/cli/command_line.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 

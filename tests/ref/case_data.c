@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../data/checksum.h"
-#include "../../ref/random.h"
+#include "../../ref/base/random.h"
 
 const char *const array_names[ARRAYS] = {
     "x", "skip", "weight", "bias",  "dy",      "running mean", "running variance",

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ref/random.h"
+#include "../../ref/base/random.h"
 #include "tolerance.h"
 
 static void forward(const CaseData *data) {

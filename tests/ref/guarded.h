@@ -1,7 +1,7 @@
 /* Arrays that show writes outside of them, and elements that were not written. */
 #pragma once
 
-#include "../../ref/real.h"
+#include "../../ref/base/real.h"
 
 /* count numbers between guard words.  The data is aligned to one number and no more, because ops
  * must work on any row of a larger array. */

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "../../ref/random.h"
+#include "../../ref/base/random.h"
 #include "../test.h"
 #include "differences.h"
 #include "tolerance.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../ref/base/error.h"
 #include "../../ref/bcd.h"
-#include "../../ref/error.h"
 #include "../test.h"
 #include "tiny.h"
 

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../ref/base/random.h"
 #include "../../ref/fast/fast.h"
-#include "../../ref/random.h"
 #include "../test.h"
 #include "guarded.h"
 

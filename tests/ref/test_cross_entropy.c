@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../ref/base/random.h"
 #include "../../ref/fast/fast.h"
-#include "../../ref/random.h"
 #include "../test.h"
 #include "guarded.h"
 #include "tolerance.h"

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../ref/base/random.h"
 #include "../../ref/fast/matmul.h"
-#include "../../ref/random.h"
 #include "../test.h"
 #include "guarded.h"
 #include "tolerance.h"

@@ -3,9 +3,9 @@
 #include <omp.h>
 #include <string.h>
 
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
+#include "../../ref/base/random.h"
 #include "../../ref/optimizer.h"
-#include "../../ref/random.h"
 #include "../test.h"
 #include "tolerance.h"
 

@@ -14,7 +14,7 @@
 #include "../../dist/simulate.h"
 #include "../../experiments/alloc.h"
 #endif
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../../ref/fast/scratch.h"
 #include "../leak.h"
 #include "../test.h"

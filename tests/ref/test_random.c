@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../ref/random.h"
+#include "../../ref/base/random.h"
 #include "../test.h"
 
 static void known_answers(void) {

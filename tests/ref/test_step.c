@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ref/clock.h"
-#include "../../ref/random.h"
+#include "../../ref/base/clock.h"
+#include "../../ref/base/random.h"
 #include "../test.h"
 #include "tiny.h"
 #include "tolerance.h"

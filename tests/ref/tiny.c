@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "../../data/checksum.h"
-#include "../../ref/error.h"
-#include "../../ref/random.h"
+#include "../../ref/base/error.h"
+#include "../../ref/base/random.h"
 #include "../test.h"
 
 /* Has what Llama 3.2 has: grouped keys, scaled positions and a tied head.  The sizes are ragged, a

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "../../ref/real.h"
+#include "../../ref/base/real.h"
 
 #define ROUNDINGS 8.0
 

@@ -9,7 +9,7 @@
 #include "../../cuda/gpu/nccl_library.h"
 #include "../../cuda/simt/engine.h"
 #include "../../cuda/simt/late.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 
 typedef struct Sent {
     struct Sent *next;

@@ -5,8 +5,8 @@
 
 #include "../../cuda/message.h"
 #include "../../cuda/simt/control.h"
-#include "../../cuda/stage_cuda.h"
-#include "../../ref/error.h"
+#include "../../cuda/stage/stage_cuda.h"
+#include "../../ref/base/error.h"
 #include "../cuda/device_array.h"
 #include "../cuda/drift.h"
 #include "../dist/pipeline_cases.h"

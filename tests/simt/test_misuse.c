@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "../../cuda/device.h"
-#include "../../ref/error.h"
+#include "../../ref/base/error.h"
 #include "../cuda/device_array.h"
 #include "../test.h"
 

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "../../cuda/simt/control.h"
-#include "../../ref/random.h"
+#include "../../ref/base/random.h"
 #include "../test.h"
 #include "kernels.h"
 

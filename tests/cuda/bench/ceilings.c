@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "../../../cuda/matmul.h"
-#include "../../../ref/error.h"
+#include "../../../ref/base/error.h"
 #include "../../../ref/optimizer.h"
 #include "../../bench/bench.h"
 #include "bench.h"

@@ -1,8 +1,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../../../ref/error.h"
-#include "../../../ref/random.h"
+#include "../../../ref/base/error.h"
+#include "../../../ref/base/random.h"
 #include "bench.h"
 
 /* Drawn once and copied piece by piece: numbers enough that no two arrays start alike. */

@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 
 #include "../../../cuda/matmul.h"
-#include "../../../ref/error.h"
+#include "../../../ref/base/error.h"
 #include "../../bench/bench.h"
 #include "bench.h"
 

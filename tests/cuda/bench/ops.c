@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "../../../cuda/node.h"
-#include "../../../cuda/plan.h"
-#include "../../../ref/error.h"
+#include "../../../cuda/stage/plan.h"
+#include "../../../ref/base/error.h"
 #include "../../bench/work.h"
 #include "bench.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../../ref/error.h"
+#include "../../../ref/base/error.h"
 #include "bench.h"
 
 static const H5Column columns[] = {

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../cuda/plan.h"
-#include "../../../cuda/stage_cuda.h"
+#include "../../../cuda/stage/plan.h"
+#include "../../../cuda/stage/stage_cuda.h"
+#include "../../../ref/base/error.h"
+#include "../../../ref/base/random.h"
 #include "../../../ref/engine.h"
-#include "../../../ref/error.h"
-#include "../../../ref/random.h"
 #include "../../bench/bench.h"
 #include "../../bench/work.h"
 #include "bench.h"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../../ref/error.h"
+#include "../../../ref/base/error.h"
 #include "../../bench/bench.h"
 #include "bench.h"
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../cuda/plan.h"
+#include "../../../cuda/stage/plan.h"
 #include "../../../cuda/update.h"
-#include "../../../ref/error.h"
+#include "../../../ref/base/error.h"
 #include "bench.h"
 
 static Row row_of(const char *work, const char *what, Precision p, int n, int version,

@@ -8,7 +8,7 @@
 
 #include "../../../dist/deadline.h"
 #include "../../../experiments/train/modules.h"
-#include "../../../ref/error.h"
+#include "../../../ref/base/error.h"
 #include "../transport_cases.h"
 
 static int write_outcome(const Outcome *outcome, const char *directory, int rank) {

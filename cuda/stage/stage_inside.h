@@ -1,11 +1,11 @@
 /* The struct of the CUDA stage, and the functions that its files share. */
 #pragma once
 
-#include "../ref/layout.h"
-#include "fuse.h"
+#include "../../ref/layout.h"
+#include "../fuse.h"
+#include "../update.h"
 #include "plan.h"
 #include "stage_cuda.h"
-#include "update.h"
 
 /* One piece of device memory for all tensors of a role that are allocated and freed together.  A
  * switch of submodel frees and allocates whole pieces, so that memory does not fragment. */

@@ -3,10 +3,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "../ref/error.h"
-#include "../ref/memory.h"
-#include "matmul.h"
-#include "node.h"
+#include "../../ref/base/error.h"
+#include "../../ref/memory.h"
+#include "../matmul.h"
+#include "../node.h"
 #include "stage_inside.h"
 
 StageSettings device_settings(StageSettings settings) {

@@ -2,7 +2,7 @@
  * that never changes, so that captured steps find it. */
 #include <string.h>
 
-#include "../ref/error.h"
+#include "../../ref/base/error.h"
 #include "stage_inside.h"
 
 int batch_open(CudaStage *s) {

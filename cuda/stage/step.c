@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../ref/error.h"
+#include "../../ref/base/error.h"
 #include "stage_inside.h"
 
 static LossSums *step_sums(const CudaStage *s) { return fixed_at(s, s->fixed.sums); }

@@ -2,7 +2,7 @@
  * one sample; and boundary values of a pipeline to and from messages (message.h). */
 #include <limits.h>
 
-#include "message.h"
+#include "../message.h"
 #include "stage_inside.h"
 
 /* ---- the prefix cache ---- */

@@ -2,7 +2,7 @@
  * that a training that does not fit is refused before it starts. */
 #pragma once
 
-#include "../ref/layout.h"
+#include "../../ref/layout.h"
 
 /* Returns the settings that a stage on the device uses for the settings it is given: rows of the
  * logits start at multiples of LOGITS_ALIGN numbers, because no fast product of sm_90 takes rows at

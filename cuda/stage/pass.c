@@ -1,6 +1,6 @@
 /* Forward and backward passes: walks a block's nodes, hands each one the arrays it needs, and
  * leaves the mathematics to node.h, or to a launcher that does two nodes at once (fuse.h). */
-#include "node.h"
+#include "../node.h"
 #include "stage_inside.h"
 
 /* Returns the arrays that any pass over a node may need; the gradients are left to the caller. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../ref/error.h"
+#include "../../ref/base/error.h"
 #include "stage_inside.h"
 
 /* ---- arenas ---- */

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../ref/error.h"
-#include "message.h"
+#include "../../ref/base/error.h"
+#include "../message.h"
 #include "stage_inside.h"
 
 /* Frees the submodel, its captured steps, and the notes on which gradients were sent. */
