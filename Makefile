@@ -105,7 +105,7 @@ $(double_library): $(call objects,double,$(ref_c))
 # ---- programs ------------------------------------------------------------------------------------
 
 .PHONY: all programs test run run-dist bench bench-peers install clean help info deps lint format \
-        sanitize sanitize-address sanitize-thread fuzz fuzz-programs paper-tables
+        sanitize sanitize-address sanitize-thread fuzz fuzz-programs documents
 all: $(BUILD)/bcd                     ## build the program, build/bcd
 
 programs: all $(addprefix $(BUILD)/,tests-float tests-double tests-simt bench bench-simt) ## ... and the tests and benchmarks
@@ -189,14 +189,19 @@ $(BUILD)/libbcd-mpi.so: $(patsubst %.c,$(BUILD)/mpi/%.o,$(wildcard dist/mpi/*.c)
 $(BUILD)/transport-mpi-ranks: $(call objects,float,tests/dist/mpi/ranks.c tests/dist/transport_scenarios.c $(ref_c)) $(float_library)
 $(BUILD)/transport-mpi-ranks: LDFLAGS += -rdynamic
 
+PYTHON ?= /usr/bin/python3
+
 # ---- tests ---------------------------------------------------------------------------------------
 
 # SIMT=no leaves out the kernels on this CPU, and the host code of a GPU on stand-ins for NVIDIA's
-# libraries (where their headers are); DOUBLE=no ref/ in double precision.
+# libraries (where their headers are); DOUBLE=no ref/ in double precision; PAPER=no those in Python.
 SIMT ?= yes
 DOUBLE ?= yes
+PAPER ?= yes
 # The one with the longest suites first: short ones at the end keep all processors busy.
-test_programs := $(if $(filter yes,$(SIMT)),tests-simt $(if $(has_cuda),tests-fake)) tests-float $(if $(filter yes,$(DOUBLE)),tests-double)
+test_programs := $(if $(filter yes,$(SIMT)),tests-simt $(if $(has_cuda),tests-fake)) tests-float $(if $(filter yes,$(DOUBLE)),tests-double) $(if $(filter yes,$(PAPER)),tests-paper)
+$(BUILD)/tests-paper: Makefile
+	$(Q)printf '#!/bin/sh\nBCD_PROGRAM="$${0%%/*}/bcd" exec %s %s "$$@"\n' "$(PYTHON)" "$(CURDIR)/tests/paper/run" >$@ && chmod +x $@
 test: $(test_programs:%=$(BUILD)/%) $(BUILD)/bcd $(if $(filter yes,$(SIMT)),$(BUILD)/libbcd-simt.so)
 # Threads that wait asleep: the tests are thousands of small parallel regions, and on a machine that
 # has other work spinning costs each a slice of the scheduler's time.
@@ -220,7 +225,7 @@ sanitize-address:                     ## ... address and undefined behaviour onl
 	$(Q)clang $(address_flags) $(planted) -o $(BUILD)/asan/planted
 	$(Q)tests/sanitize/prove $(BUILD)/asan/planted overrun overflow
 	$(Q)$(known_leaks) LEAVE_OUT="$(twice)" $(MAKE) CC=clang BUILD=$(BUILD)/asan \
-	    CFLAGS_EXTRA="$(address_flags) $(CFLAGS_EXTRA)" CUDA=no DOUBLE=no programs test
+	    CFLAGS_EXTRA="$(address_flags) $(CFLAGS_EXTRA)" CUDA=no DOUBLE=no PAPER=no programs test
 	$(if $(TESTS),,$(Q)$(known_leaks) OMP_WAIT_POLICY=passive tests/run $(BUILD)/asan tests-double $(double_suites))
 # The longest suites run over the SIMT layer; the stand-ins have a dozen others.
 twice := tests-fake stage_(exact|pipeline)
@@ -239,7 +244,7 @@ sanitize-thread:                      ## ... data races only
 	$(Q)clang $(thread_flags) $(planted) -o $(BUILD)/tsan/planted
 	$(Q)$(thread_environment) tests/sanitize/prove $(BUILD)/tsan/planted race
 	$(Q)$(thread_environment) $(MAKE) CC=clang BUILD=$(BUILD)/tsan CFLAGS_EXTRA="$(thread_flags) $(CFLAGS_EXTRA)" \
-	    SIMT=no DOUBLE=no test
+	    SIMT=no DOUBLE=no PAPER=no test
 thread_flags := $(at_O1) -fopenmp -fsanitize=thread
 thread_environment := OMP_NUM_THREADS=$(or $(THREADS),2) \
                       TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1 allocator_may_return_null=1"
@@ -286,13 +291,12 @@ run: $(BUILD)/bcd                     ## train two networks fully and by BCD, sh
 run-dist: $(BUILD)/bcd $(if $(filter yes,$(MPI)),$(BUILD)/libbcd-mpi.so) ## train over four processes, kill one, resume with three
 	tests/dist/run_dist --bcd $(BUILD)/bcd
 
-paper-tables: $(BUILD)/bcd            ## rewrite the tables of paper_repro.md from its results
-	tests/experiments/paper_tables $(BUILD)/bcd
+documents: $(BUILD)/bcd               ## render paper_repro.md and its appendix from their sources
+	$(PYTHON) experiments/paper/render.py $(BUILD)/bcd
 
 bench: $(BUILD)/bench                 ## measure every op, whole training steps, transports
 	$(BUILD)/bench
 
-PYTHON ?= /usr/bin/python3
 bench-peers: $(BUILD)/bench           ## compare training steps with PyTorch, if installed
 	$(PYTHON) tests/bench/peers.py $(BUILD)/bench
 

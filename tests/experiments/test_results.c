@@ -1,4 +1,4 @@
-/* The committed files of results, and the page that is written from them. */
+/* The committed files of results. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,20 +23,6 @@ static Text path_of(const char *name) {
 static bool read_committed(Study *study, const char *name) {
     *study = (Study){0};
     return CHECK(study_read(study, path_of(name).text) == 0, "%s", error_message());
-}
-
-/* The tables of paper_repro.md and of its appendix, and the numbers in their sentences, are what
- * the program prints of the committed files, and the pictures what it draws.  The script prints
- * which pictures it cannot compare. */
-static void case_paper_repro(void) {
-    static const char line[] =
-        "python3 " BCD_SOURCE_DIR "/tests/experiments/paper_tables --check " BCD_PROGRAM " 2>&1";
-    char text[2000];
-    FILE *out = popen(line, "r");
-    if (!CHECK(out, "no process")) return;
-    text[fread(text, 1, sizeof text - 1, out)] = 0;
-    CHECK(pclose(out) == 0, "%s", text);
-    if (*text) SKIP("another matplotlib drew the pictures, or there is none");
 }
 
 /* What is computed from the curves in the committed files is what the program computes today, but
@@ -209,7 +195,6 @@ static void case_settings(void) {
 }
 
 void test_results(void) {
-    RUN(case_paper_repro);
     RUN(case_computed_columns);
     RUN(case_rule);
     RUN(case_provenance);
