@@ -73,3 +73,12 @@ int cifar_load(Images *images, CifarKind kind, const char *dir, Split split) {
         *images = (Images){records, samples, kinds[kind].label_bytes, kinds[kind].classes};
     return failed;
 }
+
+void images_hold_out(Images *images, int held_out, bool training) {
+    const int trained = images->samples - held_out;
+    const size_t record = (size_t)images->label_bytes + IMAGE_BYTES;
+    if (!training)
+        memmove(images->records, images->records + (size_t)trained * record,
+                (size_t)held_out * record);
+    images->samples = training ? trained : held_out;
+}

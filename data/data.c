@@ -25,11 +25,14 @@ static Dataset *open_synthetic(const DataRequest *request) {
 
 static Dataset *open_cifar(const DataRequest *request) {
     const CifarKind kind = strcmp(request->name, "cifar100") == 0 ? CIFAR_100 : CIFAR_10;
+    const bool training = request->split == SPLIT_TRAIN;
+    const bool holdout = strcmp(request->name, "cifar10-holdout") == 0;
     Images images;
-    if (cifar_load(&images, kind, request->dir, request->split)) return NULL;
+    if (cifar_load(&images, kind, request->dir, holdout ? SPLIT_TRAIN : request->split))
+        return NULL;
+    if (holdout) images_hold_out(&images, CIFAR_HELD_OUT, training);
     return images_dataset(request->name, images, &cifar_normalisation[kind],
-                          request->augment && request->split == SPLIT_TRAIN, request->seed,
-                          request->limit);
+                          request->augment && training, request->seed, request->limit);
 }
 
 static Dataset *open_file(const DataRequest *request) {
@@ -93,6 +96,7 @@ typedef struct {
 static const DataSet sets[] = {
     {"synthetic", NULL, false, open_synthetic, NULL},
     {"cifar10", "cifar-10-batches-bin/data_batch_1.bin", false, open_cifar, NULL},
+    {"cifar10-holdout", "cifar-10-batches-bin/data_batch_1.bin", false, open_cifar, NULL},
     {"cifar100", "cifar-100-binary/train.bin", false, open_cifar, NULL},
     {"text", NULL, false, textset_sources, text_tokenizer},
     {"text1", NULL, false, textset_sources, text_tokenizer},
@@ -116,8 +120,8 @@ static const DataSet *find_set(const char *name) {
     const size_t length = strlen(name), ending = strlen(".tokens");
     if (length > ending && strcmp(name + length - ending, ".tokens") == 0) return &token_file;
     return error_null(
-        "data: no data set \"%s\"; there are synthetic, cifar10, cifar100, text, "
-        "text1, text2, shakespeare, wikitext2, shakespeare:N and wikitext2:N in N tokens, "
+        "data: no data set \"%s\"; there are synthetic, cifar10, cifar10-holdout, cifar100, "
+        "text, text1, text2, shakespeare, wikitext2, shakespeare:N and wikitext2:N in N tokens, "
         "webtext2, and token files FILE.tokens",
         name);
 }

@@ -37,6 +37,13 @@ extern const Normalisation cifar_normalisation[2];
  * the file. */
 int cifar_load(Images *images, CifarKind kind, const char *dir, Split split);
 
+/* cifar10-holdout trains on the first 45,000 training images and validates on the last 5,000, so
+ * that settings can be chosen without the test images. */
+enum { CIFAR_HELD_OUT = 5000 };
+
+/* Keeps the last `held_out` images, or with `training` all others.  There must be more. */
+void images_hold_out(Images *images, int held_out, bool training);
+
 /* Checks that a file's bytes are `samples` records.  -1 and an error that names `path`. */
 int cifar_check(const unsigned char *bytes, size_t count, CifarKind kind, int samples,
                 const char *path);

@@ -181,7 +181,8 @@ const Option option_table[] = {
      "use the GPT-2, LLaMA or Mistral in DIR, in place of a run", LOADING},
     {"data", "NAME", TEXT(options.data), FIXED, "synthetic", NULL,
      "without a download: synthetic (images), text (this project's sources), text1 and text2 (its "
-     "halves); cifar10, cifar100, shakespeare, wikitext2, webtext2; wikitext2:N and shakespeare:N "
+     "halves); cifar10, cifar10-holdout (validated on 5,000 training images), cifar100, "
+     "shakespeare, wikitext2, webtext2; wikitext2:N and shakespeare:N "
      "(only the first N tokens of GPT-2's vocabulary); or a FILE.tokens made by bcd tokenize",
      TRACING},
     {"data", "NAME", TEXT(options.data), LOCAL, "", "the run's",

@@ -283,6 +283,19 @@ static void cifar10_train_is_its_five_files_in_order(void) {
     free(written.records);
 }
 
+/* Every image is on exactly one side, in its order. */
+static void held_out_images_are_the_last(void) {
+    for (int training = 0; training < 2; training++) {
+        Images images = synthetic(50, SPLIT_TEST, 0);
+        for (int i = 0; i < 50; i++) images.records[(size_t)i * RECORD] = (unsigned char)i;
+        images_hold_out(&images, 20, training);
+        CHECK(images.samples == (training ? 30 : 20), "%d images", images.samples);
+        for (int i = 0; i < images.samples; i++)
+            CHECK(images.records[(size_t)i * RECORD] == i + (training ? 0 : 30), "image %d", i);
+        free(images.records);
+    }
+}
+
 static void cifar100_takes_the_fine_label(void) {
     unsigned char *bytes = calloc(2, 2 + IMAGE_BYTES);
     bytes[0] = 250; /* the coarse label is not looked at */
@@ -313,5 +326,6 @@ void test_data_images(void) {
     RUN(augmentation_is_a_function_of_seed_sample_and_position);
     RUN(cifar10_round_trip_and_damage);
     RUN(cifar10_train_is_its_five_files_in_order);
+    RUN(held_out_images_are_the_last);
     RUN(cifar100_takes_the_fine_label);
 }

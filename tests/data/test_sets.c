@@ -27,7 +27,7 @@ static const char *root(void) {
 }
 
 static const char wrong_name[] =
-    "data: no data set \"cifar11\"; there are synthetic, cifar10, cifar100, text, "
+    "data: no data set \"cifar11\"; there are synthetic, cifar10, cifar10-holdout, cifar100, text, "
     "text1, text2, shakespeare, wikitext2, shakespeare:N and wikitext2:N in N tokens, "
     "webtext2, and token files FILE.tokens";
 
@@ -43,11 +43,11 @@ static void long_directory(void) {
 }
 
 static void kinds_and_names(void) {
-    static const char *const images[] = {"synthetic", "cifar10", "cifar100"};
+    static const char *const images[] = {"synthetic", "cifar10", "cifar10-holdout", "cifar100"};
     static const char *const tokens[] = {"text",       "shakespeare",    "wikitext2",
                                          "a/b.tokens", "wikitext2:4096", "webtext2",
                                          "text1",      "shakespeare:300"};
-    for (int i = 0; i < 3; i++) CHECK(data_is_tokens(images[i]) == 0, "%s", images[i]);
+    for (int i = 0; i < 4; i++) CHECK(data_is_tokens(images[i]) == 0, "%s", images[i]);
     for (int i = 0; i < 8; i++) CHECK(data_is_tokens(tokens[i]) == 1, "%s", tokens[i]);
     CHECK(data_is_tokens("cifar11") == -1, "cifar11 is known");
     CHECK_ERROR("%s", wrong_name);

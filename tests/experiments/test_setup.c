@@ -14,7 +14,8 @@ typedef struct {
 /* Mistakes that show only when the model and the kind of data are known. */
 static const Wrong mismatched[] = {
     {"train --data cifr10",
-     "data: no data set \"cifr10\"; there are synthetic, cifar10, cifar100, text, text1, "
+     "data: no data set \"cifr10\"; there are synthetic, cifar10, cifar10-holdout, cifar100, text, "
+     "text1, "
      "text2, shakespeare, wikitext2, shakespeare:N and wikitext2:N in N tokens, webtext2, and "
      "token "
      "files FILE.tokens"},
