@@ -53,8 +53,12 @@ typedef struct {
     double network; /* gigabits per second of a node, one direction */
     bool cache, search;
     int most_gpus;
-    double budget; /* dollars per hour, of all GPUs; 0: any */
-    double tokens; /* of the training whose cost is reported */
+    double budget;                /* dollars per hour, of all GPUs; 0: any */
+    double tokens;                /* of the training whose cost is reported */
+    int method;                   /* PlanMethod, or PLAN_METHODS for all */
+    double efficiency, host_rate; /* fraction of the peak, GB/s; 0: not given */
+    double step_ms;               /* a measured step to calibrate with; 0: none */
+    bool unfused_attention;
 } PlanFlags;
 
 /* What bcd experiment and bcd plan both take. */

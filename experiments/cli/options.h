@@ -27,7 +27,7 @@ typedef enum {
 
 enum { COMMANDS = 11 };
 
-enum { OPTION_TEXT = 512, OPTIONS_MAX = 128 };
+enum { OPTION_TEXT = 512, OPTIONS_MAX = 160 };
 
 typedef enum { DEVICE_CPU, DEVICE_PLAIN, DEVICE_CUDA, DEVICE_SIMT, DEVICE_KINDS } DeviceKind;
 extern const char *const device_names[DEVICE_KINDS];

@@ -16,6 +16,7 @@ const char *const mode_names[2] = {[MODE_EVALUATE] = "eval", [MODE_TRAIN] = "tra
 const char *const device_names[DEVICE_KINDS] = {"cpu", "plain", "cuda", "simt"};
 const char *const method_names[METHOD_KINDS] = {"bcd", "offload"};
 const char *const preset_names[PRESET_KINDS] = {"smoke", "laptop", "gpu", "paper"};
+static const char *const plan_method_choices[] = {"full", "offload", "bcd", "all"};
 static const char *const placement_choices[PLACEMENTS + 1] = {[PLACEMENT_PLAIN] = "plain",
                                                               [PLACEMENT_VIRTUAL] = "virtual",
                                                               [PLACEMENT_FIGURE2] = "figure2",
@@ -81,6 +82,20 @@ const Option option_table[] = {
      "all outputs of BCD's frozen prefix are in a cache, see bcd train --cache", COMMAND_PLAN},
     {"trace", "FILE", TEXT(plan.trace), LOCAL, "", "the GPU's data sheet",
      "take the speed of matrix products from FILE, which bcd trace --out wrote on such a GPU",
+     COMMAND_PLAN},
+    {"method", "full|offload|bcd|all", CHOICE(plan.method, plan_method_choices), LOCAL, "all", NULL,
+     "plan only the full update, the full update with the optimizer in host memory, or BCD",
+     COMMAND_PLAN},
+    {"efficiency", "F", REAL(plan.efficiency, 1e-4, 10), LOCAL, NULL, "0.73, tf32 0.84, bf16 0.80",
+     "fraction of the GPU's peak that matrix products reach, at --precision", COMMAND_PLAN},
+    {"host-rate", "GB/S", REAL(plan.host_rate, 1e-3, 1e6), LOCAL, NULL, "100",
+     "offload: gigabytes per second that Adam of one GPU's process moves in host memory",
+     COMMAND_PLAN},
+    {"unfused-attention", NULL, FLAG(plan.unfused_attention), LOCAL, "0", NULL,
+     "attention scores go through memory, as in software without a fused attention", COMMAND_PLAN},
+    {"step-ms", "MS", REAL(plan.step_ms, 1e-6, 1e12), LOCAL, NULL, "none",
+     "a step of --method that was measured on this cluster: plan with the --efficiency (offload: "
+     "the --host-rate) at which it comes out",
      COMMAND_PLAN},
     {"search", NULL, FLAG(plan.search), LOCAL, "0", NULL,
      "also try numbers of GPUs, up to --per-node x --nodes, and with --gpu any their kinds",

@@ -31,6 +31,17 @@ static int read_passes(double *passes_s, const char *path) {
     return 0;
 }
 
+int plan_calibrate_step(Efficiency *efficiency, const Plan *plan, double step_s) {
+    Configuration c = plan->configuration;
+    c.cluster.efficiency = *efficiency;
+    Efficiency *e = &c.cluster.efficiency;
+    double *number =
+        plan->method == PLAN_OFFLOAD ? &e->host_process_rate : &e->products[c.stage.precision];
+    if (simulate_calibrate(&c, number, step_s)) return -1;
+    *efficiency = *e;
+    return 0;
+}
+
 int plan_calibrate(Efficiency *efficiency, const Gpu *gpu, const char *path) {
     Options o;
     double passes_s;

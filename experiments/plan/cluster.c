@@ -5,7 +5,8 @@
 
 #include "plan.h"
 
-/* The methods with the sizes asked for, and the cheapest of any sizes. */
+/* The methods with the sizes asked for, and the cheapest of any sizes.  With --method there is one
+ * of these rows. */
 enum { CHEAPEST = PLAN_METHODS, ROWS };
 
 static Text label_of(const Plan *plan, int row) {
@@ -50,8 +51,10 @@ static void note_choices(Table *table, const PlanQuestion *q) {
         if (!options_given(o, names[i]))
             text_add(&list, "%s--%s", *list.text ? ", " : "", names[i]);
     if (*list.text) table_note(table, "Chosen, the cheapest that fits: %s.", list.text);
-    table_note(table,
-               "The last row may have other submodels, and another precision if none is given.");
+    if (question_asks(q, CHEAPEST))
+        table_note(
+            table,
+            "The last row may have other submodels, and another precision if none is given.");
     if (q->line->plan.cache) note_cache(table, q->model, (Precision)o->precision);
     for (int p = 0; p < PRECISIONS && *trace; p++)
         if (fabs(q->efficiency.products[p] - efficiency_default.products[p]) > 0)
@@ -64,10 +67,11 @@ static void add_plans(Tables *tables, const PlanQuestion *q, const Plan plan[ROW
     Text title = text_of("%.60s (%s parameters), %d samples per update, on %d x %d %s",
                          q->model->name, format_count((double)q->model->param_count).text,
                          q->line->options.batch, flags->nodes, flags->per_node, q->gpu->name);
-    if (plan->price > 0) text_add(&title, ", %.2f $/h each", plan->price);
+    const double price = plan[question_asks(q, PLAN_FULL) ? PLAN_FULL : flags->method].price;
+    if (price > 0) text_add(&title, ", %.2f $/h each", price);
     Table *table = plan_table(tables, q, "plan", title.text, "method");
     for (int row = 0; row < ROWS; row++)
-        plan_row(table, q, label_of(&plan[row], row).text, &plan[row]);
+        if (question_asks(q, row)) plan_row(table, q, label_of(&plan[row], row).text, &plan[row]);
     note_choices(table, q);
 }
 
@@ -86,12 +90,40 @@ static void add_memory(Tables *tables, const PlanQuestion *q, const Plan plan[RO
     for (int row = 0; row < ROWS; row++) {
         const Prediction *p = &plan[row].prediction;
         const double *bytes = p->bytes;
+        if (!question_asks(q, row)) continue;
         table_row(table, "%s", label_of(&plan[row], row).text);
         table_put(table, 0, bytes[MEM_PARAMETERS] / GIB, bytes[MEM_GRADIENTS] / GIB,
                   bytes[MEM_STATE] / GIB, bytes[MEM_ACTIVATIONS] / GIB, bytes[MEM_WORKSPACE] / GIB,
                   p->total_bytes / GIB, gpu_usable_bytes(q->gpu) / GIB,
                   p->host_bytes > 0 ? p->host_bytes / GIB : NAN);
     }
+}
+
+/* Adds the rates that were given or found, in place of the usual ones. */
+static void add_rates(Tables *tables, const PlanQuestion *q) {
+    static const TableColumn columns[] = {
+        {"products", "products", "of peak", COLUMN_PERCENT, 1, SOURCE_GIVEN},
+        {"host_process", "host, process", "GB/s", COLUMN_NUMBER, 1, SOURCE_GIVEN},
+        {"host_node", "host, node", "GB/s", COLUMN_NUMBER, 1, SOURCE_GIVEN},
+    };
+    const Efficiency *e = &q->efficiency;
+    const int precision = q->line->options.precision;
+    Table *table =
+        tables_add(tables, "rates", "Rates that the simulation takes", "GPU", columns, 3);
+    table_row(table, "%s", q->gpu->key);
+    table_put(table, 0, e->products[precision], e->host_process_rate / 1e9,
+              e->host_memory_rate / 1e9);
+    table_note(table,
+               "products: matrix products in %s, as a fraction of the GPU's peak.  host: what Adam "
+               "moves in host memory when the optimizer is there, in the process of one GPU and in "
+               "a node at most.%s",
+               precision_names[precision],
+               e->scores_in_memory ? "  Attention scores go through memory." : "");
+    if (q->line->plan.step_ms > 0)
+        table_note(
+            table, "With them a step of --method %s takes %.6g ms (--step-ms).",
+            q->line->plan.method == PLAN_BCD ? "bcd" : plan_method_names[q->line->plan.method],
+            q->line->plan.step_ms);
 }
 
 /* ---- the timeline ---------------------------------------------------------------------------- */
@@ -160,14 +192,36 @@ static void add_timeline(Tables *tables, const Plan *plan) {
     timeline_add(tables, "timeline", title.text, c, submodel);
 }
 
-int plan_cluster(Tables *tables, const PlanQuestion *q) {
-    Plan plan[ROWS] = {0};
+/* Plans the methods that are asked for, and the cheapest of all. */
+static int answer_all(Plan plan[ROWS], const PlanQuestion *q) {
     for (PlanMethod m = 0; m < PLAN_METHODS; m++)
-        if (answer(&plan[m], q, m, false)) return -1;
-    for (PlanMethod m = 0; m < PLAN_METHODS; m++)
+        if (question_asks(q, (int)m) && answer(&plan[m], q, m, false)) return -1;
+    for (PlanMethod m = 0; m < PLAN_METHODS && question_asks(q, CHEAPEST); m++)
         if (answer(&plan[CHEAPEST], q, m, true)) return -1;
+    return 0;
+}
+
+/* Finds the rate at which the step of --method takes --step-ms. */
+static int calibrate_step(PlanQuestion *q) {
+    const PlanFlags *flags = &q->line->plan;
+    Plan plan = {.gpus = 0};
+    if (answer(&plan, q, (PlanMethod)flags->method, false)) return -1;
+    if (!plan.prediction.fits)
+        return error_set("--step-ms %g: such a step does not fit into the memory of %s",
+                         flags->step_ms, q->gpu->name);
+    return plan_calibrate_step(&q->efficiency, &plan, flags->step_ms / 1e3);
+}
+
+int plan_cluster(Tables *tables, PlanQuestion *q) {
+    const PlanFlags *flags = &q->line->plan;
+    Plan plan[ROWS] = {0};
+    if ((flags->step_ms > 0 && calibrate_step(q)) || answer_all(plan, q)) return -1;
     add_plans(tables, q, plan);
     add_memory(tables, q, plan);
-    if (plan[PLAN_BCD].prediction.fits) add_timeline(tables, &plan[PLAN_BCD]);
+    if (flags->step_ms > 0 || flags->efficiency > 0 || flags->host_rate > 0 ||
+        flags->unfused_attention || *flags->trace)
+        add_rates(tables, q);
+    const Plan *shown = &plan[question_asks(q, PLAN_BCD) ? PLAN_BCD : flags->method];
+    if (shown->prediction.fits) add_timeline(tables, shown);
     return 0;
 }

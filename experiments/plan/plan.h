@@ -77,6 +77,9 @@ typedef struct {
 int question_open(PlanQuestion *question, const CommandLine *line);
 void question_free(PlanQuestion *question);
 
+/* Returns true when a method, or with PLAN_METHODS each of them, is asked for. */
+bool question_asks(const PlanQuestion *question, int method);
+
 /* Makes the space of a method on one kind of GPU, except for their number.  Flags that were given
  * have one value, others are free; submodels and precision are free only if `wide`. */
 int question_space(PlanSpace *space, const PlanQuestion *question, PlanMethod method,
@@ -91,6 +94,10 @@ int question_price(double *price, const PlanQuestion *question, const Gpu *gpu);
 /* Sets efficiency->products at the precision of a file of `bcd trace --out PATH`, measured on such
  * a GPU, so that the simulated passes take as long as measured.  Returns -1 with an error set. */
 int plan_calibrate(Efficiency *efficiency, const Gpu *gpu, const char *path);
+
+/* Sets efficiency->products at the precision of a plan, or host_process_rate if it is of
+ * PLAN_OFFLOAD, so that its step takes step_s.  Returns -1 with an error set. */
+int plan_calibrate_step(Efficiency *efficiency, const Plan *plan, double step_s);
 
 /* ---- rows.c: plans as text, and tables with a row for each plan ------------------------------ */
 
@@ -121,5 +128,6 @@ void timeline_add(Tables *tables, const char *name, const char *title,
 
 /* ---- the two kinds of answer: each adds tables, or returns -1 with an error set -------------- */
 
-int plan_cluster(Tables *tables, const PlanQuestion *question); /* cluster.c */
-int plan_search(Tables *tables, const PlanQuestion *question);  /* search.c */
+/* cluster.c; replaces the question's rates by those of --step-ms */
+int plan_cluster(Tables *tables, PlanQuestion *question);
+int plan_search(Tables *tables, const PlanQuestion *question); /* search.c */

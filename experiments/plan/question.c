@@ -41,11 +41,21 @@ static int check_sizes(const CommandLine *line, const Model *model) {
     return 0;
 }
 
+/* Replaces the rates that were given. */
+static void set_rates(Efficiency *efficiency, const CommandLine *line) {
+    const PlanFlags *flags = &line->plan;
+    if (flags->efficiency > 0) efficiency->products[line->options.precision] = flags->efficiency;
+    if (flags->host_rate > 0) efficiency->host_process_rate = 1e9 * flags->host_rate;
+    efficiency->scores_in_memory = flags->unfused_attention;
+}
+
 int question_open(PlanQuestion *q, const CommandLine *line) {
     static const char *const searched[] = {"budget", "gpus"}; /* ignored without --search */
     const Options *o = &line->options;
     const PlanFlags *flags = &line->plan;
     *q = (PlanQuestion){.line = line, .efficiency = efficiency_default};
+    if (flags->step_ms > 0 && (flags->search || flags->method == PLAN_METHODS))
+        return error_set("--step-ms needs --method, which took so long, and no --search");
     for (int i = 0; i < 2 && !flags->search; i++)
         if (options_given(o, searched[i])) return error_set("--%s needs --search", searched[i]);
     bool any = strcmp(flags->gpu, "any") == 0 || (flags->search && !options_given(o, "gpu"));
@@ -61,7 +71,13 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
     if (!*o->model) return error_set("bcd plan needs --model, as in --model G-10B (see bcd info)");
     q->model = setup_model(o->model, 0, o->context);
     if (!q->model || check_sizes(line, q->model)) return -1;
-    return *flags->trace ? plan_calibrate(&q->efficiency, q->gpu, flags->trace) : 0;
+    if (*flags->trace && plan_calibrate(&q->efficiency, q->gpu, flags->trace)) return -1;
+    set_rates(&q->efficiency, line);
+    return 0;
+}
+
+bool question_asks(const PlanQuestion *q, int method) {
+    return q->line->plan.method == PLAN_METHODS || q->line->plan.method == method;
 }
 
 void question_free(PlanQuestion *q) {

@@ -72,7 +72,7 @@ static int add_goal(Tables *tables, const PlanQuestion *q, PlanGoal goal) {
     Table *table = plan_table(tables, q, goal_names[goal], title.text, "GPU, method");
     for (const Gpu *gpu = gpu_table; gpu->key; gpu++)
         for (PlanMethod m = 0; m < PLAN_METHODS && (!q->gpu || q->gpu == gpu); m++)
-            if (add_row(table, q, gpu, m, goal, &best)) return -1;
+            if (question_asks(q, (int)m) && add_row(table, q, gpu, m, goal, &best)) return -1;
     if (best.gpus)
         table_note(table, "The %s: %s, %s.", goal_names[goal], label_of(&best).text,
                    plan_setting(&best).text);

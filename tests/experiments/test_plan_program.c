@@ -244,6 +244,56 @@ static void case_idle_gpus(void) {
     CHECK(strstr(printed->out, "1x3 of 4 GPUs"), "%s", printed->out);
 }
 
+/* The seven flags that fix a setting on one RTX 4090. */
+#define ONE_CARD                                                                          \
+    "plan --model G-1.6B --gpu rtx4090 --per-node 1 --batch 1 --pipeline 1 --replicas 1 " \
+    "--micro-batches 1 --placement virtual --pipeline-schedule 1f1b --unfused-attention "
+
+/* The rate that --step-ms finds makes the step come out, and so does the same rate when it is
+ * given. */
+static void case_measured_step(void) {
+    Tables t;
+    const Printed *printed = run(0, ONE_CARD "--method bcd --step-ms 378.49 --out step.h5");
+    CHECK(strstr(printed->out, "a step of --method bcd takes 378.49 ms"), "%s", printed->out);
+    if (!read_tables(&t, "step.h5")) return;
+    const double found = cell(&t, "rates", "rtx4090", "products");
+    CHECK(fabs(cell(&t, "plan", "BCD-1/3", "step") / 378.49 - 1) < 1e-6 && found > 0.1 &&
+              found < 0.73 && tables_find(&t, "plan")->rows == 1,
+          "at %g of the peak", found);
+    tables_free(&t);
+    run(0, ONE_CARD "--method bcd --efficiency %.17g --out again.h5", found);
+    if (!read_tables(&t, "again.h5")) return;
+    CHECK(fabs(cell(&t, "plan", "BCD-1/3", "step") / 378.49 - 1) < 1e-6, "not the same step");
+    tables_free(&t);
+    run(0, ONE_CARD "--method offload --efficiency %.17g --step-ms 2403 --out host.h5", found);
+    if (!read_tables(&t, "host.h5")) return;
+    CHECK(near(cell(&t, "rates", "rtx4090", "products"), found) &&
+              cell(&t, "rates", "rtx4090", "host_process") < 100 &&
+              fabs(cell(&t, "plan", "offload", "step") / 2403 - 1) < 1e-6,
+          "of offload the host's rate is found");
+    tables_free(&t);
+}
+
+/* Scores in memory take time, and half of the speed about twice as long. */
+static void case_rates(void) {
+    static const char *const flags[] = {"", "--unfused-attention", "--efficiency 0.365"};
+    double ms[3];
+    for (int i = 0; i < 3; i++) {
+        Tables t;
+        run(0,
+            "plan --model G-1.6B --gpu a100 --per-node 1 --batch 1 --method bcd %s --out rate.h5",
+            flags[i]);
+        if (!read_tables(&t, "rate.h5")) return;
+        ms[i] = cell(&t, "plan", "BCD-1/3", "step");
+        CHECK(!i == !tables_find(&t, "rates"), "%s: the rates", flags[i]);
+        tables_free(&t);
+    }
+    CHECK(ms[1] > ms[0] && ms[2] > 1.8 * ms[0] && ms[2] < 2.01 * ms[0], "%g %g %g ms", ms[0], ms[1],
+          ms[2]);
+    const char *searched = run(0, "plan --model G-1.6B --search --gpu a100 --method full")->out;
+    CHECK(strstr(searched, "a100, full") && !strstr(searched, "BCD-1/"), "%s", searched);
+}
+
 /* More of the same GPUs are faster, by at most as many times, and no cheaper. */
 static void case_more_gpus(void) {
     double rate = 0, dollars = 0;
@@ -285,6 +335,11 @@ static void case_wrong_use(void) {
     check_error(run(2, "plan --model resnet8 --context 9"), "--context");
     check_error(run(2, "plan --model G-10B --trace absent.h5"), "absent.h5");
     check_error(run(2, "plan --model G-10B --search --trace absent.h5"), "name the --gpu");
+    check_error(run(2, "plan --model G-10B --step-ms 8"), "--step-ms needs --method");
+    check_error(run(2, "plan --model G-10B --per-node 1 --method full --step-ms 8"),
+                "does not fit into the memory of RTX 4090");
+    check_error(run(2, "plan --model G-1.6B --method bcd --step-ms 1e-6"), "calibrate: no value");
+    check_error(run(2, "plan --model G-10B --efficiency 0"), "--efficiency");
     check_error(run(2, "plan --model G-10B --gpus 8"), "--gpus needs --search");
     check_error(run(2, "plan --model G-10B --budget 8"), "--budget needs --search");
     check_error(run(1, "plan --model resnet8 --out /nonexistent/plan.h5"), "/nonexistent");
@@ -299,5 +354,7 @@ void test_plan_program(void) {
     RUN(case_cache);
     RUN(case_idle_gpus);
     RUN(case_more_gpus);
+    RUN(case_measured_step);
+    RUN(case_rates);
     RUN(case_wrong_use);
 }
