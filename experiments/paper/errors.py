@@ -1,0 +1,26 @@
+"""What a command refuses: one line that says what is wrong, where, and what to do."""
+import os
+import sys
+
+
+class Refused(Exception):
+    """The message is the line, without the name of the program."""
+
+
+def run(main):
+    """Runs a command's main(arguments), which returns its exit status or None.  A refusal is printed as
+    one line, with control characters, which names from a file may hold, escaped."""
+    try:
+        status = main(sys.argv[1:])
+        sys.stdout.flush()
+    except Refused as refused:
+        line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(refused))
+        print(f"bcd: {line}", file=sys.stderr)
+        status = 1
+    except BrokenPipeError:  # whoever read the output has ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        status = 1
+    except OSError as error:
+        print(f"bcd: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+        status = 1
+    sys.exit(status)

@@ -1,0 +1,139 @@
+"""HDF5 files of the formats that experiments/results/README.md describes: data sets with checksums, named
+dimensions and units; text of fixed length; files written whole or not at all."""
+import contextlib
+import os
+
+import h5py
+import numpy as np
+
+from errors import Refused
+
+TEXT, LINE = 128, 1024  # bytes of a text in a data set: of a name, and of a line such as a command
+
+
+@contextlib.contextmanager
+def replacing(path):
+    """Yields the name of a file to write, which then replaces `path` (following links) as a whole; after an
+    error the old file is as it was.  What is no regular file, such as /dev/stdout, is yielded itself."""
+    path = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        yield path
+        return
+    part = f"{path}.{os.getpid()}.part"
+    try:
+        yield part
+        os.replace(part, path)
+    except OSError as error:
+        raise Refused(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            os.remove(part)
+
+
+@contextlib.contextmanager
+def writing(path, kind, version):
+    """Yields an h5py.File to write, of a format and version; see `replacing`."""
+    with replacing(path) as part, h5py.File(part, "w") as file:
+        set_attributes(file, {"format": kind, "version": version})
+        yield file
+
+
+@contextlib.contextmanager
+def reading(path):
+    """Yields an h5py.File to read.  Refuses what is missing, no HDF5 file or damaged."""
+    try:
+        with h5py.File(path, "r") as file:
+            yield file
+    except FileNotFoundError:
+        raise Refused(f"{path}: no such file") from None
+    except OSError as error:
+        raise Refused(f"{path}: {what_failed(path, error)}") from None
+    except (KeyError, ValueError, TypeError, IndexError, UnicodeDecodeError, RuntimeError) as error:
+        raise Refused(f"{path}: not in the format of this program, or damaged: {str(error) or 'truncated'}") from None
+
+
+def what_failed(path, error):
+    if os.path.isdir(path):
+        return "is a directory"
+    if os.path.isfile(path) and os.access(path, os.R_OK):
+        return "not an HDF5 file" if not h5py.is_hdf5(path) else "cannot be read; the file is damaged"
+    return os.strerror(error.errno) if error.errno else str(error)
+
+
+def format_of(path):
+    """The attribute `format` of a file's root, "" when it has none."""
+    with reading(path) as file:
+        return attribute(file, "format", "")
+
+
+# ---- attributes ---------------------------------------------------------------------------------
+
+def set_attributes(thing, values):
+    """Sets attributes: text of its own length, whole numbers in 64 bits, reals."""
+    for name, value in values.items():
+        if isinstance(value, str):
+            data = value.encode() or b"\0"  # "" is one zero
+            value = np.array(data, dtype=h5py.string_dtype("utf-8", len(data)))
+        elif isinstance(value, (bool, int, np.integer)) and not isinstance(value, np.unsignedinteger):
+            value = np.int64(value)
+        thing.attrs.create(name, value)
+
+
+def text(value):
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def attribute(thing, name, *default):
+    """An attribute as text, int or float; `default` where there is none."""
+    if name not in thing.attrs:
+        if default:
+            return default[0]
+        raise KeyError(f"{thing.name} attribute {name} is missing")
+    value = thing.attrs[name]
+    if isinstance(value, (bytes, str)):
+        return text(value)
+    return value.item()
+
+
+def attributes(thing):
+    return {name: attribute(thing, name) for name in thing.attrs}
+
+
+# ---- data sets ----------------------------------------------------------------------------------
+
+def write(group, name, values, unit="", scale=None, dimension=None, size=TEXT):
+    """Writes a data set of one dimension, which is attached to the data set `scale` or else called
+    `dimension`; values: an array of numbers, or a list of texts, which are stored in `size` bytes."""
+    if not isinstance(values, np.ndarray):
+        values = as_texts(values, name, size)
+    checksum = {"chunks": (min(len(values), max(1, 2**20 // values.dtype.itemsize)),), "fletcher32": True}
+    data = group.create_dataset(name, data=values, track_times=False, **(checksum if len(values) else {}))
+    if scale is None:
+        data.dims[0].label = dimension or name
+    else:
+        if not h5py.h5ds.is_scale(scale.id):
+            scale.make_scale(scale.name.split("/")[-1])
+        data.dims[0].attach_scale(scale)
+    if unit:
+        set_attributes(data, {"unit": unit})
+    return data
+
+
+def as_texts(values, name, size=TEXT):
+    encoded = [value.encode() for value in values]
+    for value in encoded:
+        if len(value) >= size:
+            raise Refused(f"{name}: text of {len(value)} bytes, at most {size - 1} fit: {value.decode()[:60]}...")
+    return np.array(encoded, dtype=h5py.string_dtype("utf-8", size))
+
+
+def column(group, name, *default):
+    """A data set as an array of numbers, or as a list of texts; `default` where there is none."""
+    if name not in group:
+        if default:
+            return default[0]
+        raise KeyError(f"{group.name}/{name} is missing")
+    values = group[name][()]
+    if values.dtype.kind in "SO":
+        return [text(value) for value in values]
+    return values
