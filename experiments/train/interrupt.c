@@ -7,7 +7,9 @@
 
 static volatile sig_atomic_t caught;
 
-static void remember(int number) { caught = number; }
+static void remember(int number) {
+    if (!caught) caught = number;
+}
 
 static void catch_signal(int number, int flags) {
     const struct sigaction action = {.sa_handler = remember, .sa_flags = flags | (int)SA_RESTART};
@@ -24,16 +26,16 @@ static void mask_alarm(int how) {
 
 void interrupt_catch(void) {
     catch_signal(SIGINT, (int)SA_RESETHAND);
-    catch_signal(SIGTERM, (int)SA_RESETHAND);
+    catch_signal(SIGTERM, 0);
     /* Under nohup SIGHUP is ignored, and stays so. */
     struct sigaction before;
     if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-        catch_signal(SIGHUP, (int)SA_RESETHAND);
+        catch_signal(SIGHUP, 0);
     catch_signal(SIGALRM, 0);
     mask_alarm(SIG_UNBLOCK);
 }
 
-/* Not by SIGTERM: where all processes of a group have got that one, a second one would kill. */
+/* Not by SIGTERM: its exit status would say that a user or a machine had stopped it. */
 void interrupt_tell(pid_t process) { kill(process, SIGALRM); }
 
 void interrupt_hold(void) { mask_alarm(SIG_BLOCK); }

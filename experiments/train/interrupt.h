@@ -3,8 +3,10 @@
 
 #include <sys/types.h>
 
-/* From now on the first such signal is remembered.  The second one kills the process, which is
- * safe, as files are written whole or not at all. */
+/* From now on the first such signal is remembered.  A second Ctrl-C kills the process, which is
+ * safe, as files are written whole or not at all.  A second SIGTERM or SIGHUP changes nothing,
+ * since one request may come twice: `timeout` sends its signal to the process and to its group, and
+ * mpirun passes on what the processes have got already. */
 void interrupt_catch(void);
 /* Ignores these signals, in a worker process: rank 0 tells it when to stop. */
 void interrupt_ignore(void);

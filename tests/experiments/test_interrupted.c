@@ -115,6 +115,65 @@ static void stops_on_ctrl_c(void) {
     check_same_run("unstopped", "stopped");
 }
 
+/* One request to stop may come twice, at once or while the checkpoint is written: `timeout` sends
+ * SIGTERM to the process and then to its group, and so do mpirun and Slurm.  Nothing may be lost.
+ */
+typedef struct {
+    const char *name;
+    int first, second;
+} SignalPair;
+
+static const SignalPair signal_pairs[] = {
+    {"stops_on_two_signals TERM TERM", SIGTERM, SIGTERM},
+    {"stops_on_two_signals TERM HUP", SIGTERM, SIGHUP},
+    {"stops_on_two_signals HUP TERM", SIGHUP, SIGTERM},
+    {"stops_on_two_signals INT TERM", SIGINT, SIGTERM},
+};
+
+static void stops_on_two_signals(const void *row) {
+    static const int between_ms[] = {0, 1, 20};
+    const SignalPair *pair = row;
+    char dir[32], checkpoint[64];
+    snprintf(dir, sizeof dir, "twice%d", (int)(pair - signal_pairs));
+    snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint.h5", dir);
+    for (int i = 0; i < 3; i++) {
+        char line[512];
+        ino_t last = inode_of(checkpoint);
+        if (i)
+            snprintf(line, sizeof line, "train --resume %s", dir);
+        else
+            snprintf(line, sizeof line, "train " GPT ENDLESS "--save-every 1000000000 --out %s",
+                     dir);
+        pid_t process = program_start(line);
+        wait_for_saves(process, checkpoint, last, 1);
+        sleep_ms(20);
+        kill(process, pair->first);
+        sleep_ms(between_ms[i]);
+        if (program_runs(process)) kill(process, pair->second);
+        int status = program_wait(process);
+        CHECK(status == 128 + pair->first || (!between_ms[i] && status == 128 + pair->second),
+              "status %d, %d ms apart", status, between_ms[i]);
+    }
+    int steps = steps_beyond(dir);
+    run(0, "train --resume %s --steps %d --quiet", dir, steps);
+    run(0, "train " GPT "--steps %d --out %s-whole --quiet", steps, dir);
+    snprintf(checkpoint, sizeof checkpoint, "%s-whole", dir);
+    check_same_run(checkpoint, dir);
+}
+
+/* The second Ctrl-C does not wait for the end of a step. */
+static void ends_on_two_ctrl_c(void) {
+    pid_t process = program_start(
+        "train --model resnet:depth=14,width=16 --data synthetic "
+        "--batch 1000 --limit 1000 --steps 9 --threads 1 --out hurry");
+    wait_for_saves(process, "hurry/checkpoint.h5", 0, 1);
+    kill(process, SIGINT);
+    sleep_ms(50);
+    kill(process, SIGINT);
+    int status = program_wait(process);
+    CHECK(status == -SIGINT, "status %d", status);
+}
+
 /* With the number of threads that it had last. */
 static void extends(void) {
     RunFile file;
@@ -264,6 +323,9 @@ void test_interrupted(void) {
     RUN(curves_lost);
     RUN(saves_seldom);
     RUN(stops_on_ctrl_c);
+    for (size_t i = 0; i < sizeof signal_pairs / sizeof *signal_pairs; i++)
+        RUN_ROW(signal_pairs[i].name, stops_on_two_signals, &signal_pairs[i]);
+    RUN(ends_on_two_ctrl_c);
     RUN(extends);
     RUN(loss_not_finite);
     RUN(weights_not_finite);
