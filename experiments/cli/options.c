@@ -168,6 +168,9 @@ static int set_line(Options *options, const bool *given, const char *name, const
     return set_once(options, row, *value ? value : NULL);
 }
 
+/* Editors on Windows begin a file in UTF-8 with it. */
+static const char byte_order_mark[] = "\xef\xbb\xbf";
+
 static int read_config(Options *options) {
     char line[2 * OPTION_TEXT], *name, *value;
     bool given[OPTIONS_MAX];
@@ -177,7 +180,8 @@ static int read_config(Options *options) {
     memcpy(given, options->given, sizeof given);
     for (int number = 1; !failed && fgets(line, sizeof line, file); number++) {
         const bool whole = strchr(line, '\n') || feof(file);
-        cut_line(line, &name, &value);
+        const size_t mark = number == 1 && strncmp(line, byte_order_mark, 3) == 0 ? 3 : 0;
+        cut_line(line + mark, &name, &value);
         if (!whole)
             failed = error_set("%s:%d: the line is longer than %zu characters", options->config,
                                number, sizeof line - 2);

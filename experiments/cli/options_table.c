@@ -227,7 +227,7 @@ const Option option_table[] = {
     {"always-active", "LIST", TEXT(options.always_active), FIXED, "",
      "none; bcd train: ends for images, unless --cache or --partition is given",
      "blocks that are trained with every submodel, as in embedding,head; ends means the first and "
-     "the last, none refuses the default",
+     "the last, none refuses the default; their optimizer state and step count go on at a switch",
      TRACING},
     {"order", "cyclic|descending|random|gauss-southwell", CHOICE(options.order, order_names), FIXED,
      "cyclic", NULL,
@@ -235,7 +235,8 @@ const Option option_table[] = {
      "submodel; gauss-southwell takes the one with the largest gradient, which costs a forward and "
      "backward pass of every submodel at each switch",
      TRAINING},
-    {"switch-every", "K|Ee|auto", SWITCH(options.switch_rule), FIXED, "1e", NULL,
+    {"switch-every", "K|Ee|auto", SWITCH(options.switch_rule), FIXED, "1e",
+     "1e; with --init 20, or fewer, so that every submodel gets a turn",
      "switch to the next submodel after K steps, after E epochs (2e), or when the loss stops "
      "falling (auto)",
      TRAINING},
@@ -248,7 +249,9 @@ const Option option_table[] = {
     {"auto-max", "STEPS", INT(options.switch_rule.max_steps, 1, MANY), FIXED, "10000", NULL,
      "auto switches after STEPS at the latest", TRAINING},
     {"keep-state", NULL, FLAG(options.keep_state), FIXED, "0", NULL,
-     "keep the optimizer state of submodels that are not active", TRACING},
+     "keep the optimizer state of submodels that are not active; without it each phase begins with "
+     "new state, except for blocks that are always active",
+     TRACING},
     {"switch-warmup", "STEPS", INT(options.switch_warmup, 0, MANY), FIXED, "0", NULL,
      "after each switch raise the learning rate from 0 over STEPS", TRAINING},
     {"submodel-lr", "LIST", TEXT(options.submodel_lr), FIXED, "", "1 each",
@@ -266,7 +269,9 @@ const Option option_table[] = {
      "optimizer; weight decay is coupled in sgd and adam, decoupled in adamw and lion", TRACING},
     {"lr", "RATE", REAL(options.optimizer.lr, 0, 1000), FIXED, NULL,
      "sgd 0.1, others 1e-4; language models: adam and adamw 3e-4, all but sgd 1e-5 with --init",
-     "learning rate", TRAINING},
+     "learning rate; the 1e-5 of a fine-tuning is for billions of parameters, and models of some "
+     "hundred million learn little with it: try 1e-4",
+     TRAINING},
     {"momentum", "F", REAL(options.optimizer.momentum, 0, 0.999999), FIXED, NULL, "0.9",
      "momentum of sgd", TRACING},
     {"beta1", "F", REAL(options.optimizer.beta1, 0, 0.9999999), FIXED, "0.9", NULL,

@@ -102,10 +102,21 @@ static int assign_text(const Option *option, const char *text, char *value) {
     return 0;
 }
 
+/* Returns the number that "none" or "all" stands for, where --help shows it as the default. */
+static const char *number_of(const Option *option, const char *text) {
+    const char *words = option->default_words;
+    const size_t length = strlen(text);
+    if (strcmp(text, "none") && strcmp(text, "all")) return text;
+    const bool shown = words && option->default_text && strncmp(words, text, length) == 0 &&
+                       (words[length] == 0 || words[length] == ';');
+    return shown ? option->default_text : text;
+}
+
 int option_assign(Options *options, int row, const char *text) {
     const Option *option = &option_table[row];
     void *field = (char *)options + option->offset;
     uint64_t whole;
+    if (option->kind != OPTION_IS_TEXT) text = number_of(option, text);
     /* No block is the empty list, also in files. */
     if (field == (void *)options->always_active && !strcmp(text, "none")) text = "";
     switch (option->kind) {

@@ -21,18 +21,11 @@ static int check_flags(const Options *o, const Model *model, bool tokens) {
         return error_set(
             "--augment changes the images in each epoch, so --cache would keep outputs of other "
             "images; drop one of them");
-    if (options_given(o, "momentum") && o->optimizer.momentum > 0 &&
-        !(optimizer_defaults(o->optimizer.kind).momentum > 0))
-        return error_set("--momentum is for sgd, not for %s", optimizer_names[o->optimizer.kind]);
-    if (o->optimizer.kind == OPTIMIZER_SGD &&
-        (o->optimizer.beta1 > 0 || o->optimizer.beta2 > 0 || o->optimizer.eps > 0))
-        return error_set(
-            "--beta1, --beta2 and --eps are for adam, adamw and lion; sgd has --momentum");
     if (*o->valid && !tokens)
         return error_set("--valid is for language models; %s holds images", o->data);
     if (o->accumulate > o->batch)
         return error_set("--accumulate %d: a batch has only %d samples", o->accumulate, o->batch);
-    return setup_check_device(o) || pipeline_check(o) ? -1 : 0;
+    return setup_check_optimizer(o) || setup_check_device(o) || pipeline_check(o) ? -1 : 0;
 }
 
 static void resolve_batch(Options *o, const Model *model) {
@@ -46,7 +39,9 @@ static int open_draft(Setup *setup) {
     const int tokens = data_is_tokens(o->data);
     /* A directory to start from names its model in config.json; a file of tensors does not. */
     const bool named = !*o->init || convert_is_tensors(o->init) || options_given(o, "model");
-    if (tokens < 0 || (!named && convert_spec(o->model, o->init, o->context))) return -1;
+    if (tokens < 0 || (!named && (setup_default_context(o, &setup->model_context) ||
+                                  convert_spec(o->model, o->init, o->context))))
+        return -1;
     setup_resolve_optimizer(o);
     setup->model = setup_model(o->model, 0, o->context);
     if (!setup->model) return -1;
@@ -104,6 +99,16 @@ int setup_check_idle(const Options *o) {
     return 0;
 }
 
+/* A fine-tuning is often shorter than an epoch, so a phase is a number of updates, and short enough
+ * for every submodel to have its turn. */
+static void resolve_phase(Options *o) {
+    enum { UPDATES = 20 };
+    const double turns = (double)o->steps / o->submodels;
+    if (!*o->init || options_given(o, "switch-every")) return;
+    o->switch_rule.kind = SWITCH_STEPS;
+    o->switch_rule.every = fmax(1, fmin(UPDATES, floor(turns)));
+}
+
 /* Fills in the defaults, so that a run stores what it really used. */
 static void resolve(Setup *setup) {
     Options *o = &setup->options;
@@ -114,6 +119,7 @@ static void resolve(Setup *setup) {
     setup->steps_per_epoch = used / o->batch;
     if (o->epochs > 0)
         o->steps = (uint64_t)fmax(1, ceil(o->epochs * setup->steps_per_epoch - 1e-9));
+    resolve_phase(o);
     setup_resolve_optimizer(o);
 }
 

@@ -11,7 +11,8 @@ typedef struct {
     Options options; /* resolved: defaults that depend on the model or the data are filled in */
     const DeviceModule *device; /* NULL: the CPU */
     Model *model;
-    Dataset *train, *valid;         /* training and validation split, or NULL */
+    Dataset *train, *valid; /* training and validation split, or NULL */
+    int model_context; /* tokens that the model of --init could read; 0: as many as it trains on */
     char tokenizer[TOKENIZER_NAME]; /* of the training data; "": none, or unknown */
     BcdSettings bcd;
     StageSettings stage_settings;
@@ -56,6 +57,9 @@ int setup_check(const Options *options);
 /* Refuses flags of a new training that could have no effect.  -1 and an error. */
 int setup_check_idle(const Options *options);
 
+/* Refuses settings that the optimizer's equation does not have.  -1 and an error. */
+int setup_check_optimizer(const Options *options);
+
 /* Refuses precisions and methods that the device does not have.  -1 and an error. */
 int setup_check_device(const Options *options);
 
@@ -68,6 +72,11 @@ Model *setup_model(const char *spec, int outputs, int context);
 /* Sets options->always_active of a new training that does not say it: the ends of a model that
  * reads images, where blocks are left for all submodels, otherwise none.  -1 and an error. */
 int setup_default_ends(Options *options);
+
+/* Sets options->context where a model in options->init says how long it may be, and the user does
+ * not: to at most 1024 tokens.  Overwrites *model_context with the model's own if that is longer.
+ * -1 and an error. */
+int setup_default_context(Options *options, int *model_context);
 
 int setup_partition(Partition *partition, const Model *model, const Options *options);
 

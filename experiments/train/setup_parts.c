@@ -5,6 +5,7 @@
 
 #include "../../data/tokens.h"
 #include "../../ref/base/error.h"
+#include "../convert/convert.h"
 #include "setup.h"
 
 /* Appends ",key=value", or ":key=value" to the bare name of a preset, unless the key is there. */
@@ -100,6 +101,21 @@ int setup_default_ends(Options *o) {
     Model *model = setup_model(o->model, 0, 0);
     if (!model) return -1;
     if (model->blocks - 2 >= o->submodels) strcpy(o->always_active, "ends");
+    model_free(model);
+    return 0;
+}
+
+int setup_default_context(Options *o, int *model_context) {
+    enum { TOKENS = 1024 }; /* models of 8,192 and more would need tens of times the memory */
+    char spec[OPTION_TEXT];
+    if (!*o->init || convert_is_tensors(o->init) || o->context) return 0;
+    if (convert_spec(spec, o->init, 0)) return -1;
+    Model *model = model_create(spec);
+    if (!model) return -1;
+    if (model->input.w > TOKENS) {
+        *model_context = model->input.w;
+        o->context = TOKENS;
+    }
     model_free(model);
     return 0;
 }

@@ -19,6 +19,9 @@ static void print_data(const Setup *s) {
     else
         printf("%s: %d training and %d validation images%s\n", s->train->name, s->train->samples,
                s->valid->samples, o->augment ? ", cropped and flipped at random" : "");
+    if (s->model_context)
+        printf("the model reads up to %d tokens; it trains on %d, as --context does not say more\n",
+               s->model_context, s->model->input.w);
     if (o->fraction < 1) printf("dataset reduction: each submodel sees %g of them\n", o->fraction);
 }
 
@@ -44,6 +47,27 @@ static void print_submodels(const Setup *s) {
     else
         printf("after %g %s%s\n", rule->every, rule->kind == SWITCH_STEPS ? "step" : "epoch",
                rule->every == 1 ? "" : "s");
+}
+
+/* Returns how many updates a phase takes, at least. */
+static double phase_updates(const Setup *s) {
+    const SwitchRule *rule = &s->bcd.rule;
+    if (rule->kind == SWITCH_AUTO) return rule->min_steps;
+    return rule->kind == SWITCH_STEPS ? rule->every
+                                      : fmax(1, ceil(rule->every * s->steps_per_epoch - 1e-9));
+}
+
+void train_print_turns(const Training *t) {
+    const Setup *s = &t->setup;
+    const int submodels = s->bcd.partition.submodels;
+    const double steps = (double)s->bcd.steps, turns = ceil(steps / phase_updates(s));
+    if (turns >= submodels || !(steps > 0)) return;
+    printf("%.0f update%s train only %.0f of %d submodels", steps, steps > 1 ? "s" : "", turns,
+           submodels);
+    if (steps >= submodels)
+        printf(", as a phase takes %.0f; --switch-every %.0f gives each a turn", phase_updates(s),
+               floor(steps / submodels));
+    printf("\n");
 }
 
 /* "4 ranks (threads), virtual placement, 1f1b, 8 parts" */

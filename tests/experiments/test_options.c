@@ -100,6 +100,34 @@ static void takes_values(void) {
           "defaults");
 }
 
+/* A number's default can be typed as --help shows it. */
+static void takes_none_and_all(void) {
+    int typed = 0;
+    for (int i = 0; i < COMMANDS; i++)
+        for (int row = 0; option_table[row].name; row++) {
+            static CommandLine line;
+            const Option *option = &option_table[row];
+            const char *words = option->default_words ? option->default_words : "";
+            const Text word = text_of("%.*s", (int)strcspn(words, ";"), words);
+            if (!(option->commands & command_table[i].command) || option->kind == OPTION_IS_TEXT ||
+                (strcmp(word.text, "none") && strcmp(word.text, "all")))
+                continue;
+            command_line_defaults(&line, command_table[i].command);
+            const Text before = options_format(&line.options, row);
+            CHECK(options_set(&line.options, option->name, word.text) == 0, "%s", error_message());
+            CHECK(!strcmp(options_format(&line.options, row).text, before.text), "--%s %s",
+                  option->name, word.text);
+            typed++;
+        }
+    CHECK(typed > 5, "%d flags", typed);
+    Options o;
+    CHECK(parse_train(&o, "train --clip none") == 0 && o.optimizer.clip_norm == 0 &&
+              options_given(&o, "clip"),
+          "%s", error_message());
+    CHECK(parse_train(&o, "train --batch none") == -1 && parse_train(&o, "train --lr all") == -1,
+          "a default that is not none");
+}
+
 static void takes_files_and_help(void) {
     CommandLine line;
     CHECK(parse_line(&line, "report a b c --out page.html") == 0, "%s", error_message());
@@ -197,6 +225,9 @@ static const Wrong config[] = {
     {"lr 0.5\n", NULL},
     {"# all of it\n\n  --batch = 7   # small\nkeep-state\n", NULL},
     {"steps 9\nlr=0.25\n", NULL},
+    {"\xef\xbb\xbf"
+     "batch 7\nkeep-state\n",
+     NULL},
     {"batch 1\nbatch 2\n", ":2: --batch is given twice"},
     {"batch\n", ":1: --batch needs a value: --batch SAMPLES"},
     {"keep-state 1\n", ":1: --keep-state takes no value"},
@@ -259,6 +290,7 @@ void test_options(void) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         RUN_ROW(wrong[i].line, refuses, &wrong[i]);
     RUN(takes_values);
+    RUN(takes_none_and_all);
     RUN(takes_files_and_help);
     RUN(takes_a_long_prompt);
     RUN(reads_prices);

@@ -29,10 +29,10 @@ static const Wrong mismatched[] = {
     {"train --augment --cache 1M",
      "--augment changes the images in each epoch, so --cache would keep outputs of other images; "
      "drop one of them"},
-    {"train --optimizer adam --momentum 0.5", "--momentum is for sgd, not for adam"},
-    {"train --beta1 0.8",
-     "--beta1, --beta2 and --eps are for adam, adamw and lion; sgd has "
-     "--momentum"},
+    {"train --optimizer adam --momentum 0.5", "--momentum: adam has none; it is for sgd"},
+    {"train --beta1 0.8", "--beta1: sgd has none; it is for adam, adamw, lion"},
+    {"train --beta2 0.9", "--beta2: sgd has none; it is for adam, adamw, lion"},
+    {"train --optimizer lion --eps 1e-6", "--eps: lion has none; it is for adam, adamw"},
     {"train --switch-every 7", "--switch-every is for --submodels M"},
     {"train --order random", "--order is for --submodels M"},
     {"train --keep-state", "--keep-state is for --submodels M"},

@@ -52,6 +52,68 @@ static void says_what_it_trains(void) {
     }
 }
 
+/* A training that ends before every submodel had its turn says so in its first line. */
+static void says_whose_turn_never_comes(void) {
+    static const char gpt[] =
+        "--model gpt:layers=3,width=16,heads=2,context=16 --data words.tokens --limit 32";
+    /* 32 samples are 8 batches an epoch. */
+    static const struct {
+        const char *flags, *line;
+    } rows[] = {
+        {"--submodels 3 --steps 12",
+         "12 updates train only 2 of 3 submodels, as a phase takes 8; --switch-every 4 "
+         "gives each a turn\n"},
+        {"--submodels 3 --steps 2 --switch-every 1", "2 updates train only 2 of 3 submodels\n"},
+        {"--submodels 2 --steps 5 --brief --switch-every auto",
+         "5 updates train only 1 of 2 submodels, as a phase takes 100; --switch-every 2 "
+         "gives each a turn\n"},
+        {"--submodels 3 --steps 17", NULL},
+        {"--submodels 3 --steps 3 --switch-every 1", NULL},
+        {"--submodels 3 --steps 0", NULL},
+        {"--submodels 3 --steps 2 --quiet", NULL},
+        {"--steps 2", NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *out =
+            run(0, "train %s --batch 4 --threads 1 --out turn%zu %s", gpt, i, rows[i].flags)->out;
+        if (rows[i].line)
+            CHECK(strncmp(out, rows[i].line, strlen(rows[i].line)) == 0, "%s: %s", rows[i].flags,
+                  out);
+        else
+            CHECK(!strstr(out, "train only"), "%s: %s", rows[i].flags, out);
+    }
+}
+
+/* With --init a phase is 20 updates, or fewer where every submodel is to have a turn, and a long
+ * context is not taken unasked. */
+static void fine_tunes_by_its_own_defaults(void) {
+    run(0,
+        "train --model gpt:layers=2,width=16,heads=2,context=2048 --data words.tokens --valid "
+        "words.tokens --batch 1 --steps 0 --quiet --out long");
+    run(0, "export long --out model --quiet");
+    static const struct {
+        const char *flags, *line;
+    } rows[] = {
+        {"--context 8 --submodels 2 --steps 60", "the next one after 20 steps\n"},
+        {"--context 8 --submodels 3 --steps 10", "the next one after 3 steps\n"},
+        {"--context 8 --submodels 2 --steps 2 --switch-every 1e", "the next one after 1 epoch\n"},
+        {"--steps 0",
+         "the model reads up to 2048 tokens; it trains on 1024, as --context does not say more\n"},
+        {"--context 2048 --steps 0", "sequences of 2048 tokens, vocabulary 256\nordinary"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *out = run(0,
+                              "train --init model --data words.tokens --valid words.tokens --limit "
+                              "4 --batch 2 --threads 1 --out tuned%zu %s",
+                              i, rows[i].flags)
+                              ->out;
+        CHECK(strstr(out, rows[i].line), "%s: %s", rows[i].flags, out);
+    }
+    /* The phase is stored: a longer training keeps it. */
+    const char *more = run(0, "train --resume tuned1 --steps 10")->out;
+    CHECK(strstr(more, "the next one after 3 steps\n"), "%s", more);
+}
+
 /* What is always active by default: stem and head of a ResNet with room between them. */
 static void images_train_their_ends(void) {
     static const struct {
@@ -195,6 +257,8 @@ void test_train_print(void) {
     make_words();
     RUN(help_has_each_section_once);
     RUN(says_what_it_trains);
+    RUN(says_whose_turn_never_comes);
+    RUN(fine_tunes_by_its_own_defaults);
     RUN(images_train_their_ends);
     RUN(a_loss_that_diverges_is_short);
     RUN(one_line_on_a_terminal);
