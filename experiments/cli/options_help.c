@@ -31,9 +31,13 @@ const CommandInfo command_table[COMMANDS] = {
      "  bcd sample --init DIR --context 256 --prompt \"The \" --top-p 0.9"},
     {COMMAND_INFO, 0, 0, "info", "", "this build, and the memory of models with and without BCD",
      "Prints the build and a table of the known models: parameters, and bytes of parameters,\n"
-     "gradients and optimizer state for ordinary training and for M = 2..5 submodels.\n\n"
+     "gradients and optimizer state for ordinary training and for M = 2..5 submodels; and the "
+     "GPUs\n"
+     "that bcd plan knows.  With --model the blocks of one, and its memory, also of "
+     "activations.\n\n"
      "  bcd info\n"
-     "  bcd info --model gpt:layers=6,width=384,heads=6,context=256\n\n"
+     "  bcd info --model gpt:layers=6,width=384,heads=6,context=256\n"
+     "  bcd info --model G-10B --optimizer adam --batch 4 --out memory.h5\n\n"
      "A model is a name from that table, a name with changes (llama3-8B:layers=4,context=512),\n"
      "or a shape, family:setting=value,...  Defaults are in parentheses.\n"
      "  resnet, bottleneck  depth, width, classes, size, fused\n"

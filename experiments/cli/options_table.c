@@ -120,7 +120,11 @@ const Option option_table[] = {
     {"top-p", "P", REAL(sample.top_p, 1e-9, 1), LOCAL, "1", "all",
      "sample among the most likely tokens that together have probability P", COMMAND_SAMPLE},
     {"model", "SPEC", TEXT(options.model), LOCAL, "", "all presets, in a table",
-     "show the blocks of one model", COMMAND_INFO},
+     "show the blocks of one model, and its memory", COMMAND_INFO},
+    {"batch", "SAMPLES", INT(options.batch, 1, 1 << 20), LOCAL, "1", NULL,
+     "--model: samples per update, for activations", COMMAND_INFO},
+    {"optimizer", "sgd|adam|adamw|lion", CHOICE(options.optimizer.kind, optimizer_names), LOCAL,
+     "sgd", "sgd and adam", "--model: the optimizer", COMMAND_INFO},
     {"tokenizer", "bytes|gpt2|DIR", TEXT(tokenizer), LOCAL, "gpt2", NULL,
      "tokenizer; DIR: a model's directory with tokenizer.json or tokenizer.model (needs Python and "
      "the package tokenizers or sentencepiece)",
@@ -142,7 +146,7 @@ const Option option_table[] = {
     {"out", "FILE", TEXT(options.out), LOCAL, "", "report.html next to the first FILE",
      "HTML page to write", COMMAND_REPORT},
     {"out", "FILE", TEXT(options.out), LOCAL, "", "none",
-     "also write the tables as HDF5, for bcd report", COMMAND_TRACE | COMMAND_PLAN},
+     "also write the tables as HDF5, for bcd report", COMMAND_INFO | COMMAND_TRACE | COMMAND_PLAN},
     {"multiplier", "X|FILE,...", TEXT(cost.multiplier), LOCAL, "", "only the published ones",
      "another B-F multiplier (steps of BCD over steps of the full update): a number, or the "
      "validity.h5 or run.h5 files that measured it",
@@ -332,7 +336,7 @@ const Option option_table[] = {
     {"recompute", NULL, FLAG(options.recompute), FREE, "0", NULL,
      "keep only the inputs of blocks and recompute the rest in the backward pass: less memory, "
      "more time",
-     TRACING | COMMAND_PLAN},
+     TRACING | COMMAND_PLAN | COMMAND_INFO},
     {"cache", "BYTES", BYTES(options.cache), FREE, "0", "none",
      "compute the outputs of the frozen prefix once and keep them: up to BYTES (2G, 512M) in host "
      "memory, the rest in a file in the run's directory",

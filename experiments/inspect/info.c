@@ -1,13 +1,17 @@
 /* `bcd info`: this build, and what models cost with and without BCD. */
 #include <hdf5.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../dist/cluster.h"
 #include "../../ref/base/error.h"
 #include "../../ref/memory.h"
 #include "../commands.h"
 #include "../store/provenance.h"
+#include "../tables/table.h"
+#include "../train/fit.h"
 #include "../train/setup.h"
 
 enum { MAX_SUBMODELS = 5 };
@@ -38,83 +42,189 @@ static void print_build(void) {
     }
 }
 
-static void print_costs(const Model *model, OptimizerKind kind, Precision precision) {
-    OptimizerSettings optimizer = optimizer_defaults(kind);
-    for (int m = 1; m <= MAX_SUBMODELS; m++) {
-        double bytes = memory_closed_form(model, &optimizer, precision, m);
-        double mebibytes = bytes / (1024.0 * 1024.0);
-        bool large = mebibytes >= 100;
-        printf(" %8.3f%c", large ? mebibytes / 1024 : mebibytes, large ? 'G' : 'M');
-    }
-    printf("\n");
-}
+/* ---- the known models ------------------------------------------------------------------------ */
 
-static void print_cost_header(const char *first) {
-    printf("%-21s %10s", first, "full");
-    for (int m = 2; m <= MAX_SUBMODELS; m++) printf("   BCD-1/%d", m);
-    printf("\n");
-}
-
-static int print_presets(OptimizerKind kind, Precision precision) {
+/* Adds a table of all presets: the closed form for ordinary training and for BCD. */
+static int add_presets(Tables *tables, OptimizerKind kind, Precision precision) {
+    static const TableColumn columns[] = {
+        {"parameters", "parameters", "", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
+        {"unit", "unit", "", COLUMN_TEXT, 0, SOURCE_NONE},
+        {"full", "full", "", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
+        {"bcd2", "BCD-1/2", "", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
+        {"bcd3", "BCD-1/3", "", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
+        {"bcd4", "BCD-1/4", "", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
+        {"bcd5", "BCD-1/5", "", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
+    };
+    enum { UNIT = 1, FULL };
     char form[48];
-    OptimizerSettings optimizer = optimizer_defaults(kind);
-    printf("\nMiB or GiB of parameters, gradients and state, %s in %s: %s\n", optimizer_names[kind],
-           precision_names[precision], memory_closed_form_text(form, &optimizer, precision, "M"));
-    print_cost_header("model      parameters");
+    const OptimizerSettings optimizer = optimizer_defaults(kind);
+    Text title = text_of("Parameters, gradients and state, %s in %s: %s", optimizer_names[kind],
+                         precision_names[precision],
+                         memory_closed_form_text(form, &optimizer, precision, "M"));
+    Table *table = tables_add(tables, text_of("presets_%s", optimizer_names[kind]).text, title.text,
+                              "model", columns, FULL + MAX_SUBMODELS);
     for (const Preset *preset = model_presets; preset->name; preset++) {
         Model *model = model_create(preset->name);
         if (!model) return -1;
-        printf("%-12s %8s ", preset->name, format_count((double)model->param_count).text);
-        print_costs(model, kind, precision);
+        const bool large = memory_closed_form(model, &optimizer, precision, 1) >= 100 * MIB;
+        table_row(table, "%s", preset->name);
+        table_put(table, 0, (double)model->param_count);
+        table_text(table, UNIT, SOURCE_NONE, large ? "GiB" : "MiB");
+        for (int m = 1; m <= MAX_SUBMODELS; m++)
+            table_put(table, FULL + m - 1,
+                      memory_closed_form(model, &optimizer, precision, m) / (large ? GIB : MIB));
         model_free(model);
     }
     return 0;
 }
 
-static void print_block(const Model *model, int number) {
-    const Block *block = &model->block[number];
-    Shape out = model->value[block->out].shape;
-    double params = 0, flops = 0;
-    for (int p = block->first_param; p < block->end_param; p++)
-        params += (double)model->param[p].count;
-    for (int n = block->first_node; n < block->end_node; n++)
-        flops += node_flops(&model->node[n], PASS_FORWARD);
-    printf("%3d  %-12s %10s  %-16s %9s  ", number, block->name, format_count(params).text,
-           text_of("%d x %d x %d", out.h, out.w, out.c).text, format_count(flops).text);
-    for (int n = block->first_node; n < block->end_node; n++)
-        printf("%s%s", n > block->first_node ? " " : "", op_name(model->node[n].kind));
-    printf("\n");
+/* Adds what bcd plan knows of GPUs. */
+static void add_gpus(Tables *tables) {
+    static const TableColumn columns[] = {
+        {"name", "name", "", COLUMN_TEXT, 0, SOURCE_NONE},
+        {"memory", "memory", "GiB", COLUMN_NUMBER, 1, SOURCE_GIVEN},
+        {"bandwidth", "bandwidth", "GB/s", COLUMN_NUMBER, 0, SOURCE_GIVEN},
+        {"fp32", "fp32", "TFLOP/s", COLUMN_NUMBER, 1, SOURCE_GIVEN},
+        {"tf32", "tf32", "TFLOP/s", COLUMN_NUMBER, 1, SOURCE_GIVEN},
+        {"bf16", "bf16", "TFLOP/s", COLUMN_NUMBER, 1, SOURCE_GIVEN},
+        {"interconnect", "to a GPU", "GB/s", COLUMN_NUMBER, 1, SOURCE_GIVEN},
+        {"host", "to the host", "GB/s", COLUMN_NUMBER, 1, SOURCE_GIVEN},
+        {"price", "price", "$/h", COLUMN_NUMBER, 2, SOURCE_PUBLISHED},
+    };
+    enum { NAME, NUMBERS, COLUMNS = sizeof columns / sizeof *columns };
+    Table *table =
+        tables_add(tables, "gpus", "GPUs that bcd plan knows", "--gpu", columns, COLUMNS);
+    for (const Gpu *gpu = gpu_table; gpu->key; gpu++) {
+        table_row(table, "%s", gpu->key);
+        table_text(table, NAME, SOURCE_NONE, "%s", gpu->name);
+        table_put(table, NUMBERS, gpu->memory_bytes / GIB, gpu->memory_rate / 1e9,
+                  gpu->flops[PRECISION_FP32] / 1e12, gpu->flops[PRECISION_TF32] / 1e12,
+                  gpu->flops[PRECISION_BF16] / 1e12, gpu->interconnect_bandwidth / 1e9,
+                  gpu->host_rate / 1e9, gpu->dollars_per_hour > 0 ? gpu->dollars_per_hour : NAN);
+        table_note(table, "%s: %s; %s.", gpu->key, gpu->source, gpu->interconnect);
+    }
+    table_note(table,
+               "Rates are peaks: of dense products, the tensor cores' with sums in fp32; one "
+               "direction of an interconnect.  Prices are those of the paper's section 4.4.1.");
 }
 
-static void print_model(const Model *model, Precision precision) {
-    bool same = strcmp(model->name, model->spec) == 0;
-    printf("\n%s%s%s\n%zu parameters in %d blocks\n\n", model->name, same ? "" : " = ",
-           same ? "" : model->spec, model->param_count, model->blocks);
-    printf("  #  block        parameters  output           forward FLOP a sample, ops\n");
-    for (int b = 0; b < model->blocks; b++) print_block(model, b);
-    printf("\n");
-    print_cost_header(text_of("bytes in %s", precision_names[precision]).text);
-    for (int kind = OPTIMIZER_SGD; kind <= OPTIMIZER_ADAM; kind++) {
-        printf("%-22s", optimizer_names[kind]);
-        print_costs(model, (OptimizerKind)kind, precision);
+/* ---- one model ------------------------------------------------------------------------------- */
+
+static void add_block(Table *table, const Model *model, int number) {
+    const Block *block = &model->block[number];
+    const Shape out = model->value[block->out].shape;
+    double params = 0, flops = 0;
+    Text ops = {""};
+    for (int p = block->first_param; p < block->end_param; p++)
+        params += (double)model->param[p].count;
+    for (int n = block->first_node; n < block->end_node; n++) {
+        flops += node_flops(&model->node[n], PASS_FORWARD);
+        text_add(&ops, "%s%s", *ops.text ? " " : "", op_name(model->node[n].kind));
     }
+    table_row(table, "%s", block->name);
+    table_put(table, 0, number, params);
+    table_text(table, 2, SOURCE_NONE, "%d x %d x %d", out.h, out.w, out.c);
+    table_put(table, 3, flops);
+    table_text(table, 4, SOURCE_NONE, "%s", ops.text);
+}
+
+static void add_blocks(Tables *tables, const Model *model) {
+    static const TableColumn columns[] = {
+        {"block", "#", "", COLUMN_NUMBER, 0, SOURCE_NONE},
+        {"parameters", "parameters", "", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
+        {"output", "output", "", COLUMN_TEXT, 0, SOURCE_NONE},
+        {"operations", "forward FLOP", "of a sample", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
+        {"ops", "ops", "", COLUMN_TEXT, 0, SOURCE_NONE},
+    };
+    const bool same = strcmp(model->name, model->spec) == 0;
+    Text title = text_of("%.40s%s%.80s: %zu parameters in %d blocks", same ? "" : model->name,
+                         same ? "" : " = ", model->spec, model->param_count, model->blocks);
+    Table *table = tables_add(tables, "blocks", title.text, "block", columns, 5);
+    for (int b = 0; b < model->blocks; b++) add_block(table, model, b);
+}
+
+/* Adds a row with the plan of the largest of `submodels` balanced ones. */
+static int add_plan(Table *table, Model *model, const StageSettings *settings, int submodels) {
+    FitBytes bytes;
+    Setup setup = {.model = model, .stage_settings = *settings};
+    Partition *partition = &setup.bcd.partition;
+    if (partition_balanced(partition, model, submodels, NULL)) return -1;
+    const int failed = fit_plan(&bytes, &setup, 0);
+    partition_free(partition);
+    if (failed) return -1;
+    const size_t *device = bytes.device;
+    table_row(table, submodels > 1 ? "%s BCD-1/%d" : "%s full",
+              optimizer_names[settings->optimizer.kind], submodels);
+    table_put(table, 0,
+              memory_closed_form(model, &settings->optimizer, settings->precision, submodels) / MIB,
+              (double)(device[MEM_PARAMETERS] + device[MEM_GRADIENTS] + device[MEM_STATE]) / MIB,
+              (double)device[MEM_PARAMETERS] / MIB, (double)device[MEM_GRADIENTS] / MIB,
+              (double)device[MEM_STATE] / MIB, (double)device[MEM_ACTIVATIONS] / MIB,
+              (double)device[MEM_ROLES] / MIB);
+    return 0;
+}
+
+/* Adds the memory of ordinary training and of 2 ... 5 submodels, with each optimizer asked for. */
+static int add_memory(Tables *tables, Model *model, const Options *options) {
+    static const TableColumn columns[] = {
+        {"equal_parts", "equal parts", "P+G+S", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
+        {"trained", "planned", "P+G+S", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
+        {"parameters", "parameters", "", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
+        {"gradients", "gradients", "", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
+        {"state", "state", "", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
+        {"activations", "activations", "", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
+        {"all", "all", "", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
+    };
+    const bool given = options_given(options, "optimizer");
+    Text title = text_of("Memory in MiB, %s, batch %d%s", precision_names[options->precision],
+                         options->batch, options->recompute ? ", activations recomputed" : "");
+    Table *table = tables_add(tables, "memory", title.text, "update", columns, 7);
+    for (int c = 0; c < table->columns; c++)
+        if (!*table->column[c].unit) strcpy(table->column[c].unit, "MiB");
+    strcpy(table->unit, "MiB");
+    for (int kind = 0; kind < OPTIMIZER_KINDS; kind++) {
+        const bool asked = given ? kind == (int)options->optimizer.kind : kind <= OPTIMIZER_ADAM;
+        const StageSettings settings = {.batch = options->batch,
+                                        .precision = (Precision)options->precision,
+                                        .recompute = options->recompute,
+                                        .optimizer = optimizer_defaults((OptimizerKind)kind)};
+        for (int m = 1; m <= MAX_SUBMODELS && m <= model->blocks && asked; m++)
+            if (add_plan(table, model, &settings, m)) return -1;
+    }
+    table_note(table,
+               "equal parts: the closed form of parameters, gradients and state, for submodels of "
+               "equal size.  The rest is planned from the shapes, with the largest of balanced "
+               "submodels of whole blocks; each column has its own largest, and \"all\" has "
+               "workspace too.");
+    return 0;
 }
 
 int command_info(const CommandLine *line) {
     const Options *options = &line->options;
-    Precision precision = (Precision)options->precision;
+    const Precision precision = (Precision)options->precision;
+    Tables tables = {0};
     Model *model = *options->model ? model_create(options->model) : NULL;
     if (*options->model && !model) return -WRONG_USE;
     print_build();
+    printf("\n");
+    provenance_fill(&tables.provenance, 0);
+    int failed;
     if (model) {
-        print_model(model, precision);
-        model_free(model);
-        return 0;
+        add_blocks(&tables, model);
+        failed = add_memory(&tables, model, options);
+    } else {
+        failed = add_presets(&tables, OPTIMIZER_SGD, precision) ||
+                 add_presets(&tables, OPTIMIZER_ADAM, precision);
+        add_gpus(&tables);
     }
-    if (print_presets(OPTIMIZER_SGD, precision) || print_presets(OPTIMIZER_ADAM, precision))
-        return -1;
-    printf(
-        "\nbcd info --model SPEC shows the blocks of one, or of a free shape such as\n"
-        "gpt:layers=6,width=384,heads=6,context=256 or resnet:depth=32\n");
-    return 0;
+    model_free(model);
+    for (int t = 0; t < tables.tables && !failed; t++)
+        failed = table_print(stdout, tables.table[t]);
+    if (!failed && *options->out) failed = tables_write(&tables, line, options->out);
+    if (!failed && !*options->model)
+        printf(
+            "bcd info --model SPEC shows the blocks of one, or of a free shape such as\n"
+            "gpt:layers=6,width=384,heads=6,context=256 or resnet:depth=32\n");
+    tables_free(&tables);
+    return failed ? -1 : 0;
 }

@@ -310,22 +310,6 @@ static void validates_on_a_file(void) {
                 "--valid is for language models");
 }
 
-static void informs(void) {
-    const Printed *printed = run(0, "info");
-    CHECK(strstr(printed->out, "commit") && strstr(printed->out, "G-1.6B           1.6G") &&
-              strstr(printed->out, "24.077G") && strstr(printed->out, "12.038G"),
-          "%s", printed->out);
-    CHECK(strstr(printed->out, "cuda/simt\n\nMiB") ||
-              strstr(printed->out, "simt       not available"),
-          "%s", printed->out);
-    printed = run(0, "info --model resnet14");
-    /* 3 x 3 x 3 x 16 weights of the stem, and scale and shift of its batch norm. */
-    CHECK(strstr(printed->out, "175258 parameters in 8 blocks") &&
-              strstr(printed->out, "  0  stem                464  32 x 32 x 16"),
-          "%s", printed->out);
-    check_error(run(2, "info --model resnet14x"), "no model");
-}
-
 static void tokenizes(void) {
     CHECK(strstr(run(0, "tokenize words.txt --tokenizer bytes --out s.tokens")->out,
                  "s.tokens: 6000 tokens"),
@@ -363,6 +347,5 @@ void test_cli(void) {
     RUN(quiet_and_named_by_itself);
     RUN(evaluates);
     RUN(validates_on_a_file);
-    RUN(informs);
     RUN(tokenizes);
 }

@@ -45,6 +45,8 @@ static const Writer writers[] = {
     {"cost", "experiment cost --preset smoke --quiet --out schema-tables", "schema-tables/cost.h5"},
     {"timing", "experiment timing --preset smoke --quiet --out schema-tables",
      "schema-tables/timing.h5"},
+    {"info of all models", "info --out info.h5", "info.h5"},
+    {"info of a model", "info --model resnet8 --out model.h5", "model.h5"},
     {"plan", "plan --model G-1.6B --per-node 4 --batch 64 --out plan.h5", "plan.h5"},
     {"trace",
      "trace --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --out trace.h5",

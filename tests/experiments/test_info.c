@@ -1,0 +1,81 @@
+/* bcd info: this build, and the memory of models. */
+#include <math.h>
+#include <string.h>
+
+#include "../../experiments/tables/table.h"
+#include "../../ref/base/error.h"
+#include "cli.h"
+
+static void informs(void) {
+    const Printed *printed = run(0, "info");
+    CHECK(strstr(printed->out, "commit") &&
+              strstr(printed->out, "G-1.6B         1615775744 c   GiB    24.077 c") &&
+              strstr(printed->out, " 12.038 c") &&
+              strstr(printed->out, "rtx4090   RTX 4090   24.0 g     1008 g   82.6 g"),
+          "%s", printed->out);
+    CHECK(strstr(printed->out, "cuda/simt\n\nParameters") ||
+              strstr(printed->out, "simt       not available"),
+          "%s", printed->out);
+    printed = run(0, "info --model resnet14");
+    /* 3 x 3 x 3 x 16 weights of the stem, and scale and shift of its batch norm. */
+    CHECK(strstr(printed->out, "175258 parameters in 8 blocks") &&
+              strstr(printed->out, "stem    0       464 c  32 x 32 x 16      884736 c"),
+          "%s", printed->out);
+    check_error(run(2, "info --model resnet14x"), "no model");
+    check_error(run(1, "info --out /nonexistent/info.h5"), "/nonexistent");
+}
+
+static double info_cell(const Tables *tables, const char *table, const char *row,
+                        const char *column) {
+    const Table *t = tables_find(tables, table);
+    const Cell *cell = t ? table_find(t, row, column) : NULL;
+    CHECK(cell, "no %s, %s, %s", table, row, column);
+    return cell ? cell->value : NAN;
+}
+
+/* By hand, of resnet14's 175,258 parameters of 4 bytes: sgd keeps 3 such vectors, adam 4; in thirds
+ * of equal size 1 + 2/3.  Twice the batch keeps twice the activations, but for the
+ * statistics of the norms. */
+static void informs_in_a_file(void) {
+    const double vector = 4.0 * 175258 / (1 << 20);
+    double activations[2];
+    Tables t = {0};
+    for (int i = 0; i < 2; i++) {
+        run(0, "info --model resnet14 --batch %d --out info.h5", i + 1);
+        tables_free(&t);
+        if (!CHECK(tables_read(&t, scratch_path("info.h5")) == 0, "%s", error_message())) return;
+        activations[i] = info_cell(&t, "memory", "adam full", "activations");
+    }
+    CHECK(activations[0] > 0 && activations[1] / activations[0] > 1.98 &&
+              activations[1] / activations[0] < 2,
+          "%g and %g MiB", activations[0], activations[1]);
+    const double thirds = info_cell(&t, "memory", "sgd BCD-1/3", "equal_parts");
+    CHECK(
+        fabs(info_cell(&t, "memory", "sgd full", "trained") / (3 * vector) - 1) < 1e-12 &&
+            fabs(info_cell(&t, "memory", "adam full", "equal_parts") / (4 * vector) - 1) < 1e-12 &&
+            fabs(thirds / ((1 + 2.0 / 3) * vector) - 1) < 1e-12 &&
+            info_cell(&t, "memory", "sgd BCD-1/3", "trained") > thirds,
+        "a third takes %g MiB", thirds);
+    double sum = 0;
+    for (int b = 0; b < 8; b++) sum += tables_find(&t, "blocks")->cell[5 * b + 1].value;
+    CHECK(sum == 175258, "%g parameters in the blocks", sum);
+    tables_free(&t);
+    run(0, "info --model resnet14 --optimizer lion --recompute --out info.h5");
+    if (!CHECK(tables_read(&t, scratch_path("info.h5")) == 0, "%s", error_message())) return;
+    CHECK(info_cell(&t, "memory", "lion full", "activations") < activations[0] &&
+              tables_find(&t, "memory")->rows == 5,
+          "recomputed, and of one optimizer");
+    tables_free(&t);
+    run(0, "info --out info.h5");
+    if (!CHECK(tables_read(&t, scratch_path("info.h5")) == 0, "%s", error_message())) return;
+    CHECK(info_cell(&t, "gpus", "a100", "fp32") == 19.5 &&
+              isnan(info_cell(&t, "gpus", "h100", "price")) &&
+              fabs(info_cell(&t, "presets_adam", "G-1.6B", "full") - 24.077) < 5e-4,
+          "known GPUs and models");
+    tables_free(&t);
+}
+
+void test_info(void) {
+    RUN(informs);
+    RUN(informs_in_a_file);
+}
