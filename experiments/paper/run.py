@@ -1,0 +1,277 @@
+"""bcd experiment: trains what an experiment of trainings.toml asks for, a process for each training.
+
+  DIR/rows/NAME/   one training each, as bcd train leaves it
+  DIR/KIND.h5      the table so far (study.py), rewritten whole after each row
+
+An interrupted experiment goes on with the same command: a finished row is not trained again, one that
+is not goes on from its checkpoint.  A row of the table is finished even where its directory is gone."""
+
+import ctypes
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import h5py
+
+import trainings
+from trainings import Wrong, text_of
+
+TEMPORARY_FAILURE = 75  # EX_TEMPFAIL of sysexits.h: time is up, the same command goes on
+WRONG_USE = 2
+PR_SET_PDEATHSIG = 1
+# Flags that may differ between the rows of a table and from a training that goes on.
+LENGTH = ("steps", "epochs")
+LOCAL = ("threads", "data-dir", "save-every", "keep-last", "quiet", "out")
+
+
+def format_time(seconds):
+    """Returns a time as bcd train prints it, as in 2 h 05 min."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+# ---- what has been trained ------------------------------------------------------------------------
+
+
+def same_value(stored, asked):
+    """Compares a stored setting with a flag; numbers are compared as numbers."""
+    if isinstance(stored, bytes):
+        stored = stored.decode()
+    asked = "" if asked == "none" else text_of(asked)
+    try:
+        return float(stored or 0) == float(asked or 0)
+    except ValueError:
+        return str(stored) == asked
+
+
+def compare(stored, flags, place):
+    """Returns whether a training with stored settings is what flags ask for; false where they ask for
+    another length.  Any other difference is an error that names `place`."""
+    finished = True
+    for name, asked in flags.items():
+        if name in LOCAL or name not in stored or same_value(stored[name], asked):
+            continue
+        if name not in LENGTH:
+            had = stored[name].decode() if isinstance(stored[name], bytes) else stored[name]
+            raise Wrong(f"{place}: trained with --{name} {had}; for {text_of(asked)} choose another --out")
+        finished = False
+    return finished
+
+
+class Run:
+    """What run.h5 of a row's directory says: its settings, whether it has finished, how far it is."""
+
+    def __init__(self, directory):
+        self.finished, self.done, self.seconds, self.settings = False, 0.0, 0.0, None
+        path = directory / "run.h5"
+        if not path.exists():
+            return
+        try:
+            with h5py.File(path) as file:
+                self.settings = dict(file["settings"].attrs)
+                self.finished = file.attrs["status"] == b"finished"
+                steps = int(file["curve/step"][-1]) if len(file["curve/step"]) else 0
+                self.seconds = float(file["curve/seconds"][-1]) if steps else 0.0
+                length = self.settings.get("epochs", 0) * float(file["data"].attrs["steps_per_epoch"])
+                self.done = min(1.0, steps / (length or self.settings["steps"] or 1))
+        except (OSError, KeyError) as error:
+            raise Wrong(f"{path}: {error}") from None
+
+
+def table_settings(path):
+    """Returns the settings of each row of a table by its name."""
+    if not path.exists():
+        return {}
+    try:
+        with h5py.File(path) as file:
+            names = [name.decode() for name in file["table/row"][:]]
+            columns = {flag: data[:] for flag, data in file["settings"].items()}
+    except (OSError, KeyError) as error:
+        raise Wrong(f"{path}: {error}") from None
+    return {name: {flag: data[i] for flag, data in columns.items()} for i, name in enumerate(names)}
+
+
+def is_finished(row, directory, table, path):
+    run = Run(directory)
+    if run.settings is not None:
+        return compare(run.settings, row.flags, directory) and run.finished
+    return row.name in table and compare(table[row.name], row.flags, path)
+
+
+# ---- processes ------------------------------------------------------------------------------------
+
+
+def _before_exec():
+    """Even after kill -9 of this process no training is left behind; what bcd train does on SIGALRM
+    waits until it has caught that signal."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+
+
+class Pool:
+    """Trains the rows of a plan, so many at a time."""
+
+    def __init__(self, plan, options, finished, write_table):
+        self.plan, self.options, self.write_table = plan, options, write_table
+        self.dir = pathlib.Path(options.out)
+        self.left = [row for row in plan.rows if row.name not in finished]
+        self.finished, self.failed = set(finished), 0
+        self.processes = {}  # by row name
+        self.started = self.reported = time.monotonic()
+        self.signal, self.told = 0, False
+        self.at_start = {row.name: Run(self._directory(row)) for row in self.left}
+        self.deadline = self.started + 60 * options.minutes if options.minutes else None
+
+    def _directory(self, row):
+        return self.dir / "rows" / row.name
+
+    def _remember(self, number, _frame):
+        """The first signal lets the trainings save and end; the second one ends at once."""
+        self.signal = number
+        signal.signal(number, signal.SIG_DFL)
+
+    def _command(self, row):
+        """A run that exists already is resumed."""
+        directory = self._directory(row)
+        command = [self.options.program, "train",
+                   "--resume" if (directory / "run.h5").exists() else "--out", str(directory)]
+        resumed = command[2] == "--resume"
+        for name, value in row.flags.items():
+            if resumed and name not in LENGTH + ("device", "precision"):
+                continue
+            if value is True:
+                command.append(f"--{name}")
+            elif value is not False:
+                command += [f"--{name}", text_of(value)]
+        # The number of threads is always given: a row that goes on would keep what it had.
+        command += ["--threads", str(self.threads())]
+        return command + ["--quiet" if self.options.quiet or self.options.jobs > 1 else "--brief"]
+
+    def threads(self):
+        asked = self.plan.asked.flags.get("threads")
+        return int(asked) if asked else max(1, len(os.sched_getaffinity(0)) // self.options.jobs)
+
+    def _start(self, row):
+        self._print_row(row, "")
+        environment = dict(os.environ)
+        if "OMP_WAIT_POLICY" not in environment:
+            # Waiting threads spin for about 0.1 ms before they sleep; by default they take the
+            # processor from other trainings for milliseconds.
+            environment.setdefault("GOMP_SPINCOUNT", "10000")
+            environment.setdefault("KMP_BLOCKTIME", "5")
+        # Its session is its own: Ctrl-C in a terminal comes to this process, which tells the others.
+        self.processes[row.name] = row, subprocess.Popen(
+            self._command(row), preexec_fn=_before_exec, start_new_session=True, env=environment)
+
+    # ---- progress ----
+
+    def seconds_left(self):
+        """Returns how long the trainings go on at their speed so far, or None as long as that is not
+        known.  A training's length is its share of the work: passes over the data, fewer operations
+        for BCD.  Networks of which none has been trained count as the mean of the others."""
+        spent, done, left = 0.0, 0.0, 0.0
+        for row in self.plan.rows:
+            if row.name in self.finished and row.name not in self.at_start:
+                continue
+            run, before = Run(self._directory(row)), self.at_start[row.name]
+            work = relative_work(row)
+            done += work * (run.done - before.done)
+            spent += run.seconds - before.seconds
+            left += work * (1 - run.done) if row.name not in self.finished else 0
+        if done <= 0:
+            return None
+        return left / done * (time.monotonic() - self.started)
+
+    def _print_row(self, row, state):
+        if self.options.quiet:
+            return
+        left = self.seconds_left()
+        text = f" (about {format_time(left)} left in all)" if left else ""
+        print(f"row {self.plan.rows.index(row) + 1} of {len(self.plan.rows)}: {row.name}{state}{text}",
+              flush=True)
+
+    def _print_progress(self):
+        """Says now and then how far the trainings are.  A single one says so itself."""
+        every = 60 if sys.stdout.isatty() else 600
+        if self.options.jobs == 1 or self.options.quiet or time.monotonic() - self.reported < every:
+            return
+        parts = [f"row {self.plan.rows.index(row) + 1}: {100 * Run(self._directory(row)).done:.0f} %"
+                 for row, _ in self.processes.values()]
+        left = self.seconds_left()
+        print(", ".join(parts) + (f"; about {format_time(left)} left in all" if left else ""), flush=True)
+        self.reported = time.monotonic()
+
+    # ---- the loop ----
+
+    def _stops(self):
+        if not self.signal and self.deadline and time.monotonic() > self.deadline:
+            self.signal = signal.SIGALRM
+        return self.signal
+
+    def _wait(self):
+        """Waits until a training has ended; returns its row and exit status."""
+        while True:
+            if self._stops() and not self.told:
+                for _, process in self.processes.values():
+                    process.send_signal(signal.SIGALRM)
+                self.told = True
+            if not self._stops():
+                self._print_progress()
+            for row, process in self.processes.values():
+                if process.poll() is not None:
+                    del self.processes[row.name]
+                    return row, process.returncode
+            time.sleep(0.02)
+
+    def _end(self):
+        row, status = self._wait()
+        if Run(self._directory(row)).finished and status == 0:
+            self.finished.add(row.name)
+            if self.options.jobs > 1:
+                self._print_row(row, ": trained")
+        elif not self._stops():
+            self.failed += 1
+            self._print_row(row, ": killed" if status < 0 else ": failed")
+            if status == WRONG_USE:  # wrong for all rows
+                raise SystemExit(WRONG_USE)
+        self.write_table()
+
+    def run(self):
+        """Returns the exit status."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self._remember)
+        for row in self.plan.rows:
+            if row.name in self.finished and row not in self.left:
+                self._print_row(row, ": done before")
+        for row in self.left:
+            if len(self.processes) == self.options.jobs:
+                self._end()
+            # The first one runs even if time is up already, so that every call makes progress.
+            if self._stops() and (self.processes or row is not self.left[0]):
+                break
+            self._start(row)
+        while self.processes:
+            self._end()
+        if self._stops() and len(self.finished) < len(self.plan.rows):
+            print("stopped; the same command continues")
+            return TEMPORARY_FAILURE if self.signal == signal.SIGALRM else 128 + self.signal
+        if self.failed:
+            raise Wrong(f"{self.failed} of {len(self.plan.rows)} rows failed and are not in the table")
+        return 0
+
+
+def relative_work(row):
+    """Returns the work of a training up to a factor: samples, fewer operations for BCD."""
+    flags = row.flags
+    length = float(flags.get("epochs", 0)) * 5e4 or float(flags["steps"]) * float(flags.get("batch", 128))
+    if flags.get("limit") and "epochs" in flags:
+        length *= min(1, int(flags["limit"]) / 5e4)
+    return length * (0.5 + 0.5 / row.submodels if row.submodels > 1 else 1)

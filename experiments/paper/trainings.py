@@ -1,0 +1,232 @@
+"""The trainings of an experiment, as trainings.toml has them: which ones a command line asks for."""
+
+import dataclasses
+import os
+import pathlib
+import re
+import tomllib
+
+PRESETS = ("smoke", "laptop", "gpu", "paper")
+FILE = pathlib.Path(__file__).with_name("trainings.toml")
+
+# What bcd train would otherwise choose by the kind of data.
+PINNED = {"schedule": "constant", "warmup": 0, "clip": 0, "always-active": "none"}
+
+# A row has these from its entry, or they make no sense for it.
+NOT_TAKEN = ("model", "data", "optimizer", "submodels")
+ONLY_BCD = ("partition", "cache", "device-cache")
+
+# The files of data sets that may be missing; others need none.
+FILES = {
+    "cifar10": "cifar-10-batches-bin/data_batch_1.bin",
+    "cifar10-holdout": "cifar-10-batches-bin/data_batch_1.bin",
+    "cifar100": "cifar-100-binary/train.bin",
+    "shakespeare": "tinyshakespeare.txt",
+    "wikitext2": "wikitext-2/train.txt",
+    "webtext2": "webtext2.tokens",
+}
+IMAGES = ("synthetic", "cifar10", "cifar10-holdout", "cifar100")
+
+
+class Wrong(Exception):
+    """A mistake on the command line or in a file, in one line."""
+
+
+@dataclasses.dataclass
+class Training:
+    name: str  # of its directory, and its row in the experiment's file
+    flags: dict  # of bcd train
+    number: int = 0  # in the order of the entries
+
+    @property
+    def seed(self):
+        return int(self.flags.get("seed", 1))
+
+    @property
+    def submodels(self):
+        return int(self.flags["submodels"])
+
+
+def experiments():
+    """Returns the file as a dictionary by the names of experiments, without [shared]."""
+    return {name: table for name, table in _load().items() if name != "shared"}
+
+
+def _load():
+    with open(FILE, "rb") as file:
+        return tomllib.load(file)
+
+
+def text_of(value):
+    """Returns a value as bcd train is given it."""
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def data_dir(given=None):
+    return pathlib.Path(given or os.environ.get("BCD_DATA") or "datasets")
+
+
+def is_present(data, directory):
+    file = FILES.get(data.split(":")[0])
+    return file is None or (directory / file).exists()
+
+
+def is_tokens(data):
+    return data.split(":")[0] not in IMAGES
+
+
+def merged(entry, shared):
+    """Returns an entry with the keys of the table that it is like.  Flags are merged one by one."""
+    if "like" not in entry:
+        return entry
+    base = shared[entry["like"]]
+    return base | entry | {"flags": base.get("flags", {}) | entry.get("flags", {})}
+
+
+def row_name(flags, own, submodels):
+    """Names a row and its directory, as in gpt-layers-2-text-sgd-bcd3.  A long name is cut before the
+    seed, so that each seed keeps its own directory."""
+    settings = own.get("name") or " ".join(
+        f"{key}={text_of(value)}" for key, value in own.items() if key not in ("submodels", "fraction"))
+    model = str(flags["model"])[:60]
+    data = str(flags["data"]).rsplit("/", 1)[-1][:20]
+    name = f"{model}-{data}-{flags['optimizer']}-" + (f"bcd{submodels}" if submodels > 1 else "full")
+    if float(flags.get("fraction", 1)) < 1:
+        name += f"-of{float(flags['fraction']):.4g}"
+    if settings:
+        name += "-" + settings[:46]
+    seed = int(flags.get("seed", 1))
+    ending = f"-seed{seed}" if seed != 1 else ""
+    return re.sub(r"[^A-Za-z0-9.]", "-", name[: 127 - len(ending)] + ending)
+
+
+class Plan:
+    """The trainings that a command line asks for, in the order in which they are run.
+
+    asked has preset, models, optimizers, seeds (each None if not given) and flags, which override
+    those of the entries."""
+
+    def __init__(self, name, asked):
+        table = _load()
+        self.name, self.asked = name, asked
+        self.experiment, self.shared = table[name], table["shared"]
+        self.data_dir = data_dir(asked.flags.get("data-dir"))
+        self.hours = bool(self.experiment.get("hours")) and asked.preset != "smoke"
+        self.long = self.hours or asked.preset in ("gpu", "paper")
+        self.replaced = []  # data sets that others stand in for
+        self.rows = []
+        self._check_submodels()
+        if asked.preset == "paper" and self.experiment.get("paper"):
+            self._add_published()
+        else:
+            self._add_preset()
+        for number, row in enumerate(self.rows):
+            row.number = number
+        # All rows of a seed come before the next seed, so that an experiment that is stopped early is
+        # a whole table of fewer seeds.  When it takes hours, all seeds of an entry come before the
+        # next entry, so that some rows are whole.
+        if not self.hours:
+            self.rows.sort(key=lambda row: row.seed)
+
+    # ---- which entries ----
+
+    def _entries(self):
+        return [merged(entry, self.shared) for entry in self.experiment.get(self.asked.preset, [])]
+
+    def _is_usable(self, entry, entries):
+        """Returns whether an entry's data are there, or it stands in for data that are missing; with
+        --data, whether it is no stand-in."""
+        given = "data" in self.asked.flags
+        instead_of = entry.get("instead-of")
+        # Nobody publishes WebText2.
+        if entry["data"] == "webtext2" and not is_present("webtext2", self.data_dir):
+            return False
+        if instead_of:
+            return not given and not is_present(instead_of, self.data_dir)
+        has_stand_in = any(other.get("instead-of") == entry["data"] for other in entries)
+        return given or not has_stand_in or is_present(entry["data"], self.data_dir)
+
+    def _add_preset(self):
+        entries = self._entries()
+        usable = [entry for entry in entries if self._is_usable(entry, entries)]
+        self.replaced = [(e["instead-of"], e["data"]) for e in usable if "instead-of" in e]
+        for model in self.asked.models or [None]:
+            self._add_model(model, usable)
+        if not self.rows:
+            raise Wrong(f"{self.name}: it has no trainings for --preset {self.asked.preset}")
+
+    def _add_model(self, model, usable):
+        """Adds the entries for a model, or else the first for the same kind of data."""
+        chosen = [e for e in usable if model in (None, e["model"])]
+        if model and not chosen:
+            tokens = not model.startswith("resnet")
+            chosen = [e for e in usable if is_tokens(e["data"]) == tokens][:1]
+            if not chosen:
+                raise Wrong(f"--models {model}: the preset has no setting for such a model")
+        for entry in chosen:
+            data = self.asked.flags.get("data")
+            changes = {"model": model} if model else {}
+            if model and data and is_tokens(data) == is_tokens(entry["data"]):
+                changes["data"] = data
+            self._add_entry(entry | changes)
+
+    def _add_published(self):
+        """Adds the paper's own trainings, with the published length."""
+        import published
+
+        for row in published.trainings(self.experiment["paper"]):
+            if row["data"] == "webtext2" and not is_present("webtext2", self.data_dir):
+                continue
+            if self.asked.models and row["model"] not in self.asked.models:
+                continue
+            if not self.asked.optimizers or row["optimizers"][0] in self.asked.optimizers:
+                self._add_entry(row, optimizers=row["optimizers"])
+        if not self.rows:
+            raise Wrong("--models or --optimizers: none of those is in the paper's table")
+
+    # ---- rows ----
+
+    def _add_entry(self, entry, optimizers=None):
+        optimizers = optimizers or self.asked.optimizers or entry["optimizers"]
+        default = {"smoke": 1, "paper": 1}.get(self.asked.preset, 3)
+        for seed in range(self.asked.seeds or entry.get("seeds", default)):
+            for optimizer in optimizers:
+                for own in entry.get("trainings") or self.experiment["trainings"]:
+                    self._add_row(entry, optimizer, own, seed)
+
+    def _check_submodels(self):
+        """--submodels replaces 3, where nothing else than 3 is trained."""
+        asked = self.asked.flags
+        self.submodels = int(asked.get("submodels", 3))
+        if "partition" in asked:
+            self.submodels = str(asked["partition"]).count("/") + 1
+        if self.submodels < 2:
+            raise Wrong(f"--submodels {self.submodels}: BCD needs at least 2")
+
+    def _add_row(self, entry, optimizer, own, seed):
+        submodels = own.get("submodels", 1)
+        if submodels == 3:
+            submodels = self.submodels
+        given = {k: v for k, v in self.asked.flags.items() if k not in NOT_TAKEN}
+        if submodels == 1:
+            given = {k: v for k, v in given.items() if k not in ONLY_BCD}
+        rate = 0.1 if optimizer == "sgd" else 1e-4
+        flags = {"model": entry["model"], "data": entry["data"].format(data=self.data_dir),
+                 "optimizer": optimizer, "lr": rate, **PINNED, "submodels": submodels}
+        flags |= entry.get("flags", {}) | entry.get("sgd" if optimizer == "sgd" else "adam", {})
+        flags |= {k: v for k, v in own.items() if k not in ("submodels", "name")}
+        flags = {k: v for k, v in flags.items() if not _replaced_length(k, given)} | given
+        flags["seed"] = int(flags.get("seed", 1)) + seed
+        name = row_name(flags, own, submodels)
+        same = [row for row in self.rows if row.name == name]
+        if any(row.flags != flags for row in same):
+            raise Wrong(f"{FILE.name}: {self.name}: two trainings are named {name}; give one a name")
+        if not same:
+            self.rows.append(Training(name, flags))
+
+
+def _replaced_length(key, given):
+    """--steps on the command line replaces the epochs of an entry, and the other way round."""
+    return key in ("steps", "epochs") and ("steps" in given or "epochs" in given)
