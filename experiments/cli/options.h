@@ -88,7 +88,7 @@ typedef struct {
     char like[OPTION_TEXT];   /* directory of a run to take the settings of */
     char log_samples[OPTION_TEXT];
 
-    /* over which ranks; not stored, given again at each start */
+    /* over which ranks */
     char pipeline[OPTION_TEXT]; /* see pipeline.h */
     int placement;              /* PlacementKind, or PLACEMENT_AUTO */
     int pipeline_schedule;      /* ScheduleKind */

@@ -352,7 +352,7 @@ const Option option_table[] = {
      "take the settings of the run in DIR, except for the flags given here", TRAIN},
     {"resume", "DIR", TEXT(options.resume), LOCAL, "", NULL,
      "continue the run in DIR; needs no other flag; --steps or --epochs may extend it, and "
-     "--device and --precision may change",
+     "--device, --precision, --pipeline and --replicas may change, which changes roundings",
      TRAIN},
     {"eval-every", "STEPS", INT(options.eval_every, 0, MANY), FREE, "0", "an epoch",
      "evaluate on the validation split every STEPS", TRAINING},
@@ -374,7 +374,7 @@ const Option option_table[] = {
      "command line override them",
      RUNNING | COMMAND_PLAN},
     {.name = "", .help = "Several devices"},
-    {"pipeline", "none|local:N|mpi|nccl", TEXT(options.pipeline), LOCAL, "none", NULL,
+    {"pipeline", "none|local:N|mpi|nccl", TEXT(options.pipeline), FREE, "none", NULL,
      "divide the model over ranks: local:N, threads of this process; mpi, the processes that "
      "mpirun or srun started; nccl, the same with NCCL between their GPUs; --accumulate should be "
      "at least twice the number of ranks, to keep them busy",
@@ -386,14 +386,14 @@ const Option option_table[] = {
      "there are enough blocks",
      TRAIN | COMMAND_PLAN},
     {"pipeline-schedule", "1f1b|zero-bubble", CHOICE(options.pipeline_schedule, schedule_names),
-     LOCAL, "1f1b", NULL,
+     FREE, "1f1b", NULL,
      "zero-bubble delays weight gradients to fill the gaps, and needs more memory",
      TRAIN | COMMAND_PLAN},
-    {"replicas", "R", INT(options.replicas, 1, 4096), LOCAL, "1", NULL,
+    {"replicas", "R", INT(options.replicas, 1, 4096), FREE, "1", NULL,
      "data-parallel replicas of the pipeline, which divide each batch; ranks = R x ranks of a "
      "replica",
      TRAIN | COMMAND_PLAN},
-    {"timeout", "SECONDS", REAL(options.timeout, 0.1, 1e6), LOCAL, "300", NULL,
+    {"timeout", "SECONDS", REAL(options.timeout, 0.1, 1e6), FREE, "300", NULL,
      "give up when a rank has been silent for this long", TRAIN},
     {.name = NULL},
 };

@@ -64,11 +64,10 @@ void pipeline_abort(Transport *world, const char *why) {
 
 /* ---- who holds what -------------------------------------------------------------------------- */
 
-/* Refuses flags that would be ignored without a pipeline. */
-static int check_without_pipeline(const Options *o) {
+int pipeline_check_idle(const Options *o, const Options *asked) {
     static const char *const flags[] = {"replicas", "placement", "pipeline-schedule"};
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        if (options_given(o, flags[i])) return error_set("--%s needs --pipeline", flags[i]);
+    for (size_t i = 0; is_none(o) && i < sizeof flags / sizeof *flags; i++)
+        if (options_given(asked, flags[i])) return error_set("--%s needs --pipeline", flags[i]);
     return 0;
 }
 
@@ -76,7 +75,7 @@ int pipeline_check(const Options *o) {
     int ranks;
     if (!*o->pipeline) return 0; /* the command does not have this flag */
     if (read_local(&ranks, o)) return -1;
-    if (is_none(o)) return check_without_pipeline(o);
+    if (is_none(o)) return 0;
     if (o->world) ranks = o->world->ranks;
     if (ranks % o->replicas)
         return error_set("--replicas %d: %d ranks are not a multiple of that", o->replicas, ranks);

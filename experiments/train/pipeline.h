@@ -13,6 +13,9 @@ int pipeline_join(Transport **world, const Options *options);
  * of ranks counts where it is known: with local:N, or once the processes have joined. */
 int pipeline_check(const Options *options);
 
+/* Refuses flags that were asked for and would be ignored without a pipeline.  -1 and an error. */
+int pipeline_check_idle(const Options *options, const Options *asked);
+
 /* Runs a rank above 0 until the training is over, and frees the transport.  Returns 0, or -1 and an
  * error, which is empty if another rank has reported it already. */
 int pipeline_worker(Transport *world);

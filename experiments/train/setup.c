@@ -89,7 +89,7 @@ static int check_read(const Options *o) {
 
 int setup_check_idle(const Options *o) {
     /* Those of an earlier run may stay when another schedule is asked for. */
-    if (!*o->like && check_read(o)) return -1;
+    if (!*o->like && (check_read(o) || pipeline_check_idle(o, o))) return -1;
     if (o->batch && o->limit && o->batch > o->limit)
         return error_set("--batch %d: --limit leaves only %d samples", o->batch, o->limit);
     if ((o->cache || o->device_cache) && o->submodels < 2 && !*o->partition)

@@ -179,9 +179,26 @@ int train_run(const Options *options) {
     return result;
 }
 
+/* Overwrites the ranks of a resume that does not name them with those of the run so far.  Processes
+ * on other machines may not see its directory; there the user names the pipeline. */
+static int take_ranks(Options *options) {
+    static const char *const flags[] = {"pipeline", "replicas", "timeout", NULL};
+    const char *missing[] = {NULL, NULL, NULL, NULL};
+    Options stored;
+    int count = 0;
+    for (int i = 0; flags[i]; i++)
+        if (!options_given(options, flags[i])) missing[count++] = flags[i];
+    options_defaults(&stored);
+    if (!*options->resume || access(rundir_path(options->resume, "run.h5").text, R_OK)) return 0;
+    return rundir_settings(options->resume, &stored) ||
+                   options_take(options, &stored, missing, true)
+               ? -1
+               : 0;
+}
+
 int command_train(const CommandLine *line) {
-    Options options = line->options;
-    if (pipeline_join(&options.world, &line->options)) return -1;
+    Options options = line->options, ranks = options;
+    if (take_ranks(&ranks) || pipeline_join(&options.world, &ranks)) return -1;
     if (options.world && options.world->rank > 0) {
         interrupt_ignore();
         return pipeline_worker(options.world);

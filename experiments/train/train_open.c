@@ -9,6 +9,7 @@
 #include "../convert/convert.h"
 #include "../store/checkpoint.h"
 #include "../store/settings.h"
+#include "pipeline.h"
 #include "train_parts.h"
 
 int train_like(Options *options) {
@@ -97,7 +98,8 @@ static int open_old(Training *t, const Options *options) {
     t->started -= t->run.provenance.wall;
     Options *o = &t->setup.options;
     *o = t->run.settings;
-    if (settings_resume(o, options) || check_device(t, options)) return -1;
+    if (settings_resume(o, options) || pipeline_check_idle(o, options) || check_device(t, options))
+        return -1;
     return setup_open(&t->setup, o);
 }
 

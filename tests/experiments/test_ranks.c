@@ -53,8 +53,26 @@ static void any_number_of_ranks_resumes(void) {
     run(0, "train " LLAMA "--steps 11 --quiet --out moved --pipeline local:4");
     run(0, "train --resume moved --steps 18 --quiet --pipeline local:2 --placement virtual");
     run(0, "train --resume moved --steps 25 --quiet --pipeline local:3");
-    run(0, "train --resume moved --steps 40 --quiet");
+    run(0, "train --resume moved --steps 40 --quiet --pipeline none");
     check_same_checkpoint("whole", "moved");
+}
+
+/* A resume that names no ranks has those of the run so far, and so the bits of a run that was never
+ * interrupted. */
+static void a_resume_keeps_its_ranks(void) {
+    run(0, "train " LLAMA
+           "--steps 5 --quiet --out kept --pipeline local:4 --replicas 2 --timeout 77 "
+           "--pipeline-schedule zero-bubble");
+    const Printed *printed = run(0, "train --resume kept --steps 12");
+    CHECK(strstr(printed->out, "4 ranks (threads), 2 replicas, ") &&
+              strstr(printed->out, ", zero-bubble, "),
+          "%s", printed->out);
+    check_same_checkpoint("copies0", "kept");
+    RunFile file;
+    if (read_run(&file, "kept")) CHECK(file.settings.timeout == 77, "%g", file.settings.timeout);
+    runfile_free(&file);
+    check_error(run(1, "train --resume alone --replicas 2"), "--replicas needs --pipeline");
+    run(0, "train --resume kept --steps 13 --quiet --pipeline none");
 }
 
 /* The submodels of --placement figure2 are not contiguous; a resume with other ranks keeps them.
@@ -161,6 +179,7 @@ void test_ranks(void) {
     RUN(any_number_of_ranks_resumes);
     RUN(figure_2_keeps_its_submodels);
     RUN(replicas_share_the_batch);
+    RUN(a_resume_keeps_its_ranks);
     RUN(memory_is_as_planned);
     RUN(wrong_use_is_told);
     RUN(killed_ranks_resume);
