@@ -12,8 +12,9 @@ FILE = pathlib.Path(__file__).with_name("trainings.toml")
 # What bcd train would otherwise choose by the kind of data.
 PINNED = {"schedule": "constant", "warmup": 0, "clip": 0, "always-active": "none"}
 
-# A row has these from its entry, or they make no sense for it.
-NOT_TAKEN = ("model", "data", "optimizer", "submodels")
+# A row has these from its entry, or run.py sets them.
+NOT_TAKEN = ("model", "data", "optimizer", "submodels", "threads")
+# These make no sense for a full update.
 ONLY_BCD = ("partition", "cache", "device-cache")
 
 # The files of data sets that may be missing; others need none.
