@@ -122,6 +122,12 @@ $(BUILD)/bench: $(call objects,float,$(bench_c)) $(float_library)
 $(BUILD)/bcd $(BUILD)/tests-float $(BUILD)/tests-double $(BUILD)/bench $(BUILD)/transport-mpi-ranks:
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
+# `bcd NAME` runs these: each finds a Python, and runs experiments/paper/NAME.py.
+commands := $(addprefix $(BUILD)/bcd-,experiment)
+all test run: $(commands)
+$(commands): experiments/paper/launch
+	@mkdir -p $(@D)
+	@ln -sf $(abspath $<) $@
 %.a:
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
@@ -303,12 +309,17 @@ bench-peers: $(BUILD)/bench           ## compare training steps with PyTorch, if
 # The program with its libraries and Python's parts in one directory, where it looks for them.
 PREFIX ?= /usr/local
 share := $(DESTDIR)$(PREFIX)/share
-install: $(BUILD)/bcd                 ## install to PREFIX (/usr/local), below DESTDIR
+install: $(BUILD)/bcd $(commands)                 ## install to PREFIX (/usr/local), below DESTDIR
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/lib/bcd" "$(share)/man/man1" \
 	    "$(share)/bash-completion/completions"
 	experiments/cli/manual $(BUILD)/bcd >"$(share)/man/man1/bcd.1"
 	install -m 644 experiments/cli/completion.bash "$(share)/bash-completion/completions/bcd"
 	install $(BUILD)/bcd $(wildcard $(BUILD)/libbcd-*.so) "$(DESTDIR)$(PREFIX)/lib/bcd"
+	install -d "$(DESTDIR)$(PREFIX)/lib/bcd/paper"
+	install -m 644 $(wildcard experiments/paper/*.py experiments/paper/*.toml) "$(DESTDIR)$(PREFIX)/lib/bcd/paper"
+	install experiments/paper/launch "$(DESTDIR)$(PREFIX)/lib/bcd/paper"
+	for name in $(notdir $(commands)); do \
+	    ln -sf paper/launch "$(DESTDIR)$(PREFIX)/lib/bcd/$$name"; done
 	install -m 644 experiments/report/page.py experiments/report/figures.py \
 	    experiments/report/page.html data/encode.py "$(DESTDIR)$(PREFIX)/lib/bcd"
 	ln -sf ../lib/bcd/bcd "$(DESTDIR)$(PREFIX)/bin/bcd"

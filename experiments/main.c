@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "../ref/base/error.h"
 #include "alloc.h"
@@ -14,6 +15,7 @@
 #include "convert/convert.h"
 #include "store/provenance.h"
 #include "store/rundir.h"
+#include "train/modules.h"
 #include "train/setup.h"
 #include "train/train.h"
 
@@ -141,6 +143,19 @@ static int check_threads(void) {
                      wanted + 1, strerror(cause));
 }
 
+/* Becomes the program bcd-NAME next to this one, which the command NAME is then, as git does.  It
+ * finds this program in BCD_PROGRAM.  Returns if there is no such program. */
+static void become_command(int argc, char **argv) {
+    const bool help = argc > 2 && strcmp(argv[1], "help") == 0;
+    const char *name = argv[help ? 2 : 1];
+    char program[512], *asks_help[] = {NULL, "--help", NULL};
+    if (strchr(name, '/') || program_path(program, sizeof program, name)) return;
+    Text path = text_of("%.*s/bcd-%s", (int)(strrchr(program, '/') - program), program, name);
+    asks_help[0] = path.text;
+    setenv("BCD_PROGRAM", program, 1);
+    execv(path.text, help ? asks_help : argv + 1);
+}
+
 static int print_version(void) {
     Provenance provenance;
     provenance_fill(&provenance, 0);
@@ -155,7 +170,10 @@ int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "--version") == 0) return print_version();
     CommandLine line;
     Options *options = &line.options;
-    if (command_line_parse(&line, argc, argv)) return complain(WRONG_USE);
+    if (command_line_parse(&line, argc, argv)) {
+        become_command(argc, argv);
+        return complain(WRONG_USE);
+    }
     if (line.help) {
         bool experiments = options->command == COMMAND_EXPERIMENT;
         options_print_help(options->command, experiments ? experiment_print_list : NULL);

@@ -3,11 +3,11 @@
 import argparse
 import os
 import pathlib
-import sys
 
+import errors
 import run
 import trainings
-from trainings import Wrong
+from errors import Refused
 
 
 def read_flags(words):
@@ -16,7 +16,7 @@ def read_flags(words):
     while words:
         name = words.pop(0)
         if not name.startswith("--") or len(name) < 3:
-            raise Wrong(f"{name}: expected a flag; see bcd experiment --help")
+            raise Refused(f"{name}: expected a flag; see bcd experiment --help")
         flags[name[2:]] = words.pop(0) if words and not words[0].startswith("--") else True
     return flags
 
@@ -60,13 +60,9 @@ def main(arguments):
     finished = {row.name for row in plan.rows
                 if run.is_finished(row, pathlib.Path(options.out) / "rows" / row.name, table, table_path)}
     if plan.long and not options.yes:
-        raise Wrong("long")
+        raise Refused("long")
     return run.Pool(plan, options, finished, lambda: None).run()
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except Wrong as error:
-        print(f"bcd: {error}", file=sys.stderr)
-        sys.exit(1)
+    errors.run(main)

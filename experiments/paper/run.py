@@ -19,7 +19,8 @@ import time
 import h5py
 
 import trainings
-from trainings import Wrong, text_of
+from errors import Refused
+from trainings import text_of
 
 TEMPORARY_FAILURE = 75  # EX_TEMPFAIL of sysexits.h: time is up, the same command goes on
 WRONG_USE = 2
@@ -60,7 +61,7 @@ def compare(stored, flags, place):
             continue
         if name not in LENGTH:
             had = stored[name].decode() if isinstance(stored[name], bytes) else stored[name]
-            raise Wrong(f"{place}: trained with --{name} {had}; for {text_of(asked)} choose another --out")
+            raise Refused(f"{place}: trained with --{name} {had}; for {text_of(asked)} choose another --out")
         finished = False
     return finished
 
@@ -82,7 +83,7 @@ class Run:
                 length = self.settings.get("epochs", 0) * float(file["data"].attrs["steps_per_epoch"])
                 self.done = min(1.0, steps / (length or self.settings["steps"] or 1))
         except (OSError, KeyError) as error:
-            raise Wrong(f"{path}: {error}") from None
+            raise Refused(f"{path}: {error}") from None
 
 
 def table_settings(path):
@@ -94,7 +95,7 @@ def table_settings(path):
             names = [name.decode() for name in file["table/row"][:]]
             columns = {flag: data[:] for flag, data in file["settings"].items()}
     except (OSError, KeyError) as error:
-        raise Wrong(f"{path}: {error}") from None
+        raise Refused(f"{path}: {error}") from None
     return {name: {flag: data[i] for flag, data in columns.items()} for i, name in enumerate(names)}
 
 
@@ -264,7 +265,7 @@ class Pool:
             print("stopped; the same command continues")
             return TEMPORARY_FAILURE if self.signal == signal.SIGALRM else 128 + self.signal
         if self.failed:
-            raise Wrong(f"{self.failed} of {len(self.plan.rows)} rows failed and are not in the table")
+            raise Refused(f"{self.failed} of {len(self.plan.rows)} rows failed and are not in the table")
         return 0
 
 

@@ -6,6 +6,8 @@ import pathlib
 import re
 import tomllib
 
+from errors import Refused
+
 PRESETS = ("smoke", "laptop", "gpu", "paper")
 FILE = pathlib.Path(__file__).with_name("trainings.toml")
 
@@ -27,10 +29,6 @@ FILES = {
     "webtext2": "webtext2.tokens",
 }
 IMAGES = ("synthetic", "cifar10", "cifar10-holdout", "cifar100")
-
-
-class Wrong(Exception):
-    """A mistake on the command line or in a file, in one line."""
 
 
 @dataclasses.dataclass
@@ -156,7 +154,7 @@ class Plan:
         for model in self.asked.models or [None]:
             self._add_model(model, usable)
         if not self.rows:
-            raise Wrong(f"{self.name}: it has no trainings for --preset {self.asked.preset}")
+            raise Refused(f"{self.name}: it has no trainings for --preset {self.asked.preset}")
 
     def _add_model(self, model, usable):
         """Adds the entries for a model, or else the first for the same kind of data."""
@@ -165,7 +163,7 @@ class Plan:
             tokens = not model.startswith("resnet")
             chosen = [e for e in usable if is_tokens(e["data"]) == tokens][:1]
             if not chosen:
-                raise Wrong(f"--models {model}: the preset has no setting for such a model")
+                raise Refused(f"--models {model}: the preset has no setting for such a model")
         for entry in chosen:
             data = self.asked.flags.get("data")
             changes = {"model": model} if model else {}
@@ -185,7 +183,7 @@ class Plan:
             if not self.asked.optimizers or row["optimizers"][0] in self.asked.optimizers:
                 self._add_entry(row, optimizers=row["optimizers"])
         if not self.rows:
-            raise Wrong("--models or --optimizers: none of those is in the paper's table")
+            raise Refused("--models or --optimizers: none of those is in the paper's table")
 
     # ---- rows ----
 
@@ -204,7 +202,7 @@ class Plan:
         if "partition" in asked:
             self.submodels = str(asked["partition"]).count("/") + 1
         if self.submodels < 2:
-            raise Wrong(f"--submodels {self.submodels}: BCD needs at least 2")
+            raise Refused(f"--submodels {self.submodels}: BCD needs at least 2")
 
     def _add_row(self, entry, optimizer, own, seed):
         submodels = own.get("submodels", 1)
@@ -223,7 +221,7 @@ class Plan:
         name = row_name(flags, own, submodels)
         same = [row for row in self.rows if row.name == name]
         if any(row.flags != flags for row in same):
-            raise Wrong(f"{FILE.name}: {self.name}: two trainings are named {name}; give one a name")
+            raise Refused(f"{FILE.name}: {self.name}: two trainings are named {name}; give one a name")
         if not same:
             self.rows.append(Training(name, flags))
 
