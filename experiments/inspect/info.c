@@ -8,11 +8,13 @@
 #include "../../dist/cluster.h"
 #include "../../ref/base/error.h"
 #include "../../ref/memory.h"
+#include "../alloc.h"
 #include "../commands.h"
 #include "../store/provenance.h"
 #include "../tables/table.h"
 #include "../train/fit.h"
 #include "../train/setup.h"
+#include "operations.h"
 
 enum { MAX_SUBMODELS = 5 };
 
@@ -199,6 +201,37 @@ static int add_memory(Tables *tables, Model *model, const Options *options) {
     return 0;
 }
 
+/* Adds a row for each submodel: what a step that trains it computes. */
+static int add_submodels(Tables *tables, const Model *model, const Options *asked) {
+    static const TableColumn columns[] = {
+        {"parameters", "parameters", "", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
+        {"operations", "FLOP of a step", "of a sample", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
+    };
+    Options options = *asked;
+    Partition partition;
+    if (!options_given(asked, "submodels") && !*asked->partition)
+        options.submodels = model->blocks < 3 ? model->blocks : 3;
+    if (setup_partition(&partition, model, &options)) return -1;
+    bool *active = xcalloc((size_t)model->blocks, sizeof *active);
+    Table *table =
+        tables_add(tables, "submodels", "A step that trains one submodel", "submodel", columns, 2);
+    int failed = 0;
+    for (int m = 0; m < partition.submodels && !failed; m++) {
+        double operations;
+        partition_active(&partition, model, m, active);
+        failed = model_operations(&operations, model, active, options.correct_above);
+        table_row(table, "%d", m + 1);
+        table_put(table, 0, (double)partition.params[m], operations);
+    }
+    table_note(table,
+               "Operations: two for a multiply-add; forward of all blocks, input gradients down to "
+               "the lowest active parameter, weight gradients of the active blocks.  With "
+               "--submodels 1 it is the full update.");
+    free(active);
+    partition_free(&partition);
+    return failed;
+}
+
 int command_info(const CommandLine *line) {
     const Options *options = &line->options;
     const Precision precision = (Precision)options->precision;
@@ -211,7 +244,7 @@ int command_info(const CommandLine *line) {
     int failed;
     if (model) {
         add_blocks(&tables, model);
-        failed = add_memory(&tables, model, options);
+        failed = add_memory(&tables, model, options) || add_submodels(&tables, model, options);
     } else {
         failed = add_presets(&tables, OPTIMIZER_SGD, precision) ||
                  add_presets(&tables, OPTIMIZER_ADAM, precision);

@@ -10,9 +10,9 @@
 #include "../alloc.h"
 #include "../commands.h"
 #include "../report/report.h"
-#include "../study/converge.h"
 #include "../tables/table.h"
 #include "../train/bench.h"
+#include "operations.h"
 
 /* What a block does and keeps. */
 enum { PART, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, PARAMETERS, GRADIENTS, STATE, ACTIVATIONS };

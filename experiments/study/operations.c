@@ -2,26 +2,9 @@
 
 #include <stdlib.h>
 
-#include "../../ref/layout.h"
 #include "../alloc.h"
+#include "../inspect/operations.h"
 #include "../train/setup.h"
-
-int model_operations(double *operations, const Model *model, const bool *active,
-                     double correct_factor) {
-    StageSettings settings = {.batch = 1, .correct_factor = correct_factor};
-    Layout layout;
-    if (layout_make(&layout, model, &settings, active)) return -1;
-    *operations = 0;
-    for (int i = 0; i < model->nodes; i++) {
-        const Node *node = &model->node[i];
-        *operations += node_flops(node, PASS_FORWARD);
-        if (layout.value[node->in].needs_grad) *operations += node_flops(node, PASS_INPUT_GRADIENT);
-        if (node_trains(model, node, layout.trains))
-            *operations += node_flops(node, PASS_WEIGHT_GRADIENT);
-    }
-    layout_free(&layout);
-    return 0;
-}
 
 /* Returns the operations of a step of each submodel, per sample, to be freed; NULL when the
  * settings do not make these submodels. */
