@@ -211,36 +211,37 @@ int safetensors_read(const Safetensors *file, const SafeTensor *t, float *number
 
 /* ---- writing ---- */
 
-static cJSON *describe(const SafeTensor *t, size_t begin) {
+static cJSON *describe(const SafeTensor *t, NumberKind kind, size_t begin) {
     cJSON *item = cJSON_CreateObject();
-    const double offsets[2] = {(double)begin, (double)(begin + 4 * t->count)};
+    const double offsets[2] = {(double)begin, (double)(begin + number_bytes[kind] * t->count)};
     double shape[SAFETENSORS_RANK];
     for (int i = 0; i < t->rank; i++) shape[i] = (double)t->dim[i];
-    cJSON_AddStringToObject(item, "dtype", "F32");
+    cJSON_AddStringToObject(item, "dtype", kind == NUMBER_BF16 ? "BF16" : "F32");
     cJSON_AddItemToObject(item, "shape", cJSON_CreateDoubleArray(shape, t->rank));
     cJSON_AddItemToObject(item, "data_offsets", cJSON_CreateDoubleArray(offsets, 2));
     return item;
 }
 
 /* Returns the JSON, for the caller to free, and sets *bytes to the bytes of all numbers. */
-static char *header_text(const SafeTensor *tensor, int tensors, size_t *bytes) {
+static char *header_text(const SafeTensor *tensor, int tensors, NumberKind kind, size_t *bytes) {
     cJSON *root = cJSON_CreateObject();
     cJSON *metadata = cJSON_AddObjectToObject(root, "__metadata__");
     cJSON_AddStringToObject(metadata, "format", "pt"); /* readers want to know whose layout it is */
     *bytes = 0;
     for (int i = 0; i < tensors; i++) {
-        cJSON_AddItemToObject(root, tensor[i].name, describe(&tensor[i], *bytes));
-        *bytes += 4 * tensor[i].count;
+        cJSON_AddItemToObject(root, tensor[i].name, describe(&tensor[i], kind, *bytes));
+        *bytes += number_bytes[kind] * tensor[i].count;
     }
     char *text = cJSON_PrintUnformatted(root);
     cJSON_Delete(root);
     return text;
 }
 
-int safetensors_create(SafetensorsWriter *w, const char *path, const SafeTensor *tensor,
-                       int tensors) {
+int safetensors_create(SafetensorsWriter *w, const char *path, NumberKind kind,
+                       const SafeTensor *tensor, int tensors) {
     unsigned char length[8];
-    char *text = header_text(tensor, tensors, &w->left);
+    char *text = header_text(tensor, tensors, kind, &w->left);
+    w->kind = kind;
     if (!text) return error_set("%s: out of memory for its header", path);
     size_t padded = (strlen(text) + 7) / 8 * 8; /* with blanks, so that numbers are aligned */
     little_endian_put(length, 8, padded);
@@ -253,21 +254,26 @@ int safetensors_create(SafetensorsWriter *w, const char *path, const SafeTensor 
     return failed;
 }
 
+/* Returns the upper half of a float, rounded to nearest, ties to even. */
+static uint32_t to_bf16(uint32_t bits) { return (bits + 0x7fff + (bits >> 16 & 1)) >> 16; }
+
 int safetensors_append(SafetensorsWriter *w, const float *numbers, size_t count) {
     enum { PIECE = 1 << 14 };
     unsigned char bytes[4 * PIECE];
-    if (4 * count > w->left) return error_set("%s: more numbers than it was made for", w->out.path);
+    const size_t size = number_bytes[w->kind];
+    if (size * count > w->left)
+        return error_set("%s: more numbers than it was made for", w->out.path);
     for (size_t done = 0; done < count; done += PIECE) {
         size_t some = count - done < PIECE ? count - done : PIECE;
         for (size_t i = 0; i < some; i++) {
             uint32_t bits;
             memcpy(&bits, &numbers[done + i], sizeof bits);
-            little_endian_put(bytes + 4 * i, 4, bits);
+            little_endian_put(bytes + size * i, (int)size, size == 2 ? to_bf16(bits) : bits);
         }
-        if (fwrite(bytes, 4, some, w->out.file) != some)
+        if (fwrite(bytes, size, some, w->out.file) != some)
             return error_set("%s: cannot write: %s", w->out.path, strerror(errno));
     }
-    w->left -= 4 * count;
+    w->left -= size * count;
     return 0;
 }
 

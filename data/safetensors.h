@@ -45,18 +45,20 @@ int safetensors_read(const Safetensors *file, const SafeTensor *tensor, float *n
  * is for errors. */
 int safetensors_parse(Safetensors *file, const char *text, size_t bytes, size_t file_bytes);
 
-/* ---- writing: tensors in F32, in the order in which they are given ---- */
+/* ---- writing: tensors in the order in which they are given ---- */
 
 typedef struct {
     AtomicFile out;
-    size_t left; /* bytes of numbers that are still to be written */
+    NumberKind kind; /* of all numbers: NUMBER_F32, or NUMBER_BF16, to which they are rounded */
+    size_t left;     /* bytes of numbers that are still to be written */
 } SafetensorsWriter;
 
 /* Starts a file; of the tensors it reads name, rank, dim and count.  The file appears when it is
  * committed.  -1 and an error. */
-int safetensors_create(SafetensorsWriter *writer, const char *path, const SafeTensor *tensor,
-                       int tensors);
-/* Appends numbers: tensors may be written in parts or several at once. */
+int safetensors_create(SafetensorsWriter *writer, const char *path, NumberKind kind,
+                       const SafeTensor *tensor, int tensors);
+/* Appends numbers, rounded to nearest, ties to even: tensors may be written in parts or several at
+ * once. */
 int safetensors_append(SafetensorsWriter *writer, const float *numbers, size_t count);
 int safetensors_commit(SafetensorsWriter *writer);
 void safetensors_abandon(SafetensorsWriter *writer);

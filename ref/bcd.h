@@ -92,3 +92,7 @@ int bcd_activate(const BcdSettings *settings, Engine *engine, int submodel);
  * mean loss, `samples` the size of the data set (or of the phase's subset of it).  SWITCH_AUTO adds
  * the loss to its window in `state`, so call this once for each update. */
 bool bcd_phase_over(BcdState *state, const SwitchRule *rule, int samples, double loss);
+
+/* Returns true if a training with these settings on a data set of `samples` can have come to this
+ * state, as far as its counters say; a damaged checkpoint seldom passes. */
+bool bcd_state_possible(const BcdState *state, const BcdSettings *settings, int samples);

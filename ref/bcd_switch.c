@@ -2,6 +2,8 @@
  * bcd_phase_over. */
 #include "bcd.h"
 
+#include <math.h>
+
 /* Adds a step's loss to the current window.  Returns true at the end of a window whose mean loss is
  * not below that of the window before by the tolerance. */
 static bool loss_converged(BcdState *state, const SwitchRule *rule, double loss) {
@@ -22,4 +24,36 @@ bool bcd_phase_over(BcdState *state, const SwitchRule *rule, int samples, double
     bool converged = loss_converged(state, rule, loss);
     return state->phase_steps >= (uint64_t)rule->max_steps ||
            (converged && state->phase_steps >= (uint64_t)rule->min_steps);
+}
+
+/* Returns the updates of a phase that is over, of which SWITCH_AUTO has at least and at most so
+ * many. */
+static void phase_lengths(uint64_t *min, uint64_t *max, const BcdSettings *s, int samples) {
+    const SwitchRule *rule = &s->rule;
+    if (rule->kind == SWITCH_AUTO) {
+        *max = (uint64_t)rule->max_steps;
+        *min = (uint64_t)(rule->min_steps < rule->max_steps ? rule->min_steps : rule->max_steps);
+        return;
+    }
+    const double unit = rule->kind == SWITCH_STEPS ? 1 : (double)s->batch;
+    const double target = rule->kind == SWITCH_STEPS ? rule->every : rule->every * samples;
+    double steps = fmax(1, ceil(target / unit));
+    while (steps > 1 && (steps - 1) * unit >= target) steps--; /* if the division was rounded */
+    while (steps * unit < target) steps++;
+    *min = *max = (uint64_t)steps;
+}
+
+bool bcd_state_possible(const BcdState *state, const BcdSettings *s, int samples) {
+    uint64_t min, max;
+    const uint64_t batch = (uint64_t)s->batch, steps = state->step - state->phase_steps;
+    if (state->step > UINT64_MAX / batch || state->phase_steps > state->step ||
+        state->position != state->step * batch || state->phase_start != steps * batch)
+        return false;
+    if (state->submodel < 0 || state->submodel >= s->partition.submodels) return false;
+    phase_lengths(&min, &max, s, sampler_used(samples, s->fraction));
+    if (state->phase_steps >= max || state->phase > steps / min ||
+        steps / max + (steps % max > 0) > state->phase)
+        return false;
+    return s->rule.kind != SWITCH_AUTO ||
+           state->windows == state->phase_steps / (uint64_t)s->rule.window;
 }

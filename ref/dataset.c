@@ -59,13 +59,17 @@ size_t dataset_resident_bytes(const Dataset *data) {
 
 static const uint64_t NONE = UINT64_MAX; /* no draw or epoch prepared yet */
 
+int sampler_used(int samples, double fraction) {
+    const int used = (int)lround(fraction * samples);
+    return used < 1 ? 1 : used;
+}
+
 int sampler_init(Sampler *s, uint64_t seed, int samples, double fraction) {
     *s = (Sampler){.seed = seed, .samples = samples, .draw = NONE, .epoch = NONE};
     if (samples < 1 || !(fraction > 0 && fraction <= 1))
         return error_set("data: a fraction of %g of %d samples; use more than 0, at most 1",
                          fraction, samples);
-    int used = (int)lround(fraction * samples);
-    s->used = used < 1 ? 1 : used;
+    s->used = sampler_used(samples, fraction);
     s->subset = calloc((size_t)samples, sizeof *s->subset); /* drawing permutes all samples */
     s->order = calloc((size_t)s->used, sizeof *s->order);
     if (s->subset && s->order) return 0;

@@ -83,6 +83,9 @@ typedef struct {
     uint64_t epoch; /* the epoch that `order` belongs to */
 } Sampler;
 
+/* Returns how many samples a subset has. */
+int sampler_used(int samples, double fraction);
+
 /* -1 and an error when memory runs out, or unless samples >= 1 and 0 < fraction <= 1. */
 int sampler_init(Sampler *sampler, uint64_t seed, int samples, double fraction);
 void sampler_free(Sampler *sampler);

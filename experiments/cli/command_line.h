@@ -9,6 +9,8 @@ extern const char *const split_names[3]; /* by Split in data.h */
 
 extern const char *const mode_names[2]; /* by Mode in ref/stage.h */
 
+extern const char *const export_names[2]; /* the numbers of bcd export */
+
 /* How large an experiment is. */
 typedef enum { PRESET_SMOKE, PRESET_LAPTOP, PRESET_GPU, PRESET_PAPER, PRESET_KINDS } PresetKind;
 extern const char *const preset_names[PRESET_KINDS];
@@ -74,6 +76,7 @@ typedef struct {
     bool help;
     int split;                   /* Split; bcd eval */
     char tokenizer[OPTION_TEXT]; /* bcd tokenize */
+    int export_numbers;          /* bcd export: one of export_names */
     SampleFlags sample;
     GradientsFlags gradients;
     TraceFlags trace;

@@ -103,7 +103,7 @@ const CommandInfo command_table[COMMANDS] = {
      "  while bcd experiment all --preset gpu --yes --minutes 10; [ $? = 75 ]; do :; done"},
     {COMMAND_EXPORT, 1, 1, "export", "DIR", "a trained GPT-2 or LLaMA for the transformers library",
      "DIR is a run's directory or a checkpoint file.  Writes config.json and model.safetensors,\n"
-     "in float32, which transformers and bcd train --init load.\n\n"
+     "which transformers and bcd train --init load.\n\n"
      "  bcd train --init gpt2 --data wikitext2 --context 256 --submodels 3 --optimizer adam \\\n"
      "            --lr 2e-5 --epochs 1 --out runs/tuned\n"
      "  bcd export runs/tuned --out tuned"},

@@ -13,6 +13,7 @@ static const char *const frozen_norm_names[] = {
     [FROZEN_RUNNING] = "running", [FROZEN_BATCH] = "batch"};
 static const char *const decay_names[] = {"all", "matrices"};
 const char *const mode_names[2] = {[MODE_EVALUATE] = "eval", [MODE_TRAIN] = "train"};
+const char *const export_names[2] = {"fp32", "bf16"};
 const char *const device_names[DEVICE_KINDS] = {"cpu", "plain", "cuda", "simt"};
 const char *const method_names[METHOD_KINDS] = {"bcd", "offload"};
 const char *const preset_names[PRESET_KINDS] = {"smoke", "laptop", "gpu", "paper"};
@@ -142,6 +143,12 @@ const Option option_table[] = {
     {"out", "DIR", TEXT(options.out), LOCAL, "", NULL,
      "directory for config.json and model.safetensors; those that are there are replaced",
      COMMAND_EXPORT},
+    {"init", "DIR", TEXT(options.init), LOCAL, "", "where the training found it",
+     "the model that the training began with, if it has been moved; its settings and its tokenizer "
+     "are kept",
+     COMMAND_EXPORT},
+    {"precision", "fp32|bf16", CHOICE(export_numbers, export_names), LOCAL, "fp32", NULL,
+     "numbers of the weights; bf16 rounds them, and halves the file", COMMAND_EXPORT},
     {"out", "FILE", TEXT(options.out), LOCAL, "", NULL, "HDF5 file to write", COMMAND_GRADIENTS},
     {"out", "FILE", TEXT(options.out), LOCAL, "", "report.html next to the first FILE",
      "HTML page to write", COMMAND_REPORT},

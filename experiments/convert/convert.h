@@ -31,33 +31,44 @@ int convert_open_run(Setup *setup, const char *place, const Options *asked);
 /* The same of what a command line names: its first file, or --init. */
 int convert_open(Setup *setup, const CommandLine *line);
 
-/* Exports the model of a training, see convert_open_run: model.safetensors, in float32, and
+/* Exports the model of a training, see convert_open_run: model.safetensors, in `numbers`, and
  * config.json go into `dir`, which is created, with the files of its tokenizer.  If the directory
- * that the training started from holds the same model, its config.json and its learned positions
- * beyond the trained context are kept.  Files that are there are replaced, unless the training
- * started from them.  -1 and an error; no file is left half written. */
-int convert_export(const char *place, const char *dir, const Options *asked);
+ * that the training started from, or asked->init, holds the same model, its config.json and its
+ * learned positions beyond the trained context are kept.  Files that are there are replaced, unless
+ * the training started from them.  -1 and an error, also if that directory is gone, or `dir` has
+ * files of another model that would stay; no file is left half written. */
+int convert_export(const char *place, const char *dir, const Options *asked, NumberKind numbers);
 
 /* ---- shared by the files of this folder ------------------------------------------------------ */
+
+/* A tensor of the model in `init`, and the file it is in. */
+typedef struct {
+    const Safetensors *file;
+    const SafeTensor *tensor;
+    bool used; /* some parameter of ours takes it */
+} Weight;
 
 /* The open files of `init`, a directory or a file of tensors. */
 typedef struct {
     const char *init;
     Safetensors *file;
     int files;
+    Weight *list; /* what the index of several files maps, or all tensors of one */
+    int count;
 } Weights;
 
 /* -1 and an error; weights_close is safe either way. */
 int weights_open(Weights *weights, const char *init);
 void weights_close(Weights *weights);
 
-/* Finds a tensor, and overwrites *file with the file it is in.  In a directory the name's first
- * part may be missing: a model that was saved without its head has none.  NULL, without an error,
- * if there is no such tensor. */
-const SafeTensor *weights_find(const Weights *weights, const char *name, const Safetensors **file);
+/* Finds a tensor.  In a directory the name's first part may be missing: a model that was saved
+ * without its head has none.  NULL, without an error, if there is no such tensor. */
+Weight *weights_find(const Weights *weights, const char *name);
 
-/* Writes a config.json in float32: of the model or, unless NULL, a copy of that in `init`. */
-int convert_write_config(const char *path, const Model *model, const char *init);
+/* Writes a config.json for weights in `numbers`: of the model or, unless NULL, a copy of that in
+ * `init`. */
+int convert_write_config(const char *path, const Model *model, NumberKind numbers,
+                         const char *init);
 
 enum { CONVERT_PARTS = 3, CONVERT_NAME = 96 };
 
@@ -78,6 +89,3 @@ bool convert_knows(const Model *model);
 extern const char convert_positions[];
 
 void convert_name(TheirName *theirs, const Model *model, int param);
-
-/* Overwrites `name` with that of the first tensor of layer `layer`, from 0. */
-void convert_layer_name(char name[CONVERT_NAME], const Model *model, int layer);

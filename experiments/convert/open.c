@@ -47,6 +47,7 @@ int convert_open_run(Setup *setup, const char *place, const Options *asked) {
         return -1;
     int failed = settings_read(&file, &setup->options) ||
                  h5_get_text(&file, "/model", "spec", spec, sizeof spec) ||
+                 checkpoint_read_init(&file, setup) ||
                  (h5_has(&file, "/data", "tokenizer") &&
                   h5_get_text(&file, "/data", "tokenizer", setup->tokenizer, TOKENIZER_NAME));
     if (!failed) {

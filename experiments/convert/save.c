@@ -1,4 +1,5 @@
 /* Saves a trained model as Hugging Face's transformers library reads it. */
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,21 +38,21 @@ static int list_tensors(SafeTensor **list, TheirName **names, const Model *m) {
  * texts has only the first.  tensor NULL: there are none. */
 typedef struct {
     Weights weights;
-    const Safetensors *file;
-    const SafeTensor *tensor;
+    const Weight *weight;
 } Positions;
 
 static int save_param(SafetensorsWriter *writer, Engine *engine, int param, const TheirName *theirs,
                       const Positions *positions) {
     const Param *p = &engine->model->param[param];
-    const bool more = positions->tensor && strcmp(theirs->name[0], convert_positions) == 0;
-    const size_t count = more ? positions->tensor->count : p->count;
+    const bool more = positions->weight && strcmp(theirs->name[0], convert_positions) == 0;
+    const size_t count = more ? positions->weight->tensor->count : p->count;
     real *numbers = xmalloc(p->count * sizeof *numbers);
     float *out = xmalloc(count * sizeof *out);
     int failed = 0;
     if (engine->is->read(engine, TENSOR_PARAMETER, param, numbers) != p->count)
         failed = error_set("export: cannot read %s", p->name);
-    if (!failed && more) failed = safetensors_read(positions->file, positions->tensor, out);
+    if (!failed && more)
+        failed = safetensors_read(positions->weight->file, positions->weight->tensor, out);
     const size_t columns = theirs->columns, rows = p->count / columns;
     for (size_t i = 0; i < p->count && !failed; i++)
         out[i] = (float)numbers[theirs->transposed ? i % rows * columns + i / rows : i];
@@ -61,52 +62,54 @@ static int save_param(SafetensorsWriter *writer, Engine *engine, int param, cons
     return failed;
 }
 
-/* Returns true if the model is that of the directory `init`, except for its context.  Its
- * config.json can then be kept. */
-static bool is_same_model(const Model *m, const char *init) {
+/* Overwrites *same with whether the model in `init` is model m, except for its context; its
+ * config.json can then be kept.  -1 and an error. */
+static int compare_models(bool *same, const Model *m, const char *init) {
     char spec[OPTION_TEXT];
-    if (!*init || convert_spec(spec, init, m->input.w)) return false;
+    *same = false;
+    if (!*init) return 0;
+    if (convert_spec(spec, init, m->input.w)) return -1;
     Model *theirs = model_create(spec);
-    const bool same = theirs && strcmp(theirs->spec, m->spec) == 0;
+    *same = theirs && strcmp(theirs->spec, m->spec) == 0;
     model_free(theirs);
-    return same;
+    return 0;
 }
 
-/* Returns true if the weights in `init` still have as many positions as its config.json says. */
-static bool has_positions(const Positions *positions, const char *init, const SafeTensor *ours) {
+/* Returns how many positions the model in `init` has; -1 and an error. */
+static int positions_of(const char *init) {
     char spec[OPTION_TEXT];
-    const SafeTensor *theirs = positions->tensor;
     Model *whole = convert_spec(spec, init, 0) ? NULL : model_create(spec);
-    const size_t rows = whole ? (size_t)whole->input.w : 0;
+    const int positions = whole ? whole->input.w : -1;
     model_free(whole);
-    return theirs && theirs->rank == 2 && theirs->dim[0] == rows && rows >= ours->dim[0] &&
-           theirs->dim[1] == ours->dim[1];
+    return positions;
 }
 
-/* Opens the positions in `init`, if the model has such a table, and puts their shape into the list.
- * Returns false if they are not there. */
-static bool open_positions(Positions *positions, const char *init, SafeTensor *list, int count) {
+/* Opens the learned positions of the model in `init`, if the model has such a table, and puts their
+ * shape into the list.  -1 and an error if they are not there. */
+static int open_positions(Positions *positions, const char *init, SafeTensor *list, int count) {
     for (int i = 0; i < count; i++) {
         if (strcmp(list[i].name, convert_positions)) continue;
-        if (weights_open(&positions->weights, init)) return false;
-        positions->tensor = weights_find(&positions->weights, convert_positions, &positions->file);
-        if (!has_positions(positions, init, &list[i])) {
-            positions->tensor = NULL;
-            return false;
-        }
-        list[i].count = positions->tensor->count;
-        list[i].dim[0] = positions->tensor->dim[0];
+        const int rows = positions_of(init);
+        if (rows < 0 || weights_open(&positions->weights, init)) return -1;
+        positions->weight = weights_find(&positions->weights, convert_positions);
+        const SafeTensor *theirs = positions->weight ? positions->weight->tensor : NULL;
+        if (!theirs || theirs->rank != 2 || theirs->dim[0] != (size_t)rows ||
+            theirs->dim[1] != list[i].dim[1])
+            return error_set("export: %s has no %s of %d x %zu", init, convert_positions, rows,
+                             list[i].dim[1]);
+        list[i].count = theirs->count;
+        list[i].dim[0] = theirs->dim[0];
     }
-    return true;
+    return 0;
 }
 
-/* `init`: the directory that the model started from, or "". */
-static int save(const char *dir, Engine *engine, const char *init) {
+/* `init`: the directory that the model started from, or "".  Overwrites *same with whether its
+ * config.json was kept. */
+static int save(const char *dir, Engine *engine, const char *init, NumberKind numbers, bool *same) {
     const Model *m = engine->model;
-    bool same = is_same_model(m, init);
     char weights[PATH_BYTES], config[PATH_BYTES];
     SafetensorsWriter writer;
-    Positions positions = {.tensor = NULL};
+    Positions positions = {.weight = NULL};
     SafeTensor *list = NULL;
     TheirName *names = NULL;
     if (!convert_knows(m))
@@ -116,19 +119,19 @@ static int save(const char *dir, Engine *engine, const char *init) {
             "export: transformers needs a width that is a multiple of the heads, which %s does not "
             "have",
             m->name);
-    if (path_join(weights, dir, "model.safetensors") || path_join(config, dir, "config.json") ||
-        rundir_make(dir))
+    if (compare_models(same, m, init) || path_join(weights, dir, "model.safetensors") ||
+        path_join(config, dir, "config.json") || rundir_make(dir))
         return -1;
     int count = list_tensors(&list, &names, m);
-    same = same && open_positions(&positions, init, list, count);
-    int failed = safetensors_create(&writer, weights, list, count);
+    int failed = (*same && open_positions(&positions, init, list, count)) ||
+                 safetensors_create(&writer, weights, numbers, list, count);
     for (int p = 0; p < m->params && !failed; p++) {
         failed = save_param(&writer, engine, p, &names[p], &positions);
         if (failed) safetensors_abandon(&writer);
     }
     weights_close(&positions.weights);
     failed = failed || safetensors_commit(&writer) ||
-             convert_write_config(config, m, same ? init : NULL);
+             convert_write_config(config, m, numbers, *same ? init : NULL);
     free(list);
     free(names);
     return failed ? -1 : 0;
@@ -144,38 +147,91 @@ static int copy_file(const char *to, const char *from) {
     return failed;
 }
 
+/* The files of a tokenizer, and how it writes. */
+static const char *const kept_files[] = {
+    "tokenizer.json", "tokenizer.model",         "tokenizer_config.json",
+    "vocab.json",     "special_tokens_map.json", "added_tokens.json",
+    "merges.txt",     "chat_template.jinja",     "generation_config.json"};
+enum { KEPT_FILES = sizeof kept_files / sizeof *kept_files };
+
+/* Returns true if the directory, or "", has this file. */
+static bool has_file(const char *dir, const char *name) {
+    char path[PATH_BYTES];
+    return *dir && !path_join(path, dir, name) && access(path, F_OK) == 0;
+}
+
 /* Copies the tokenizer's files of a model's directory, and appends their names to `list`. */
 static int copy_tokenizer(const char *dir, const char *init, Text *list) {
-    static const char *const names[] = {
-        "tokenizer.json", "tokenizer.model",         "tokenizer_config.json",
-        "vocab.json",     "special_tokens_map.json", "added_tokens.json",
-        "merges.txt",     "chat_template.jinja",     "generation_config.json"};
     char from[PATH_BYTES], to[PATH_BYTES];
-    for (size_t i = 0; *init && i < sizeof names / sizeof *names; i++) {
-        if (path_join(from, init, names[i]) || path_join(to, dir, names[i])) return -1;
-        if (access(from, F_OK)) continue;
-        if (copy_file(to, from)) return -1;
-        text_add(list, ", %s", names[i]);
+    for (int i = 0; i < KEPT_FILES; i++) {
+        const char *name = kept_files[i];
+        if (!has_file(init, name)) continue;
+        if (path_join(from, init, name) || path_join(to, dir, name) || copy_file(to, from))
+            return -1;
+        text_add(list, ", %s", name);
     }
     return 0;
 }
 
-int convert_export(const char *place, const char *dir, const Options *asked) {
+/* Returns true for a file of another model that a reader of the directory would take for a part of
+ * this one. */
+static bool is_stale(const char *name, const char *init) {
+    for (int i = 0; i < KEPT_FILES; i++)
+        if (strcmp(name, kept_files[i]) == 0) return !has_file(init, name);
+    return strcmp(name, "model.safetensors") &&
+           (strstr(name, ".safetensors") || strncmp(name, "pytorch_model", 13) == 0);
+}
+
+/* Refuses a directory with such a file. */
+static int check_stale(const char *dir, const char *init) {
+    const struct dirent *entry;
+    DIR *open = opendir(dir);
+    int failed = 0;
+    while (open && !failed && (entry = readdir(open)))
+        if (is_stale(entry->d_name, init))
+            failed = error_set(
+                "--out %s: holds %s of another model; remove it, or give another "
+                "name",
+                dir, entry->d_name);
+    if (open) closedir(open);
+    return failed;
+}
+
+/* Finds the directory that the training started from: the stored one, or the one that was asked
+ * for, if it has been moved.  A file of tensors has neither settings nor a tokenizer. */
+static int find_init(char init[PATH_BYTES], const Setup *setup, const Options *asked) {
+    const char *stored = *setup->init ? setup->init : setup->options.init;
+    strcpy(init, *asked->init ? asked->init : stored);
+    if (convert_is_tensors(init)) *init = 0;
+    if (!*init || has_file(init, "config.json")) return 0;
+    return error_set(
+        "%s: the run began with the model there, which is gone; its settings and its "
+        "tokenizer belong to the export: --init DIR says where it is now",
+        init);
+}
+
+int convert_export(const char *place, const char *dir, const Options *asked, NumberKind numbers) {
     Setup setup;
     Text copied = {""};
-    const char *init = setup.options.init;
+    char init[PATH_BYTES] = "";
+    bool same = false;
     const bool old = access(rundir_path(dir, "config.json").text, F_OK) == 0;
-    int failed = convert_open_run(&setup, place, asked);
+    int failed = convert_open_run(&setup, place, asked) || find_init(init, &setup, asked);
     if (!failed && file_same(dir, init))
         failed = error_set("--out %s: the run began with the model there; give another name", dir);
-    failed = failed || save(dir, setup.engine, init) || copy_tokenizer(dir, init, &copied);
+    failed = failed || check_stale(dir, init) || save(dir, setup.engine, init, numbers, &same) ||
+             copy_tokenizer(dir, init, &copied);
     setup_free(&setup);
     if (!failed && asked->command == COMMAND_EXPORT && !asked->quiet)
-        printf("%s: config.json, model.safetensors%s%s\n", dir, copied.text,
+        printf("%s: config.json%s, model.safetensors%s%s%s\n", dir,
+               *init && !same ? " (written anew: the model is not that of --init)" : "",
+               numbers == NUMBER_BF16 ? " (rounded to bf16)" : "", copied.text,
                old ? "; files that were there are replaced" : "");
     return failed ? -1 : 0;
 }
 
 int command_export(const CommandLine *line) {
-    return convert_export(line->positional[0], line->options.out, &line->options);
+    static const NumberKind kinds[] = {NUMBER_F32, NUMBER_BF16}; /* as export_names */
+    return convert_export(line->positional[0], line->options.out, &line->options,
+                          kinds[line->export_numbers]);
 }

@@ -51,6 +51,7 @@ int checkpoint_write(const char *path, const Setup *setup, const BcdState *state
     h5_set_text(&file, "/", "precision", REAL_NAME);
     settings_write(&file, &setup->options, OPTION_ROUNDS);
     h5_set_text(&file, "/model", "spec", setup->model->spec);
+    if (*setup->init) h5_set_text(&file, "/model", "init", setup->init);
     h5_set_text(&file, "/data", "name", setup->train->name);
     h5_set(&file, "/data", "samples", H5_INT, &setup->train->samples);
     h5_set(&file, "/data", "checksum", H5_UINT64, &setup->train->checksum);
@@ -110,8 +111,12 @@ int checkpoint_read_model(const H5File *file, Engine *engine, bool foreign) {
 static int read_state(const H5File *file, const Setup *setup, BcdState *state) {
     memset(state, 0, sizeof *state);
     if (h5_get_fields(file, "/bcd", state_fields, STATE_FIELDS, state)) return -1;
-    if (state->submodel >= 0 && state->submodel < setup->bcd.partition.submodels) return 0;
-    return error_set("%s: /bcd: no submodel %d; the file is damaged", file->path, state->submodel);
+    if (bcd_state_possible(state, &setup->bcd, setup->train->samples)) return 0;
+    return error_set(
+        "%s: /bcd: step %llu, position %llu, phase %llu, submodel %d and the others do "
+        "not fit together; the file is damaged",
+        file->path, (unsigned long long)state->step, (unsigned long long)state->position,
+        (unsigned long long)state->phase, state->submodel);
 }
 
 static int check_same(const H5File *file, const Setup *setup) {
@@ -141,10 +146,16 @@ static int read_steps(const H5File *file, const Setup *setup) {
     return failed;
 }
 
-int checkpoint_resume(const char *path, const Setup *setup, BcdState *state) {
+int checkpoint_read_init(const H5File *file, Setup *setup) {
+    if (!h5_has(file, "/model", "init")) return 0;
+    return h5_get_text(file, "/model", "init", setup->init, sizeof setup->init);
+}
+
+int checkpoint_resume(const char *path, Setup *setup, BcdState *state) {
     H5File file;
     if (checkpoint_open(&file, path)) return -1;
-    int failed = check_same(&file, setup) || read_state(&file, setup, state) ||
+    int failed = checkpoint_read_init(&file, setup) || check_same(&file, setup) ||
+                 read_state(&file, setup, state) ||
                  (state->step > 0 && bcd_activate(&setup->bcd, setup->engine, state->submodel)) ||
                  read_tensors(&file, setup->engine, GROUPS, false) || read_steps(&file, setup);
     h5_close(&file);

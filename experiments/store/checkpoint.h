@@ -14,9 +14,12 @@ int checkpoint_write(const char *path, const Setup *setup, const BcdState *state
 /* Opens the file and checks its format and precision.  -1 and an error. */
 int checkpoint_open(H5File *file, const char *path);
 
-/* Reads all of it into a fresh engine.  Refuses another model, other data, another precision, and
- * damage: -1 and an error. */
-int checkpoint_resume(const char *path, const Setup *setup, BcdState *state);
+/* Reads all of it into a fresh engine, and setup->init.  Refuses another model, other data, another
+ * precision, and damage: -1 and an error. */
+int checkpoint_resume(const char *path, Setup *setup, BcdState *state);
+
+/* Reads setup->init, which stays if the file has none.  -1 and an error. */
+int checkpoint_read_init(const H5File *file, Setup *setup);
 
 /* Reads parameters and running statistics into an engine.  With `foreign` the file was written by
  * another program, and running statistics may be missing.  -1 and an error. */

@@ -91,7 +91,7 @@ static int pretrain(CommandLine *after, const CommandLine *before) {
     if (!status) status = trainings_run(&training_pretraining, before);
     if (!status && (before->experiment.yes || !plan.long_run)) {
         const Text dir = rundir_path(plan.dir.text, "pretrained");
-        status = convert_export(plan.row[0].options.out, dir.text, &before->options) ||
+        status = convert_export(plan.row[0].options.out, dir.text, &before->options, NUMBER_F32) ||
                          options_set(&after->options, "init", dir.text)
                      ? -1
                      : 0;

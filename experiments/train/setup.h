@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../../data/data.h"
+#include "../../data/file.h"
 #include "../../dist/engine_rank.h"
 #include "../cli/options.h"
 #include "../store/provenance.h"
@@ -9,6 +10,8 @@
 
 typedef struct {
     Options options; /* resolved: defaults that depend on the model or the data are filled in */
+    char
+        init[PATH_BYTES]; /* of a training: options.init from the root on, wherever it is resumed */
     const DeviceModule *device; /* NULL: the CPU */
     Model *model;
     Dataset *train, *valid; /* training and validation split, or NULL */

@@ -89,6 +89,17 @@ static int check_device(const Training *t, const Options *asked) {
                      o->precision == PRECISION_FP32 ? "" : " --precision fp32");
 }
 
+/* Fills in setup->init.  -1 and an error. */
+static int find_init(Setup *setup) {
+    char *path = *setup->options.init ? realpath(setup->options.init, NULL) : NULL;
+    snprintf(setup->init, sizeof setup->init, "%s", path ? path : setup->options.init);
+    const bool cut = path && strlen(path) >= sizeof setup->init;
+    free(path);
+    return cut ? error_set("--init %.60s...: the path from the root on is longer than %zu bytes",
+                           setup->init, sizeof setup->init - 1)
+               : 0;
+}
+
 static int open_old(Training *t, const Options *options) {
     const char *dir = options->resume;
     strcpy(t->dir, dir);
@@ -165,7 +176,8 @@ int train_open(Training *t, const Options *options) {
     t->resumed = *options->resume;
     if (t->resumed && *options->out)
         return error_set("--resume continues in the run's own directory; leave out --out");
-    if (t->resumed ? open_old(t, options) : open_new(t, options)) return -1;
+    if ((t->resumed ? open_old(t, options) : open_new(t, options)) || find_init(&t->setup))
+        return -1;
     t->run_path = rundir_path(t->dir, "run.h5");
     t->checkpoint_path = rundir_path(t->dir, "checkpoint.h5");
     if (t->setup.options.threads) omp_set_num_threads(t->setup.options.threads);

@@ -27,7 +27,7 @@ static void written_is_read(void) {
     Safetensors file;
     for (int i = 0; i < NUMBERS; i++) numbers[i] = sinf((float)i);
     const char *path = scratch_path("written.safetensors");
-    CHECK(safetensors_create(&writer, path, list, 2) == 0, "%s", error_message());
+    CHECK(safetensors_create(&writer, path, NUMBER_F32, list, 2) == 0, "%s", error_message());
     CHECK(access(path, F_OK) != 0, "there before it is complete");
     CHECK(safetensors_append(&writer, numbers, 7) == 0, "%s", error_message());
     CHECK(safetensors_append(&writer, numbers + 7, NUMBERS - 7) == 0, "%s", error_message());
@@ -45,13 +45,33 @@ static void written_is_read(void) {
     safetensors_close(&file);
 }
 
+/* Rounded to nearest, ties to even. */
+static void bf16_is_rounded(void) {
+    static const float numbers[] = {1, -3.5f, 0x1.01p0f, 0x1.03p0f, 0x1.010002p0f, -0x1.fep-127f};
+    static const float want[] = {1, -3.5f, 1, 0x1.04p0f, 0x1.02p0f, -0x1.00p-126f};
+    SafeTensor list[] = {{.name = "a", .rank = 1, .dim = {6}, .count = 6}};
+    float back[6];
+    SafetensorsWriter writer;
+    Safetensors file;
+    const char *path = scratch_path("rounded.safetensors");
+    CHECK(safetensors_create(&writer, path, NUMBER_BF16, list, 1) == 0 &&
+              safetensors_append(&writer, numbers, 6) == 0 && safetensors_commit(&writer) == 0,
+          "%s", error_message());
+    if (!CHECK(safetensors_open(&file, path) == 0, "%s", error_message())) return;
+    CHECK(file.tensor->kind == NUMBER_BF16 && file.tensor->end - file.tensor->first == 12, "%zu",
+          file.tensor->end);
+    CHECK(safetensors_read(&file, file.tensor, back) == 0, "%s", error_message());
+    for (int i = 0; i < 6; i++) CHECK(back[i] == want[i], "%a, not %a", back[i], want[i]);
+    safetensors_close(&file);
+}
+
 /* Too few or too many numbers never become a file. */
 static void incomplete_is_no_file(void) {
     SafeTensor list[] = {{.name = "a", .rank = 1, .dim = {4}, .count = 4}};
     const float numbers[5] = {0};
     SafetensorsWriter writer;
     const char *path = scratch_path("incomplete.safetensors");
-    CHECK(safetensors_create(&writer, path, list, 1) == 0, "%s", error_message());
+    CHECK(safetensors_create(&writer, path, NUMBER_F32, list, 1) == 0, "%s", error_message());
     CHECK(safetensors_append(&writer, numbers, 5) == -1, "more than it holds was taken");
     CHECK(safetensors_append(&writer, numbers, 3) == 0, "%s", error_message());
     CHECK(safetensors_commit(&writer) == -1, "an incomplete file was made");
@@ -166,6 +186,7 @@ static void damage_is_refused(void) {
 
 void test_safetensors(void) {
     RUN(written_is_read);
+    RUN(bf16_is_rounded);
     RUN(incomplete_is_no_file);
     RUN(halves_are_read);
     RUN(what_is_no_number_is_refused);

@@ -234,7 +234,7 @@ static void configs_come_back(void) {
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         Model *m = model_create(specs[i]), *again = NULL;
         snprintf(path, sizeof path, "%s", scratch_path("back/config.json"));
-        CHECK(m && convert_write_config(path, m, NULL) == 0, "%s", error_message());
+        CHECK(m && convert_write_config(path, m, NUMBER_F32, NULL) == 0, "%s", error_message());
         char *text = read_bytes("back/config.json", &count);
         /* We read n_positions; llama.cpp's converter reads n_ctx. */
         CHECK(!strstr(text, "n_positions") == !strstr(text, "n_ctx"), "%s", text);
@@ -271,7 +271,7 @@ static void make_changed(const char *dir, const char *name, const char *from, co
 static const struct {
     const char *name, *from, *to, *says;
 } wrong[] = {
-    {"gpt2", "\"model_type\"", "\"model_type\": \"bert\"", "bert; supported are gpt2"},
+    {"gpt2", "\"model_type\"", "\"model_type\": \"bert\"", "bert; supported are gpt2, llama"},
     {"gpt2", "\"activation_function\"", "\"activation_function\": \"relu\"",
      "activation_function is \"relu\"; only gelu_new is supported"},
     {"gpt2", "\"layer_norm_epsilon\"", "\"layer_norm_epsilon\": 0",
@@ -292,7 +292,7 @@ static const struct {
     {"llama", "\"rope_type\"", "\"rope_type\": \"yarn\"",
      "rope_type is \"yarn\"; only default, linear or llama3 is supported"},
     {"llama", "\"rope_type\"", "\"rope_type\": \"dynamic\"", "rope_type is \"dynamic\""},
-    {"llama", "\"rope_type\"", "\"rope_type\": 3", "rope_type is 3"},
+    {"llama", "\"rope_type\"", "\"rope_type\": 3", "rope_parameters.rope_type is 3"},
     {"llama", "\"rope_type\"", "\"rope_type\": \"linear\"", "factor must be a number"},
     {"llama", "\"rope_type\"", "\"partial_rotary_factor\": 0.5", "partial_rotary_factor is 0.5"},
     {"grouped", "\"factor\"", "\"factor\": 0.5", "rope_factor=0.5 is not in 1.."},
@@ -364,7 +364,7 @@ static void wrong_directories_are_refused(void) {
     make_changed("fewer-layers", "gpt2", "\"n_layer\"", "\"n_layer\": 1");
     copy_file("fewer-layers/model.safetensors", "exported-gpt2/model.safetensors");
     check_error(run(1, "train --init fewer-layers " STILL "--out never7"),
-                "holds transformer.h.1.ln_1.weight; the model has 1 layer");
+                "which the model of its config.json does not have, with 1 layer");
     scratch_text("no-files/model.safetensors.index.json", "{\"weight_map\": {}}");
     copy_file("no-files/config.json", "exported-gpt2/config.json");
     check_error(run(1, "train --init no-files " STILL "--out never8"), "weight_map names no file");

@@ -1,0 +1,92 @@
+/* Writes config.json. */
+#include <math.h>
+#include <string.h>
+
+#include "../../data/file.h"
+#include "../../ref/base/error.h"
+#include "families.h"
+#include "json.h"
+
+enum { GPT2_END_OF_TEXT = 50256 };
+
+/* Left out, transformers takes those of the family's first model: it would stop at token 2. */
+static void no_special_tokens(cJSON *root) {
+    cJSON_AddNullToObject(root, "bos_token_id");
+    cJSON_AddNullToObject(root, "eos_token_id");
+}
+
+void gpt_write(cJSON *root, const Model *model) {
+    const TransformerSizes s = model->transformer;
+    cJSON_AddNumberToObject(root, "n_layer", s.layers);
+    cJSON_AddNumberToObject(root, "n_embd", s.width);
+    cJSON_AddNumberToObject(root, "n_head", s.attention.heads);
+    cJSON_AddNumberToObject(root, "n_positions", s.context);
+    cJSON_AddNumberToObject(root, "n_ctx", s.context);
+    cJSON_AddStringToObject(root, "activation_function", "gelu_new");
+    cJSON_AddNumberToObject(root, "layer_norm_epsilon", s.eps);
+    cJSON_AddTrueToObject(root, "tie_word_embeddings");
+    if (s.vocabulary <= GPT2_END_OF_TEXT) no_special_tokens(root);
+}
+
+static void add_rope(cJSON *root, const char *name, const Rope *r) {
+    cJSON *to = cJSON_AddObjectToObject(root, name);
+    const bool llama3 = r->original > 0, scaled = r->factor > 1;
+    cJSON_AddStringToObject(to, "rope_type", llama3 ? "llama3" : scaled ? "linear" : "default");
+    cJSON_AddNumberToObject(to, "rope_theta", r->base);
+    if (scaled) cJSON_AddNumberToObject(to, "factor", r->factor);
+    if (!llama3) return;
+    cJSON_AddNumberToObject(to, "low_freq_factor", r->low);
+    cJSON_AddNumberToObject(to, "high_freq_factor", r->high);
+    cJSON_AddNumberToObject(to, "original_max_position_embeddings", r->original);
+}
+
+void llama_write(cJSON *root, const Model *model) {
+    const TransformerSizes s = model->transformer;
+    const Attention *a = &s.attention;
+    cJSON_AddNumberToObject(root, "num_hidden_layers", s.layers);
+    cJSON_AddNumberToObject(root, "hidden_size", s.width);
+    cJSON_AddNumberToObject(root, "num_attention_heads", a->heads);
+    cJSON_AddNumberToObject(root, "num_key_value_heads", a->groups);
+    cJSON_AddNumberToObject(root, "head_dim", a->d);
+    cJSON_AddNumberToObject(root, "intermediate_size", s.ffn);
+    /* transformers wants more positions than those that were scaled. */
+    cJSON_AddNumberToObject(root, "max_position_embeddings",
+                            fmax(s.context, a->rope.factor * a->rope.original));
+    cJSON_AddStringToObject(root, "hidden_act", "silu");
+    cJSON_AddNumberToObject(root, "rms_norm_eps", s.eps);
+    add_rope(root, "rope_parameters", &a->rope);
+    cJSON_AddNumberToObject(root, "rope_theta", a->rope.base); /* older versions look here */
+    if (a->rope.factor > 1) add_rope(root, "rope_scaling", &a->rope);
+    cJSON_AddBoolToObject(root, "tie_word_embeddings", s.tied);
+    no_special_tokens(root);
+}
+
+static cJSON *describe(const Model *model) {
+    cJSON *root = cJSON_CreateObject();
+    const HfFamily *family = hf_family_of(model);
+    cJSON_AddStringToObject(root, "model_type", family->model_type);
+    cJSON_AddItemToArray(cJSON_AddArrayToObject(root, "architectures"),
+                         cJSON_CreateString(family->architecture));
+    family->write(root, model);
+    cJSON_AddNumberToObject(root, "vocab_size", model->transformer.vocabulary);
+    return root;
+}
+
+int convert_write_config(const char *path, const Model *model, NumberKind numbers,
+                         const char *init) {
+    char from[PATH_BYTES];
+    if (init && path_join(from, init, "config.json")) return -1;
+    cJSON *root = init ? json_read(from, "a model directory has one") : describe(model);
+    if (!root) return -1;
+    cJSON_DeleteItemFromObject(root, "dtype"); /* its newer name */
+    cJSON_DeleteItemFromObject(root, "torch_dtype");
+    cJSON_AddStringToObject(root, "torch_dtype", numbers == NUMBER_BF16 ? "bfloat16" : "float32");
+    char *text = cJSON_Print(root);
+    cJSON_Delete(root);
+    if (!text) return error_set("%s: out of memory", path);
+    const size_t length = strlen(text);
+    text[length] = '\n'; /* in place of the zero behind it */
+    int failed = file_write(path, text, length + 1);
+    cJSON_free(text);
+    return failed;
+}
