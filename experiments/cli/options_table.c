@@ -6,17 +6,9 @@
 #include "../../dist/schedule.h"
 #include "command_line.h"
 
-const char *const split_names[3] = {
-    [SPLIT_TRAIN] = "train", [SPLIT_VALID] = "valid", [SPLIT_TEST] = "test"};
-
 static const char *const frozen_norm_names[] = {
     [FROZEN_RUNNING] = "running", [FROZEN_BATCH] = "batch"};
 static const char *const decay_names[] = {"all", "matrices"};
-const char *const mode_names[2] = {[MODE_EVALUATE] = "eval", [MODE_TRAIN] = "train"};
-const char *const export_names[2] = {"fp32", "bf16"};
-const char *const device_names[DEVICE_KINDS] = {"cpu", "plain", "cuda", "simt"};
-const char *const method_names[METHOD_KINDS] = {"bcd", "offload"};
-const char *const preset_names[PRESET_KINDS] = {"smoke", "laptop", "gpu", "paper"};
 static const char *const plan_method_choices[] = {"full", "offload", "bcd", "all"};
 static const char *const placement_choices[PLACEMENTS + 1] = {[PLACEMENT_PLAIN] = "plain",
                                                               [PLACEMENT_VIRTUAL] = "virtual",

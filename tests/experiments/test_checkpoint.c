@@ -251,53 +251,6 @@ static void notices_damage(void) {
     setup_free(&setup);
 }
 
-/* Counters that no training can have are refused; they would choose other samples or submodels. */
-static void counters_fit_together(void) {
-    static const char *const flags[] = {
-        RESNET " --submodels 3 --switch-every 5",
-        RESNET " --submodels 3 --switch-every 0.7e --fraction 0.7",
-        RESNET " --submodels 3 --switch-every auto --auto-window 2 --auto-min 3 --auto-max 8"};
-    const char *path = scratch_path("counters.h5");
-    for (size_t f = 0; f < sizeof flags / sizeof *flags; f++) {
-        Setup setup, fresh;
-        BcdState state = {0}, read;
-        if (!CHECK(open_flags(&setup, flags[f]) == 0 && open_flags(&fresh, flags[f]) == 0, "%s",
-                   error_message()))
-            return;
-        for (uint64_t step = 1; step <= 12; step++) { /* of every state on the way */
-            train_to(&setup, &state, step);
-            CHECK(checkpoint_write(path, &setup, &state) == 0 &&
-                      checkpoint_resume(path, &fresh, &read) == 0,
-                  "%s", error_message());
-        }
-        const BcdState wrong[] = {{.position = state.position},
-                                  {.phase = state.phase},
-                                  {.phase = -state.phase},
-                                  {.phase_start = 4},
-                                  {.step = 1},
-                                  {.phase_steps = 20},
-                                  {.submodel = 3},
-                                  {.submodel = -3}};
-        for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-            BcdState changed = state;
-            /* Phases that end by themselves may have been shorter. */
-            if (wrong[i].phase && setup.bcd.rule.kind == SWITCH_AUTO) continue;
-            changed.step += wrong[i].step;
-            changed.position += wrong[i].position;
-            changed.phase += wrong[i].phase;
-            changed.phase_start += wrong[i].phase_start;
-            changed.phase_steps += wrong[i].phase_steps;
-            changed.submodel += wrong[i].submodel;
-            CHECK(checkpoint_write(path, &setup, &changed) == 0, "%s", error_message());
-            CHECK(checkpoint_resume(path, &fresh, &read) == -1, "row %zu of %s is taken", i,
-                  flags[f]);
-            CHECK(strstr(error_message(), "do not fit together"), "%s", error_message());
-        }
-        setup_free(&setup);
-        setup_free(&fresh);
-    }
-}
-
 static void survives_a_full_disk(void) {
     const char *path = scratch_path("kept.h5");
     size_t before, after;
@@ -436,7 +389,6 @@ void test_checkpoint(void) {
     RUN(refuses_other_files);
     RUN(refuses_truncated);
     RUN(notices_damage);
-    RUN(counters_fit_together);
     RUN(survives_a_full_disk);
     RUN(survives_a_lost_rank);
     RUN(resume_refuses_contradictions);
