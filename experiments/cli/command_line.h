@@ -60,7 +60,7 @@ typedef struct {
     int method;                   /* PlanMethod, or PLAN_METHODS for all */
     double efficiency, host_rate; /* fraction of the peak, GB/s; 0: not given */
     double step_ms;               /* a measured step to calibrate with; 0: none */
-    bool unfused_attention;
+    bool unfused_attention, ignore_memory;
 } PlanFlags;
 
 /* What bcd experiment and bcd plan both take. */

@@ -97,8 +97,19 @@ int options_take(Options *to, const Options *from, const char *const *names, boo
     return 0;
 }
 
-/* Sets a flag that a user typed, which may be done once.  value NULL: there was none. */
-static int set_once(Options *options, int row, const char *value) {
+/* Finds the row of a flag; -1 when there is none.  "no-NAME" is the flag NAME turned off, if that
+ * takes no value. */
+static int find_flag(const char *name, Command command, bool *off) {
+    int row = options_find(name, command);
+    *off = row < 0 && strncmp(name, "no-", 3) == 0;
+    if (!*off) return row;
+    row = options_find(name + 3, command);
+    return row >= 0 && option_table[row].kind == OPTION_IS_FLAG ? row : -1;
+}
+
+/* Sets a flag that a user typed, which may be done once, or turns it off.  value NULL: there was
+ * none. */
+static int set_once(Options *options, int row, const char *value, bool off) {
     const Option *option = &option_table[row];
     const char *name = option->name;
     const int other = other_length(name, options->command);
@@ -106,7 +117,8 @@ static int set_once(Options *options, int row, const char *value) {
     if (other >= 0 && options->given[other])
         return error_set("--steps and --epochs both say how long to train; give one");
     if (option->kind == OPTION_IS_FLAG)
-        return value ? error_set("--%s takes no value", name) : options_set(options, name, NULL);
+        return value ? error_set("--%s takes no value", name)
+                     : options_set(options, name, off ? "0" : NULL);
     if (!value) return error_set("--%s needs a value: --%s %s", name, name, option->argument);
     /* An empty value is often an unset variable of the shell; only a prompt may be empty. */
     if (!*value && option->kind == OPTION_IS_TEXT && strcmp(name, "prompt") != 0)
@@ -119,12 +131,13 @@ static int set_once(Options *options, int row, const char *value) {
 static int parse_flag(Options *options, int argc, char **argv, int *at) {
     const char *flag = argv[*at] + 2, *equals = strchr(flag, '=');
     const Text name = text_of("%.*s", (int)strcspn(flag, "="), flag);
-    int row = options_find(name.text, options->command);
+    bool off;
+    const int row = find_flag(name.text, options->command, &off);
     if (row < 0) return refuse_name(name.text, options->command);
     ++*at;
     const char *value = equals ? equals + 1 : NULL;
     if (!equals && *at < argc && option_table[row].kind != OPTION_IS_FLAG) value = argv[(*at)++];
-    return set_once(options, row, value);
+    return set_once(options, row, value, off);
 }
 
 static int parse_command(CommandLine *line, const char *name) {
@@ -159,13 +172,14 @@ static void cut_line(char *line, char **name, char **value) {
 
 /* Sets a flag of the file, unless the command line has it, as given[] tells. */
 static int set_line(Options *options, const bool *given, const char *name, const char *value) {
-    const int row = options_find(name, options->command);
+    bool off;
+    const int row = find_flag(name, options->command, &off);
     const int other = other_length(name, options->command);
     if (row < 0) return refuse_name(name, options->command);
     if (strcmp(name, "config") == 0)
         return error_set("--config cannot be given in a file of flags");
     if (given[row] || (other >= 0 && given[other])) return 0;
-    return set_once(options, row, *value ? value : NULL);
+    return set_once(options, row, *value ? value : NULL, off);
 }
 
 /* Editors on Windows begin a file in UTF-8 with it. */

@@ -197,6 +197,7 @@ static void print_program_help(void) {
         printf("  %-12s%s\n", command_table[i].name, command_table[i].summary);
     printf(
         "\nbcd COMMAND --help explains a command, bcd --version names the build.\n"
+        "--no-FLAG turns off a flag that takes no value, as in --no-recompute.\n"
         "To start, without any download:\n\n"
         "  bcd train --data synthetic --limit 4000 --batch 64 --steps 1400 --out runs/first\n"
         "  bcd report runs/first/run.h5\n");

@@ -94,7 +94,8 @@ static void add_memory(Tables *tables, const PlanQuestion *q, const Plan plan[RO
         table_row(table, "%s", label_of(&plan[row], row).text);
         table_put(table, 0, bytes[MEM_PARAMETERS] / GIB, bytes[MEM_GRADIENTS] / GIB,
                   bytes[MEM_STATE] / GIB, bytes[MEM_ACTIVATIONS] / GIB, bytes[MEM_WORKSPACE] / GIB,
-                  p->total_bytes / GIB, gpu_usable_bytes(q->gpu) / GIB,
+                  p->total_bytes / GIB,
+                  q->line->plan.ignore_memory ? NAN : gpu_usable_bytes(q->gpu) / GIB,
                   p->host_bytes > 0 ? p->host_bytes / GIB : NAN);
     }
 }

@@ -68,6 +68,7 @@ typedef struct {
     const CommandLine *line;
     Model *model;
     const Gpu *gpu;        /* of --gpu; NULL: any */
+    Gpu unlimited;         /* the same with any memory: --ignore-memory */
     Efficiency efficiency; /* measured, if there is a --trace */
     double multiplier;     /* B-F multiplier: of --multiplier, else the paper's average */
 } PlanQuestion;

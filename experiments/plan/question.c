@@ -58,6 +58,8 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
         return error_set("--step-ms needs --method, which took so long, and no --search");
     for (int i = 0; i < 2 && !flags->search; i++)
         if (options_given(o, searched[i])) return error_set("--%s needs --search", searched[i]);
+    if (flags->ignore_memory && flags->search)
+        return error_set("--ignore-memory: not with --search, which chooses by what fits");
     bool any = strcmp(flags->gpu, "any") == 0 || (flags->search && !options_given(o, "gpu"));
     if (any && !flags->search) return error_set("--gpu any: only with --search; else name one");
     if (!any && !(q->gpu = gpu_find(flags->gpu))) return -1;
@@ -73,6 +75,11 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
     if (!q->model || check_sizes(line, q->model)) return -1;
     if (*flags->trace && plan_calibrate(&q->efficiency, q->gpu, flags->trace)) return -1;
     set_rates(&q->efficiency, line);
+    if (flags->ignore_memory) {
+        q->unlimited = *q->gpu;
+        q->unlimited.memory_bytes = INFINITY;
+        q->gpu = &q->unlimited;
+    }
     return 0;
 }
 

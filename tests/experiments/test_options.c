@@ -24,6 +24,9 @@ static const Wrong wrong[] = {
     {"train --lr", "--lr needs a value: --lr RATE"},
     {"train --lr 1 --lr 2", "--lr is given twice"},
     {"train --augment=1", "--augment takes no value"},
+    {"train --no-augment=1", "--augment takes no value"},
+    {"train --augment --no-augment", "--augment is given twice"},
+    {"train --no-lr 1", "bcd train has no flag --no-lr; bcd train --help lists them"},
     {"train more", "unexpected argument \"more\" of bcd train; flags start with --"},
     {"export", "bcd export needs DIR; see bcd export --help"},
     {"train --lr abc", "--lr \"abc\": it takes a number from 0 to 1000"},
@@ -98,6 +101,19 @@ static void takes_values(void) {
     CHECK(options_given(&o, "lr") && !options_given(&o, "momentum"), "given");
     CHECK(o.optimizer.weight_decay == 0 && o.fraction == 1 && o.switch_rule.window == 50,
           "defaults");
+}
+
+/* A flag that is turned off counts as given; one of the command line is not turned on by a file. */
+static void turns_off(void) {
+    Options o;
+    char line[300];
+    CHECK(parse_train(&o, "train --no-augment") == 0 && !o.augment && options_given(&o, "augment"),
+          "%s", error_message());
+    scratch_text("on", "augment\nno-keep-state\n");
+    snprintf(line, sizeof line, "train --no-augment --config %s", scratch_path("on"));
+    CHECK(parse_train(&o, line) == 0 && !o.augment && !o.keep_state &&
+              options_given(&o, "keep-state"),
+          "%s", error_message());
 }
 
 /* A number's default can be typed as --help shows it. */
@@ -290,6 +306,7 @@ void test_options(void) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         RUN_ROW(wrong[i].line, refuses, &wrong[i]);
     RUN(takes_values);
+    RUN(turns_off);
     RUN(takes_none_and_all);
     RUN(takes_files_and_help);
     RUN(takes_a_long_prompt);

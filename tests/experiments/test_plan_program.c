@@ -294,6 +294,21 @@ static void case_rates(void) {
     CHECK(strstr(searched, "a100, full") && !strstr(searched, "BCD-1/"), "%s", searched);
 }
 
+/* 16 bytes of each parameter do not fit into 24 GiB, and take no longer for that. */
+static void case_ignored_memory(void) {
+    static const char *const flags[] = {"", "--ignore-memory"};
+    for (int i = 0; i < 2; i++) {
+        Tables t;
+        run(0, "plan --model G-5.4B --per-node 1 --batch 1 --method full %s --out much.h5",
+            flags[i]);
+        if (!read_tables(&t, "much.h5")) return;
+        CHECK((cell(&t, "plan", "full", "step") > 0) == i, "%s: a step", flags[i]);
+        CHECK(isnan(cell(&t, "memory", "full", "usable")) == i, "%s: usable memory", flags[i]);
+        CHECK(cell(&t, "plan", "full", "memory") > 16 * 5.4e9 / (1 << 30), "%s: memory", flags[i]);
+        tables_free(&t);
+    }
+}
+
 /* More of the same GPUs are faster, by at most as many times, and no cheaper. */
 static void case_more_gpus(void) {
     double rate = 0, dollars = 0;
@@ -340,6 +355,7 @@ static void case_wrong_use(void) {
                 "does not fit into the memory of RTX 4090");
     check_error(run(2, "plan --model G-1.6B --method bcd --step-ms 1e-6"), "calibrate: no value");
     check_error(run(2, "plan --model G-10B --efficiency 0"), "--efficiency");
+    check_error(run(2, "plan --model G-10B --search --ignore-memory"), "not with --search");
     check_error(run(2, "plan --model G-10B --gpus 8"), "--gpus needs --search");
     check_error(run(2, "plan --model G-10B --budget 8"), "--budget needs --search");
     check_error(run(1, "plan --model resnet8 --out /nonexistent/plan.h5"), "/nonexistent");
@@ -356,5 +372,6 @@ void test_plan_program(void) {
     RUN(case_more_gpus);
     RUN(case_measured_step);
     RUN(case_rates);
+    RUN(case_ignored_memory);
     RUN(case_wrong_use);
 }
