@@ -1,7 +1,7 @@
 /* bcd: trains neural networks by block coordinate descent. */
 #include <ctype.h>
+#include <fcntl.h>
 #include <omp.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "../ref/base/error.h"
-#include "alloc.h"
 #include "commands.h"
 #include "convert/convert.h"
 #include "store/provenance.h"
 #include "store/rundir.h"
+#include "threads.h"
 #include "train/modules.h"
 #include "train/setup.h"
 #include "train/train.h"
@@ -118,29 +118,13 @@ static int check_names(const Options *options) {
     return setup_check(options) || setup_check_idle(options) ? -1 : 0;
 }
 
-static void *wait_behind(void *gate) {
-    pthread_mutex_lock(gate);
-    pthread_mutex_unlock(gate);
-    return NULL;
-}
-
-/* Checks that all threads can be started: OpenMP's library would print a line of its own and end
- * the program. */
-static int check_threads(void) {
-    const int wanted = omp_get_max_threads() - 1;
-    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-    pthread_t *threads = xmalloc((size_t)wanted * sizeof *threads);
-    int started = 0, cause = 0;
-    pthread_mutex_lock(&gate);
-    while (started < wanted &&
-           !(cause = pthread_create(&threads[started], NULL, wait_behind, &gate)))
-        started++;
-    pthread_mutex_unlock(&gate);
-    for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
-    free(threads);
-    if (!cause) return 0;
-    return error_set("cannot start %d threads: %s; --threads or OMP_NUM_THREADS can say fewer",
-                     wanted + 1, strerror(cause));
+/* Opens what the caller has closed of the three standard streams, so that no file of a run takes
+ * the number of one and gets what is printed. */
+static void open_streams(void) {
+    int number;
+    do number = open("/dev/null", O_RDWR);
+    while (number >= 0 && number <= STDERR_FILENO);
+    if (number > STDERR_FILENO) close(number);
 }
 
 /* Becomes the program bcd-NAME next to this one, which the command NAME is then, as git does.  It
@@ -164,6 +148,7 @@ static int print_version(void) {
 }
 
 int main(int argc, char **argv) {
+    open_streams();
     signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is then an error like a full disk */
     signal(SIGCHLD, SIG_DFL); /* if a parent ignores it, so would this process, and wait in vain */
     provenance_remember(argc, argv);
@@ -181,8 +166,9 @@ int main(int argc, char **argv) {
     }
     if (resolve_names(options) || check_needed(&line) || check_out(&line) || check_names(options))
         return complain(WRONG_USE);
+    threads_set_default();
     if (options->threads) omp_set_num_threads(options->threads);
-    if (check_threads()) return complain(1);
+    if (threads_check()) return complain(1);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (commands[i].command == options->command) {
             int status = commands[i].run(&line);

@@ -2,7 +2,9 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 Text text_of(const char *format, ...) {
     Text text;
@@ -19,6 +21,14 @@ void text_add(Text *text, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(text->text + used, sizeof text->text - used, format, arguments);
     va_end(arguments);
+}
+
+bool is_terminal(FILE *out) {
+    static const char *const ranks[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+    const char *kind = getenv("TERM");
+    for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
+        if (getenv(ranks[i])) return false;
+    return kind && *kind && strcmp(kind, "dumb") && isatty(fileno(out));
 }
 
 void print_wrapped(FILE *out, const char *text, int left, int right) {

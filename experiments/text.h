@@ -5,6 +5,7 @@
  * Such a text lives until the end of its statement; one that is assigned lives as its variable. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "../ref/base/error.h" /* BCD_PRINTF */
@@ -18,6 +19,10 @@ typedef struct {
 Text text_of(const char *format, ...) BCD_PRINTF(1, 2);
 /* Appends to a text. */
 void text_add(Text *text, const char *format, ...) BCD_PRINTF(2, 3);
+
+/* Returns true if the output is a terminal that a line can be rewritten on: not a dumb one, and not
+ * one that mpirun or srun has put between the processes and its own output. */
+bool is_terminal(FILE *out);
 
 /* Prints lines between the columns `left`, which the first one has reached, and `right`, broken at
  * spaces. */

@@ -70,9 +70,10 @@ int sampler_init(Sampler *s, uint64_t seed, int samples, double fraction) {
         return error_set("data: a fraction of %g of %d samples; use more than 0, at most 1",
                          fraction, samples);
     s->used = sampler_used(samples, fraction);
-    s->subset = calloc((size_t)samples, sizeof *s->subset); /* drawing permutes all samples */
+    /* Drawing permutes all samples; a subset of all of them needs no drawing. */
+    s->subset = s->used < samples ? calloc((size_t)samples, sizeof *s->subset) : NULL;
     s->order = calloc((size_t)s->used, sizeof *s->order);
-    if (s->subset && s->order) return 0;
+    if (s->order && (s->subset || s->used == samples)) return 0;
     sampler_free(s);
     return error_set("data: out of memory for the order of %d samples", samples);
 }
@@ -89,7 +90,7 @@ static int ascending(const void *a, const void *b) {
 }
 
 void sampler_draw(Sampler *s, uint64_t draw) {
-    if (s->draw == draw) return;
+    if (s->draw == draw || !s->subset) return;
     random_permutation(s->subset, s->samples, s->seed, STREAM_SUBSET, draw);
     qsort(s->subset, (size_t)s->used, sizeof *s->subset, ascending);
     s->draw = draw;
@@ -103,6 +104,7 @@ void sampler_ids(Sampler *s, int *ids, uint64_t position, int n) {
             random_permutation(s->order, s->used, s->seed, STREAM_SHUFFLE, epoch);
             s->epoch = epoch;
         }
-        ids[i] = s->subset[s->order[position % (uint64_t)s->used]];
+        const int at = s->order[position % (uint64_t)s->used];
+        ids[i] = s->subset ? s->subset[at] : at;
     }
 }

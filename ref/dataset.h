@@ -78,7 +78,7 @@ typedef struct {
     int samples;    /* in the data set */
     int used;       /* in the subset: max(1, round(fraction * samples)) */
     uint64_t draw;  /* the number of the subset */
-    int *subset;    /* [samples], of which the first `used` are the subset, ascending */
+    int *subset;    /* [samples], of which the first `used` are the subset, ascending; NULL: all */
     int *order;     /* [used]: this epoch's permutation of the subset */
     uint64_t epoch; /* the epoch that `order` belongs to */
 } Sampler;

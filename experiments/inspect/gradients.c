@@ -59,32 +59,41 @@ static int open_engine(Setup *setup, const Options *o, Mode mode, int batch) {
 
 /* ---- the batch ------------------------------------------------------------------------------- */
 
-static int check_numbers(const H5File *file, const char *name, const int *numbers, size_t count,
-                         int min, int end) {
-    for (size_t i = 0; i < count; i++)
-        if (numbers[i] < min || numbers[i] >= end)
-            return error_set("%s: %s holds %d; the model has 0 to %d", file->path, name, numbers[i],
-                             end - 1);
-    return 0;
+/* Reads numbers below `end`, and from `min` up, of which those below 0 become -1.  HDF5 would clamp
+ * what does not fit into an int. */
+static int read_numbers(int *numbers, const H5File *file, const char *name, int rank,
+                        const size_t *size, int64_t min, int end) {
+    const size_t count = size[0] * (rank > 1 ? size[1] : 1);
+    int64_t *wide = xmalloc(count * sizeof *wide);
+    int failed = h5_read(file, name, H5_INT64, wide, rank, size);
+    for (size_t i = 0; i < count && !failed; i++) {
+        numbers[i] = wide[i] < 0 ? -1 : (int)wide[i];
+        if (wide[i] < min || wide[i] >= end)
+            failed = error_set("%s: %s holds %lld; the model has 0 to %d", file->path, name,
+                               (long long)wide[i], end - 1);
+    }
+    free(wide);
+    return failed;
 }
 
 /* Reads the samples.  -1 and an error if an array is missing or its shape is not the model's, or a
  * number is no token or class. */
 static int read_batch(Batch *batch, const H5File *file, const Model *model) {
     Shape in = model->input;
-    size_t n = (size_t)batch->n, t = (size_t)model->targets, count = n * t;
+    size_t n = (size_t)batch->n, t = (size_t)model->targets;
     int rank = model->tokens ? 2 : 1, failed;
     if (batch_reserve(batch, model, batch->n)) return -1;
     for (int i = 0; i < batch->n; i++) batch->ids[i] = i;
     if (model->tokens)
-        failed = h5_read(file, "/tokens", H5_INT, batch->tokens, 2, (size_t[]){n, t}) ||
-                 check_numbers(file, "/tokens", batch->tokens, count, 0, model->outputs);
+        failed =
+            read_numbers(batch->tokens, file, "/tokens", 2, (size_t[]){n, t}, 0, model->outputs);
     else
         failed = h5_read(file, "/images", H5_REAL, batch->images, 4,
                          (size_t[]){n, (size_t)in.h, (size_t)in.w, (size_t)in.c});
-    if (failed || h5_read(file, "/targets", H5_INT, batch->targets, rank, (size_t[]){n, t}))
-        return -1;
-    return check_numbers(file, "/targets", batch->targets, count, INT32_MIN, model->outputs);
+    return failed || read_numbers(batch->targets, file, "/targets", rank, (size_t[]){n, t},
+                                  INT64_MIN, model->outputs)
+               ? -1
+               : 0;
 }
 
 /* Returns how many samples the file holds; -1 and an error. */

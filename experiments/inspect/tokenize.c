@@ -16,7 +16,7 @@
 static int show(void *context, const TokenizeStats *stats) {
     double *shown = context, now = clock_seconds();
     if (interrupt_signal()) return 1;
-    if (!isatty(STDOUT_FILENO) || now - *shown < 0.2) return 0;
+    if (!is_terminal(stdout) || now - *shown < 0.2) return 0;
     *shown = now;
     printf(
         "\r\033[K%.0f %%  %s tokens",

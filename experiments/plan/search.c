@@ -7,7 +7,7 @@
 
 /* Prints the progress of the search on a terminal, over the line before; "" clears it. */
 static void progress(const char *text) {
-    if (!isatty(STDERR_FILENO)) return;
+    if (!is_terminal(stderr)) return;
     fprintf(stderr, "\r\033[K%s", text);
     fflush(stderr);
 }

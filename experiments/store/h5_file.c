@@ -36,10 +36,20 @@ void h5_fail(H5File *file, const char *object) {
               cause ? strerror(cause) : "the HDF5 library refused");
 }
 
+/* Checks that there is memory for the library, which does not look at what it is given and crashes
+ * where there is none. */
+static int check_memory(const char *path) {
+    enum { NEEDED = 4 << 20 }; /* its caches, and buffers of what it converts */
+    void *memory = malloc(NEEDED);
+    free(memory);
+    return memory ? 0 : error_set("%s: no memory is left for the HDF5 library", path);
+}
+
 int h5_create(H5File *file, const char *path) {
-    silence_library();
     memset(file, 0, sizeof *file);
     file->id = -1;
+    if (check_memory(path)) return -1;
+    silence_library();
     if (atomic_open(&file->out, path)) return -1;
     strcpy(file->path, file->out.path);
     /* The newer format has checksums over attributes and its own structures; without them a damaged
@@ -75,9 +85,10 @@ int h5_commit(H5File *file) {
 }
 
 int h5_open(H5File *file, const char *path) {
-    silence_library();
     memset(file, 0, sizeof *file);
     file->id = -1;
+    if (check_memory(path)) return -1;
+    silence_library();
     snprintf(file->path, sizeof file->path, "%s", path);
     if (access(path, R_OK)) return error_set("%s: cannot read: %s", path, strerror(errno));
     file->id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);

@@ -147,7 +147,7 @@ static void print_row(const TrainingPool *pool, const TrainingRow *row, const ch
 /* Says now and then how far the trainings are.  A single one says so itself. */
 static void print_progress(TrainingPool *pool) {
     const TrainingPlan *plan = pool->plan;
-    const double now = clock_seconds(), every = isatty(STDOUT_FILENO) ? 60 : 600;
+    const double now = clock_seconds(), every = is_terminal(stdout) ? 60 : 600;
     if (plan->asked.experiment.jobs == 1 || plan->row->options.quiet || now - pool->shown < every)
         return;
     const char *before = "";

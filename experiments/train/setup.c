@@ -209,8 +209,14 @@ int setup_engine_for_evaluation(Setup *setup) {
     return setup_engine(setup, NULL, NULL, NULL);
 }
 
-void setup_free(Setup *setup) {
+void setup_free_engine(Setup *setup) {
     if (setup->engine) setup->engine->is->free(setup->engine);
+    setup->engine = NULL;
+    setup->stage = NULL;
+}
+
+void setup_free(Setup *setup) {
+    setup_free_engine(setup);
     placement_free(&setup->placement);
     partition_free(&setup->bcd.partition);
     dataset_free(setup->train);

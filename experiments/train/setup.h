@@ -46,6 +46,9 @@ int setup_engine(Setup *setup, const char *cache_dir, BlockTimes *times, double 
  * stage and engine. */
 int setup_engine_for_evaluation(Setup *setup);
 
+/* Gives back the memory that trains; the rest of the setup stays. */
+void setup_free_engine(Setup *setup);
+
 void setup_free(Setup *setup);
 
 /* Describes this process and what it computes on.  -1 and an error. */

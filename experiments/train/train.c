@@ -136,9 +136,11 @@ static int note_failure(Training *t) {
     if (t->save_failed && !t->diverged) return -1;
     strcpy(t->run.status, "failed");
     t->run.provenance.wall = clock_seconds() - t->started;
-    if (runfile_write(&t->run, t->run_path.text)) return -1;
-    return error_set("step %llu: %s; %s holds the last good state",
+    setup_free_engine(&t->setup); /* where memory has ended, HDF5 needs some of it */
+    const int failed = runfile_write(&t->run, t->run_path.text);
+    return error_set("step %llu: %s; %s%s holds the last good state",
                      (unsigned long long)t->state.step + !t->diverged, cause,
+                     failed ? "the run could not be marked as failed; " : "",
                      t->checkpoint_path.text);
 }
 
@@ -153,7 +155,7 @@ static int train(Training *t) {
     if (!o->quiet && !o->brief) train_print_start(t);
     t->progress = (Progress){.quiet = o->quiet,
                              .brief = o->brief,
-                             .terminal = isatty(STDOUT_FILENO),
+                             .terminal = is_terminal(stdout),
                              .total = s->bcd.steps,
                              .per_step = (double)o->batch * (tokens ? s->model->targets : 1),
                              .unit = tokens ? "tokens" : "images"};

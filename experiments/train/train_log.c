@@ -1,5 +1,6 @@
 /* Logs of a training for other tools: log.csv and --log-samples. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,16 +10,20 @@
 #include "../alloc.h"
 #include "train_parts.h"
 
+/* Returns the number with a NaN that has no sign. */
+static double plain(double number) { return isnan(number) ? NAN : number; }
+
 void train_log_curve(Training *t, const CurveRow *row) {
     if (!t->log) return;
-    fprintf(t->log, "%llu,%.9g,%.9g,%d,,\n", (unsigned long long)row->step, row->loss, row->lr,
-            row->submodel + 1);
+    fprintf(t->log, "%llu,%.9g,%.9g,%d,,\n", (unsigned long long)row->step, plain(row->loss),
+            row->lr, row->submodel + 1);
     fflush(t->log);
 }
 
 void train_log_evaluation(Training *t, const EvaluationRow *row) {
     if (!t->log) return;
-    fprintf(t->log, "%llu,,,,%.9g,%.9g\n", (unsigned long long)row->step, row->loss, row->accuracy);
+    fprintf(t->log, "%llu,,,,%.9g,%.9g\n", (unsigned long long)row->step, plain(row->loss),
+            row->accuracy);
     fflush(t->log);
 }
 

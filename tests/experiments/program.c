@@ -40,6 +40,7 @@ static void become(const char *line, const char *directory, int out, int error) 
     char *argv[WORDS + 2] = {(char[]){BCD_PROGRAM}};
     split(argv, line);
     setenv("OMP_WAIT_POLICY", "passive", 1); /* the machine may be busy with other tests */
+    signal(SIGHUP, SIG_DFL);                 /* which nohup has ignored for all that it starts */
     if (chdir(directory) == 0 && dup2(out, STDOUT_FILENO) >= 0 && dup2(error, STDERR_FILENO) >= 0)
         execv(argv[0], argv);
     perror(argv[0]);

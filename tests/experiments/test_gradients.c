@@ -217,17 +217,17 @@ static void case_running_statistics(void) {
 
 /* ---- wrong files --------------------------------------------------------------------------- */
 
-static void write_batch(const char *path, int n, int t, int token, int target) {
+static void write_batch(const char *path, int n, int t, int64_t token, int64_t target) {
     H5File file;
-    int tokens[64], targets[64];
+    int64_t tokens[64], targets[64];
     for (int i = 0; i < n * t; i++) {
         tokens[i] = token;
         targets[i] = target;
     }
     H5Dim dims[] = {{"sample", (size_t)n, NULL}, {"token", (size_t)t, NULL}};
     CHECK(h5_create(&file, path) == 0, "%s", error_message());
-    h5_write(&file, "/tokens", H5_INT, tokens, 2, dims, NULL);
-    h5_write(&file, "/targets", H5_INT, targets, 2, dims, NULL);
+    h5_write(&file, "/tokens", H5_INT64, tokens, 2, dims, NULL);
+    h5_write(&file, "/targets", H5_INT64, targets, 2, dims, NULL);
     CHECK(h5_commit(&file) == 0, "%s", error_message());
 }
 
@@ -258,6 +258,10 @@ static void case_wrong_files(void) {
     refused(gpt, batch, "31"); /* the vocabulary has 31: 0 to 30 */
     write_batch(batch, 2, 7, -1, 3);
     refused(gpt, batch, "-1");
+    write_batch(batch, 2, 7, 5000000000, 3);
+    refused(gpt, batch, "/tokens holds 5000000000; the model has 0 to 30");
+    write_batch(batch, 2, 7, 3, 5000000000);
+    refused(gpt, batch, "/targets holds 5000000000; ");
     write_batch(batch, 2, 7, 3, 31);
     refused(gpt, batch, "/targets");
     write_batch(batch, 2, 7, 3, -1);

@@ -233,6 +233,24 @@ static void refuses_strange_contents(void) {
     h5_close(&file);
 }
 
+/* A data set may have as many dimensions as H5_RANK. */
+static void counts_dimensions(void) {
+    static const hsize_t ones[H5_RANK + 1] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+    H5File file;
+    size_t size[H5_RANK];
+    const float number = 7;
+    const char *path = scratch_path("ranks.h5");
+    if (!CHECK(h5_create(&file, path) == 0, "%s", error_message())) return;
+    CHECK(H5LTmake_dataset_float(file.id, "eight", H5_RANK, ones, &number) >= 0 &&
+              H5LTmake_dataset_float(file.id, "nine", H5_RANK + 1, ones, &number) >= 0,
+          "eight and nine dimensions");
+    CHECK(h5_commit(&file) == 0 && h5_open(&file, path) == 0, "%s", error_message());
+    CHECK(h5_size(&file, "/eight", size) == H5_RANK && size[H5_RANK - 1] == 1, "eight");
+    CHECK(h5_size(&file, "/nine", size) == -1, "nine dimensions in an array of eight");
+    CHECK_ERROR("%s: /nine: has no usable shape", path);
+    h5_close(&file);
+}
+
 /* A name fits into H5_NAME with the zero at its end, or is refused. */
 static void refuses_a_long_name(void) {
     const char *path = scratch_path("name.h5");
@@ -370,6 +388,7 @@ void test_h5(void) {
     RUN(same_twice);
     RUN(refuses_strange_files);
     RUN(refuses_strange_contents);
+    RUN(counts_dimensions);
     RUN(refuses_a_long_name);
     RUN(survives_a_full_disk);
     RUN(has_one_writer);

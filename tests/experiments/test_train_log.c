@@ -1,11 +1,13 @@
 /* The logs of a training for other tools, log.csv and --log-samples, also of several sessions. */
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../experiments/train/train_parts.h"
 #include "cli.h"
 
 static void every_update_has_a_row(void) {
@@ -77,10 +79,24 @@ static void what_is_no_regular_file(void) {
                 "--log-samples /dev/full: cannot write: No space left on device");
 }
 
+/* x86 makes a NaN with a sign, which readers of CSV take for text. */
+static void a_nan_has_no_sign(void) {
+    char text[64] = "";
+    Training t = {.log = tmpfile()};
+    if (!CHECK(t.log, "no file")) return;
+    train_log_curve(&t, &(CurveRow){.step = 3, .loss = -NAN, .lr = 0.5});
+    train_log_evaluation(&t, &(EvaluationRow){.step = 3, .loss = -NAN, .accuracy = 0.25});
+    rewind(t.log);
+    text[fread(text, 1, sizeof text - 1, t.log)] = 0;
+    fclose(t.log);
+    CHECK(!strcmp(text, "3,nan,0.5,1,,\n3,,,,nan,0.25\n"), "%s", text);
+}
+
 void test_train_log(void) {
     RUN(every_update_has_a_row);
     RUN(samples_are_those_of_the_epoch);
     RUN(a_gap_is_refused);
     RUN(other_files_stay);
     RUN(what_is_no_regular_file);
+    RUN(a_nan_has_no_sign);
 }

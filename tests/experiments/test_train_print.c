@@ -160,6 +160,7 @@ static void a_loss_that_diverges_is_short(void) {
 }
 
 static void one_line_on_a_terminal(void) {
+    setenv("TERM", "xterm", 1);
     const char *text = program_on_terminal("train " RESNET "--steps 30 --out shown");
     if (!text) SKIP("no pseudo-terminal here");
     CHECK(strstr(text, "\r\033[K") && strstr(text, "step 30/30  loss "), "printed \"%s\"", text);

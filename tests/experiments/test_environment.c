@@ -1,0 +1,159 @@
+/* What surrounds the program: a container's quota, small stacks, closed streams, terminals of many
+ * kinds, memory that ends. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "../../experiments/threads.h"
+#include "cli.h"
+
+/* ---- quota ---- */
+
+/* Files of a made-up /sys/fs/cgroup, and the lines of /proc/self/cgroup. */
+typedef struct {
+    const char *name, *self, *file[2][2];
+    double quota;
+} Quota;
+
+static const Quota quotas[] = {
+    {"no cgroups", "", {{NULL}}, INFINITY},
+    {"version 2", "0::/\n", {{"cpu.max", "150000 100000\n"}}, 1.5},
+    {"version 2 without a limit", "0::/\n", {{"cpu.max", "max 100000\n"}}, INFINITY},
+    {"the smallest of all above it",
+     "0::/a/b\n",
+     {{"a/cpu.max", "300000 100000\n"}, {"a/b/cpu.max", "400000 100000\n"}},
+     3},
+    {"not that of another", "0::/a/b\n", {{"a/c/cpu.max", "100000 100000\n"}}, INFINITY},
+    {"version 1",
+     "3:cpuset:/\n2:cpu,cpuacct:/x\n0::/\n",
+     {{"cpu/x/cpu.cfs_quota_us", "250000\n"}, {"cpu/x/cpu.cfs_period_us", "100000\n"}},
+     2.5},
+    {"version 1 without a limit",
+     "2:cpu:/\n",
+     {{"cpu/cpu.cfs_quota_us", "-1\n"}, {"cpu/cpu.cfs_period_us", "100000\n"}},
+     INFINITY},
+    {"version 1 where a container's own cgroup is the mount",
+     "2:cpuacct,cpu:/docker/0123\n",
+     {{"cpu/cpu.cfs_quota_us", "50000\n"}, {"cpu/cpu.cfs_period_us", "100000\n"}},
+     0.5},
+};
+
+static void quota_is_found(const void *row) {
+    const Quota *q = row;
+    char self[256], root[256], name[128];
+    const int number = (int)(q - quotas);
+    snprintf(name, sizeof name, "quota%d/self", number);
+    snprintf(self, sizeof self, "%s", scratch_text(name, q->self));
+    snprintf(root, sizeof root, "%s", self);
+    strcpy(strrchr(root, '/'), "/root");
+    for (int f = 0; f < 2 && q->file[f][0]; f++) {
+        snprintf(name, sizeof name, "quota%d/root/%s", number, q->file[f][0]);
+        scratch_text(name, q->file[f][1]);
+    }
+    const double found = threads_quota(self, root);
+    CHECK(found == q->quota, "%g processors", found);
+}
+
+/* ---- run from a shell ---- */
+
+/* Runs `COMMANDS` in the scratch directory, in which $bcd is the program, $train a short training,
+ * and "errors" gets what goes to standard error.  Returns the exit status, or minus a signal. */
+static int shell(const char *commands) {
+    char line[2048];
+    snprintf(line, sizeof line,
+             "cd '%s' && bcd='%s' && train='train --data words.tokens --model "
+             "gpt:layers=3,width=64,heads=2,context=64 --batch 4 --limit 32 --quiet' && exec "
+             "2>errors && { %s; }",
+             scratch_path("."), BCD_PROGRAM, commands);
+    const int status = system(line);
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void check_errors(const char *expected) {
+    size_t count;
+    char *text = read_bytes("errors", &count);
+    CHECK(count && strchr(text, '\n') == text + count - 1 && strstr(text, expected),
+          "says \"%s\", expected \"%s\"", text, expected);
+    free(text);
+}
+
+static void small_stacks_are_refused(void) {
+    if (TEST_SANITIZED) SKIP("a sanitizer needs larger stacks");
+    CHECK(shell("ulimit -s 128; exec $bcd $train --steps 1") == 1, "status");
+    check_errors("the stack has 1");
+    check_errors(" KiB, and bcd needs 512; type: ulimit -s 8192");
+    CHECK(shell("OMP_STACKSIZE=16K exec $bcd $train --steps 1") == 1, "status");
+    check_errors("the stack of a thread has 16 KiB, and bcd needs 256; type: unset OMP_STACKSIZE");
+    CHECK(shell("ulimit -s 768; OMP_STACKSIZE=256K exec $bcd $train --steps 2 --out stacks") == 0,
+          "what is enough");
+}
+
+/* Without standard streams a file of the run would take their numbers. */
+static void closed_streams_get_nothing(void) {
+    size_t count;
+    CHECK(shell("$bcd ${train%--quiet} --steps 3 --out closed <&- >&- 2>&-") == 0, "status");
+    CHECK(shell("$bcd $train --steps 3 --out open") == 0, "status");
+    char *closed = read_bytes("closed/log.csv", &count), *open = read_bytes("open/log.csv", &count);
+    CHECK(count && !strcmp(closed, open), "log.csv: \"%s\"", closed);
+    check_same_run("closed", "open");
+    free(closed);
+    free(open);
+}
+
+/* Lines are rewritten in place only where someone sees that. */
+static void escape_codes_are_for_terminals(void) {
+    static const struct {
+        const char *name, *value;
+        bool escapes;
+    } rows[] = {{"TERM", "xterm", true},
+                {"TERM", "dumb", false},
+                {"TERM", "", false},
+                {"PMIX_RANK", "0", false},
+                {"OMPI_COMM_WORLD_RANK", "0", false},
+                {"PMI_RANK", "0", false}};
+    const char *term = getenv("TERM");
+    const Text before = text_of("%s", term ? term : "");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        setenv("TERM", "xterm", 1);
+        setenv(rows[i].name, rows[i].value, 1);
+        const Text line = text_of("train " RESNET "--steps 3 --out terminal%zu", i);
+        const char *text = program_on_terminal(line.text);
+        unsetenv(rows[i].name);
+        if (!text) SKIP("no pseudo-terminal here");
+        CHECK(!strchr(text, '\x1b') == !rows[i].escapes, "%s=%s: %s", rows[i].name, rows[i].value,
+              text);
+    }
+    setenv("TERM", before.text, 1);
+}
+
+/* HDF5 crashes where memory ends; the program ends with a line, whatever it was doing. */
+static void memory_that_ends_is_told(void) {
+    if (TEST_SANITIZED) SKIP("a sanitizer needs all of the address space");
+    int refused = 0, trained = 0;
+    for (int kib = 30000; kib < 90000 && trained < 3; kib += 1500) {
+        const Text line = text_of(
+            "export OMP_NUM_THREADS=1; ulimit -v %d && $bcd --version >out && rm -rf short && exec "
+            "$bcd "
+            "$train --save-every 5 --steps 20 --out short",
+            kib);
+        const int status = shell(line.text);
+        if (status == 127) continue; /* the program itself does not load */
+        CHECK(status == 0 || status == 1, "%d KiB: status %d", kib, status);
+        if (status == 1) check_errors("mem");
+        refused += status == 1;
+        trained += status == 0;
+    }
+    CHECK(refused && trained == 3, "%d times refused, %d times trained", refused, trained);
+}
+
+void test_environment(void) {
+    make_words();
+    for (size_t i = 0; i < sizeof quotas / sizeof *quotas; i++)
+        RUN_ROW(quotas[i].name, quota_is_found, &quotas[i]);
+    RUN(small_stacks_are_refused);
+    RUN(closed_streams_get_nothing);
+    RUN(escape_codes_are_for_terminals);
+    RUN(memory_that_ends_is_told);
+}
