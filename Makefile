@@ -49,6 +49,7 @@ ifneq ($(filter run test deps,$(goals)),)
 .PHONY: $(goals) ready
 $(goals): ready
 ready:
+	@echo "make deps: looking for the packages that are needed"
 	@.ci/deps "$(CC)" $(goals)
 	@$(MAKE) READY=yes $(goals)
 installing := yes

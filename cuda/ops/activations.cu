@@ -3,7 +3,7 @@
  * An op is a struct with `binary`, whether it has a second input, and `at(a, b)`, its value for one
  * element.  It uses fmaf and no other a * b + c, so that the compiler has nothing to contract and
  * an element has the same bits in every version. */
-#include "../common.cuh"
+#include "common.cuh"
 
 enum { THREADS = 256, PACKS = 2 };
 

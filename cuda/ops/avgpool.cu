@@ -1,5 +1,5 @@
 /* Global average pooling: the mean over all positions of an image, for each channel. */
-#include "../columns.cuh"
+#include "columns.cuh"
 
 /* ---- version 1: a thread for each number of the output, or of dx ---- */
 

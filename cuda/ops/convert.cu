@@ -1,5 +1,5 @@
 /* Conversion of floats to values, and gathering and scattering of rows. */
-#include "../common.cuh"
+#include "common.cuh"
 
 enum { THREADS = 256 };
 

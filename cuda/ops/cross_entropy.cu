@@ -4,7 +4,7 @@
  * With m = max x and s = sum exp(x - m) of a row, and the target's logit x_t,
  *   loss = m - x_t + log s,    d loss / d x_j = exp(x_j - m) / s - (j == t)
  * and `correct` says whether x_t is the first of the largest.  NaN in a row makes its loss NaN. */
-#include "../common.cuh"
+#include "common.cuh"
 
 /* Returns true when logit x of class j beats the target's, `own` of class t: when it is larger, or
  * equal and of a smaller class. */

@@ -3,7 +3,7 @@
  * A row's gradient is a sum over the places where its token stands.  Atomics would add these up in
  * another order each time; instead the places are sorted by token, and each row sums its own places
  * in order. */
-#include "../common.cuh"
+#include "common.cuh"
 
 /* ---- forward ----
  * Version 1 is V = 1, version 2 moves 128 bits at a time. */

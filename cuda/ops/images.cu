@@ -1,6 +1,6 @@
 /* Makes batches of images from bytes that stay on the device: ImageBytes of ref/dataset.h. */
 #include "../../ref/base/random.h"
-#include "../common.cuh"
+#include "common.cuh"
 
 /* random_bits of ref/base/random.h: the first two of the four numbers of Philox4x32-10. */
 static __device__ uint64_t philox_bits(uint64_t seed, uint32_t stream, uint64_t index) {

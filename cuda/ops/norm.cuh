@@ -13,7 +13,7 @@
  * bits depend on that row alone: kernels are chosen by c and never by n. */
 #pragma once
 
-#include "../common.cuh"
+#include "common.cuh"
 
 /* n rows of c numbers, and what the forward pass saves of each row: m (NULL unless centred) and r.
  */

@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-#include "../common.cuh"
+#include "common.cuh"
 
 template <Precision P>
 struct ValueOf {

@@ -1,8 +1,8 @@
 /* The optimizer step: the equations of ref/optimizers/ in one pass over all tensors.  Memory
  * traffic sets its time: with Adam 28 bytes for each parameter, to read it, its gradient and two
  * moments and to write all but the gradient (and 2 more in bf16). */
-#include "../common.cuh"
 #include "../update.h"
+#include "common.cuh"
 
 enum { UPDATE_BLOCK = 256 };
 

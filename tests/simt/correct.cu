@@ -1,5 +1,5 @@
 /* Kernels as they should be: blocks, barriers, shared memory, atomics. */
-#include "../../cuda/kernel.cuh"
+#include "../../cuda/ops/kernel.cuh"
 #include "kernels.h"
 
 template <typename T, int UNROLL>

@@ -1,6 +1,6 @@
 /* Kernels with one mistake each, for the SIMT layer to find.  Each is followed by a line of its
  * own, from which planted_lines counts back. */
-#include "../../cuda/kernel.cuh"
+#include "../../cuda/ops/kernel.cuh"
 #include "kernels.h"
 
 static const unsigned ALL = 0xffffffffu;

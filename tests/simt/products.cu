@@ -1,5 +1,5 @@
 /* bf16 and tf32: roundings, fragments, matrices from shared memory, a small product. */
-#include "../../cuda/kernel.cuh"
+#include "../../cuda/ops/kernel.cuh"
 #include "kernels.h"
 
 static __global__ void to_bf16(unsigned short *y, const float *x, int n) {

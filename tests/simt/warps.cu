@@ -1,5 +1,5 @@
 /* Shuffles and votes of one warp. */
-#include "../../cuda/kernel.cuh"
+#include "../../cuda/ops/kernel.cuh"
 #include "kernels.h"
 
 static const unsigned ALL = 0xffffffffu;

@@ -43,7 +43,7 @@
 #define DEVICE __device__ __forceinline__
 
 #ifdef __CUDACC__
-#include "gpu/gpu.cuh"
+#include "../gpu/gpu.cuh"
 #else
-#include "simt/simt.h"
+#include "../simt/simt.h"
 #endif

@@ -5,8 +5,8 @@
  */
 #pragma once
 
+#include "../kernels.h"
 #include "kernel.cuh"
-#include "kernels.h"
 
 /* ---- values ---- */
 
