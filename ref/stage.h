@@ -143,6 +143,13 @@ typedef struct {
 
     /* ---- optional calls; NULL where a device does not offer them ---- */
 
+    /* Generation: a forward pass over `count` >= 1 tokens of one sequence, at positions first,
+     * first + 1, ..., that follow those of earlier calls, whose keys and values are kept.
+     * Overwrites logits[outputs] with those of the token after the last, which have the bits of a
+     * pass over the whole sequence.  first = 0 begins a sequence; positions may be read again with
+     * other tokens. -1 and an error when memory runs out, or where the sequence is longer than the
+     * model's. */
+    int (*extend)(Stage *stage, int first, const int *tokens, int count, real *logits);
     /* After begin, and with the outputs of the blocks below `first` in place: runs forward from
      * there, loss, gradients and, if `last`, clipping and update, as one piece of work that a
      * device can record and repeat.  -1 and an error if the loss is not finite or, where gradients

@@ -41,8 +41,7 @@ static real *param_or_null(const RefStage *s, int param) {
     return param < 0 ? NULL : s->param[param].data;
 }
 
-/* Returns the arrays and options that all three calls on a node share. */
-static NodeIO node_io(RefStage *s, const Node *node) {
+NodeIO stage_node_io(RefStage *s, const Node *node) {
     const Model *m = s->base.model;
     int index = (int)(node - m->node);
     real *stored_aux = s->aux[slot_of(s, block_of(m, node->out)) * m->nodes + index];
@@ -91,7 +90,7 @@ static void run_forward(RefStage *s, int block, bool recompute) {
     const Model *m = s->base.model;
     for (int i = m->block[block].first_node; i < m->block[block].end_node; i++) {
         if (recompute && !node_is_recomputed(m, &m->node[i])) continue;
-        NodeIO io = node_io(s, &m->node[i]);
+        NodeIO io = stage_node_io(s, &m->node[i]);
         io.hold_running |= recompute;
         node_forward(&m->node[i], &io);
     }
@@ -127,7 +126,7 @@ void stage_input_gradient(Stage *base, int block) {
     for (int i = b->end_node - 1; i >= b->first_node; i--) {
         const Node *node = &m->node[i];
         if (!s->layout.value[node->out].needs_grad) continue;
-        NodeIO io = node_io(s, node);
+        NodeIO io = stage_node_io(s, node);
         io.dy = stage_value_gradient(s, node->out);
         const InputGradients wanted = node_input_gradients(&s->layout, node);
         if (wanted.skip) io.dskip = stage_value_gradient(s, node->skip);
@@ -157,7 +156,7 @@ void stage_weight_gradient(Stage *base, int block) {
     for (int i = b->end_node - 1; i >= b->first_node; i--) {
         const Node *node = &m->node[i];
         if (!node_trains(m, node, s->layout.trains)) continue;
-        NodeIO io = node_io(s, node);
+        NodeIO io = stage_node_io(s, node);
         io.dy = stage_value_gradient(s, node->out);
         io.dweight = active_gradient(s, node->weight, &io.add_dweight);
         io.dbias = active_gradient(s, node->bias, &io.add_dbias);

@@ -179,6 +179,7 @@ static void stage_free(Stage *base) {
         release(s, &s->param[p].gradient);
         free_state(s, p);
     }
+    for (int v = 0; s->kept && v < m->values; v++) release(s, &s->kept[v]);
     for (int i = 0; s->buffer && i < m->buffers; i++) {
         release(s, &s->buffer[i].data);
         release(s, &s->buffer[i].before);
@@ -188,6 +189,7 @@ static void stage_free(Stage *base) {
     mem_free(&s->base.memory, s->correct);
     free(s->param);
     free(s->buffer);
+    free(s->kept);
     free(s->base.optimizer_step);
     free(s->active);
     free(s);
@@ -197,9 +199,10 @@ static int allocate_tables(RefStage *s) {
     const Model *m = s->base.model;
     s->param = calloc((size_t)m->params + 1, sizeof *s->param);
     s->buffer = calloc((size_t)m->buffers + 1, sizeof *s->buffer);
+    s->kept = calloc((size_t)m->values, sizeof *s->kept);
     s->base.optimizer_step = calloc((size_t)m->blocks, sizeof *s->base.optimizer_step);
     s->active = calloc((size_t)m->blocks, sizeof *s->active);
-    if (s->param && s->buffer && s->base.optimizer_step && s->active) return 0;
+    if (s->param && s->buffer && s->kept && s->base.optimizer_step && s->active) return 0;
     return error_set("stage: out of memory for the tables of %s", m->name);
 }
 
@@ -246,6 +249,7 @@ Stage *stage_ref_create(const Model *model, StageSettings settings) {
         .read = stage_read,
         .write = stage_write,
         .free = stage_free,
+        .extend = stage_extend,
     };
     RefStage *s = calloc(1, sizeof *s);
     if (!s) return error_null("stage: out of memory");

@@ -1,7 +1,9 @@
-/* The CPU stage, shared by its two files: stage_ref.c owns the memory, stage_pass.c computes. */
+/* The CPU stage, shared by its files: stage_ref.c owns the memory, stage_pass.c computes, and
+ * stage_extend.c generates. */
 #pragma once
 
 #include "layout.h"
+#include "node.h"
 
 /* A parameter; arrays that do not exist, or not on this stage, are NULL. */
 typedef struct {
@@ -26,6 +28,7 @@ typedef struct {
     real **value;          /* [max_in_flight][values]: stored activations */
     real **aux;            /* [max_in_flight][nodes] */
     real **value_gradient; /* [max_in_flight][values]: stored for deferred weight gradients */
+    real **kept;           /* [values]: inputs of attentions, of all positions (extend) */
     real *workspace;       /* values and gradients that are not stored, see layout.h */
     real *loss, *log_sum;  /* [batch * targets] */
     unsigned char *correct;
@@ -36,6 +39,9 @@ typedef struct {
 /* Return where a value of the current micro-batch lives, and where its gradient does. */
 real *stage_value(RefStage *stage, int value);
 real *stage_value_gradient(RefStage *stage, int value);
+
+/* Returns the arrays and options that all calls on a node share, for the micro-batch. */
+NodeIO stage_node_io(RefStage *stage, const Node *node);
 
 /* Returns true if this stage's optimizer updates the parameter. */
 bool stage_updates(const RefStage *stage, int param);
@@ -51,3 +57,7 @@ void stage_discard(Stage *base);
 int stage_gradient_norm(Stage *base, double *norm);
 int stage_gradient_squares(Stage *base, double *square);
 void stage_update(Stage *base, double lr, double gradient_scale);
+
+/* ---- in stage_extend.c ---- */
+
+int stage_extend(Stage *base, int first, const int *tokens, int count, real *logits);

@@ -134,18 +134,18 @@ static void forward_tile(real *y, real *lse, const Head *h, Span queries) {
 }
 
 void fast_attention_forward(real *y, real *lse, const real *qkv, int n, int t, Attention a) {
-    const int c = a.heads * a.d;
+    const int c = a.heads * a.d, rows = t - a.cached;
     const bool rotated = a.rope.base > 0;
     const Angles angles = rotated ? rope_angles(&a.rope, t, a.d) : (Angles){0};
 #pragma omp parallel for schedule(dynamic) if (worth_threads(n, t, c))
     for (int task = 0; task < n * a.heads; task++) {
         const int sample = task / a.heads, head = task % a.heads;
-        real *to = y + (ptrdiff_t)sample * t * c + head * a.d;
+        real *to = y + (ptrdiff_t)sample * rows * c + head * a.d;
         Head h = head_at(qkv, sample, head, t, &a);
         if (rotated) h = rotated_head(&h, &angles);
-        for (int start = 0; start < t; start += TILE)
-            forward_tile(to + (ptrdiff_t)start * c, lse + (ptrdiff_t)task * t + start, &h,
-                         tile_at(start, t));
+        for (int row = 0; row < rows; row += TILE)
+            forward_tile(to + (ptrdiff_t)row * c, lse + (ptrdiff_t)task * rows + row, &h,
+                         tile_at(a.cached + row, t));
     }
 }
 

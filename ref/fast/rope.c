@@ -12,9 +12,12 @@ static bool same_rope(const Rope *a, const Rope *b) {
 Angles rope_angles(const Rope *rope, int t, int d) {
     static _Thread_local Rope last;
     static _Thread_local int last_t, last_d;
-    const ptrdiff_t half = d / 2, count = t * half;
+    enum { STEP = 64 }; /* a generation asks for one position more each time */
+    const bool enough = t <= last_t && d == last_d && same_rope(rope, &last);
+    if (!enough) t = (t + STEP - 1) / STEP * STEP;
+    const ptrdiff_t half = d / 2, count = (enough ? last_t : t) * half;
     real *cosine = scratch(SCRATCH_ROPE, 2 * (size_t)count), *sine = cosine + count;
-    if (t == last_t && d == last_d && same_rope(rope, &last)) return (Angles){d, cosine, sine};
+    if (enough) return (Angles){d, cosine, sine};
     enum { COST = 64 }; /* of one angle, in additions */
 #pragma omp parallel for if (count > WORTH_THREADS / COST)
     for (int pair = 0; pair < d / 2; pair++) {

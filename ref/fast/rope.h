@@ -10,8 +10,8 @@ typedef struct {
 } Angles;
 
 /* Returns the angles of t positions, in scratch of the calling thread.  The attention calls of a
- * model all want the same, so they are computed only if the last call on this thread wanted others.
- */
+ * model all want the same, so they are computed only if the last call on this thread wanted others,
+ * or fewer. */
 Angles rope_angles(const Rope *rope, int t, int d);
 
 /* Overwrites to[t][d] with the rows of x[t][ldx], row i rotated to position i. */

@@ -64,19 +64,20 @@ static double softmax(double *p, int count, const double *z, int i, int head, At
 }
 
 void attention_forward(real *y, real *lse, const real *qkv, int n, int t, Attention a) {
-    const ptrdiff_t c = (ptrdiff_t)a.heads * a.d;
+    const ptrdiff_t c = (ptrdiff_t)a.heads * a.d, rows = t - a.cached;
     double *p = zeros((size_t)t);
     for (ptrdiff_t s = 0; s < n; s++) {
         double *z = rotated_copy(qkv + s * t * width_of(a), t, a);
         for (int head = 0; head < a.heads; head++)
-            for (int i = 0; i < t; i++) {
+            for (int i = a.cached; i < t; i++) {
                 const int count = a.causal ? i + 1 : t;
                 const double *v = z + v_at(a, head);
-                lse[(s * a.heads + head) * t + i] = (real)softmax(p, count, z, i, head, a);
+                lse[(s * a.heads + head) * rows + i - a.cached] =
+                    (real)softmax(p, count, z, i, head, a);
                 for (int e = 0; e < a.d; e++) {
                     double sum = 0;
                     for (int j = 0; j < count; j++) sum += p[j] * v[j * width_of(a) + e];
-                    y[(s * t + i) * c + q_at(a, head) + e] = (real)sum;
+                    y[(s * rows + i - a.cached) * c + q_at(a, head) + e] = (real)sum;
                 }
             }
         free(z);

@@ -91,7 +91,8 @@ void rmsnorm_weight_gradient(real *dg, const real *dy, const real *x, const real
  * query head uses the k and v of its group.  With rope, q and k are first rotated by their
  * positions, and d must be even.  Overwrites lse[n][heads][t] with the log-sum-exp of the scores,
  * from which a backward pass can recompute the probabilities instead of storing them
- * (FlashAttention, Dao et al. 2022). */
+ * (FlashAttention, Dao et al. 2022).  Of t positions those before attention.cached have been
+ * computed before, and y and lse have the t - cached others. */
 void attention_forward(real *y, real *lse, const real *qkv, int n, int t, Attention attention);
 /* Reads y and lse of the forward pass.  Where a query attends to a single key, whose probability is
  * always 1, the gradients of both through the score are exactly 0. */

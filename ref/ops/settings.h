@@ -32,6 +32,8 @@ typedef struct {
     int heads, groups, d;
     Rope rope;
     bool causal; /* a position attends to itself and those before it; otherwise to all */
+    int cached;  /* forward: the first positions are those of earlier calls, and only the queries
+                  * from here on are computed */
 } Attention;
 
 #ifdef __cplusplus
