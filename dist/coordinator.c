@@ -33,6 +33,9 @@ typedef struct {
     void *data;         /* CallKind says what; NULL: none */
 } RemoteCall;
 
+/* After a failure: returns true if another rank has reported it, once it has. */
+static bool is_silent(Transport *world) { return world->is->reports && !world->is->reports(world); }
+
 static int share_batch(Transport *world, const Model *m, const Batch *batch) {
     size_t samples = (size_t)batch->n, inputs = samples * shape_count(m->input);
     void *input = m->tokens ? (void *)batch->tokens : (void *)batch->images;
@@ -175,9 +178,11 @@ const MemCount *coordinator_counts(Engine *coordinator) { return of(coordinator)
 
 static void coordinator_free(Engine *base) {
     Coordinator *e = of(base);
-    char cause[400]; /* an earlier error, which that of a broken transport must not replace */
+    char cause[ERROR_BYTES]; /* an earlier error, which that of a broken transport does not replace
+                              */
     snprintf(cause, sizeof cause, "%s", error_message());
-    if (call_all(e, (RemoteCall){.kind = CALL_END})) error_set("%s", cause);
+    if (call_all(e, (RemoteCall){.kind = CALL_END}))
+        error_set("%s", is_silent(e->world) ? "" : cause);
     e->own->is->free(e->own);
     e->world->is->free(e->world);
     if (e->after) e->after(e->context);
@@ -210,6 +215,7 @@ Engine *coordinator_create(Engine *own, Transport *world, void (*after)(void *co
         return &e->base;
     }
     free(e);
+    if (is_silent(world)) error_set("%s", "");
     if (own) own->is->free(own);
     world->is->free(world);
     if (after) after(context);
@@ -271,8 +277,10 @@ int worker_run(Engine *own, Transport *world) {
     int failed = own ? transport_barrier(world) : -1;
     if (!own) world->is->abort(world, error_message());
     failed = failed || serve(&w);
+    const bool silent = failed && is_silent(world);
     batch_free(&w.batch);
     if (own) own->is->free(own);
     world->is->free(world);
+    if (silent) error_set("%s", "");
     return failed ? -1 : 0;
 }

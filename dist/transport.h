@@ -47,6 +47,10 @@ typedef struct {
     /* Tells the other ranks that this one gives up, and why.  Their calls then fail with that
      * line. */
     void (*abort)(Transport *transport, const char *why);
+    /* After a failure, between processes: returns true if this rank is to report the error, and
+     * otherwise waits until another has done so.  Of all ranks that are left, one reports it.
+     * NULL between threads. */
+    bool (*reports)(Transport *transport);
     void (*free)(Transport *transport);
 } TransportClass;
 

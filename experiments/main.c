@@ -16,6 +16,7 @@
 #include "store/rundir.h"
 #include "threads.h"
 #include "train/modules.h"
+#include "train/pipeline.h"
 #include "train/setup.h"
 #include "train/train.h"
 
@@ -32,11 +33,11 @@ static const struct {
 };
 
 /* Prints the error, with control characters escaped, which names from a file may hold. */
-static int complain(int status) {
+static int complain(int status, const Options *options) {
     const char *text = error_message();
     fflush(stdout);
     if (!*text) return status; /* it has been printed already */
-    fprintf(stderr, "bcd: ");
+    fprintf(stderr, "bcd: %s", pipeline_rank_name(options).text);
     for (; *text; text++)
         fprintf(stderr, iscntrl((unsigned char)*text) ? "\\x%02x" : "%c", (unsigned char)*text);
     fprintf(stderr, "\n");
@@ -157,22 +158,23 @@ int main(int argc, char **argv) {
     Options *options = &line.options;
     if (command_line_parse(&line, argc, argv)) {
         become_command(argc, argv);
-        return complain(WRONG_USE);
+        return complain(WRONG_USE, options);
     }
     if (line.help) {
         bool experiments = options->command == COMMAND_EXPERIMENT;
         options_print_help(options->command, experiments ? experiment_print_list : NULL);
         return finish_output(0);
     }
-    if (resolve_names(options) || check_needed(&line) || check_out(&line) || check_names(options))
-        return complain(WRONG_USE);
+    if (!pipeline_is_worker(options) &&
+        (resolve_names(options) || check_needed(&line) || check_out(&line) || check_names(options)))
+        return complain(WRONG_USE, options);
     threads_set_default();
     if (options->threads) omp_set_num_threads(options->threads);
-    if (threads_check()) return complain(1);
+    if (threads_check()) return complain(1, options);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (commands[i].command == options->command) {
             int status = commands[i].run(&line);
-            if (status < 0) status = complain(-status);
+            if (status < 0) status = complain(-status, options);
             /* Ends the threads, as leak checkers report those that outlive main. */
             omp_pause_resource_all(omp_pause_hard);
             return finish_output(status);

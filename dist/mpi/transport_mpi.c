@@ -17,10 +17,10 @@
 #include "pending.h"
 
 /* Messages between the transports themselves, with a tag of their own. */
-typedef enum { CONTROL_ABORT, CONTROL_QUERY, CONTROL_REPLY } ControlKind;
+typedef enum { CONTROL_ABORT, CONTROL_REPORTED, CONTROL_QUERY, CONTROL_REPLY } ControlKind;
 typedef struct {
     ControlKind kind;
-    int waits_for; /* CONTROL_REPLY: a rank or NOBODY */
+    int rank; /* CONTROL_REPLY: whom the sender waits for, or NOBODY; CONTROL_ABORT: reporter */
     AbortLine why; /* CONTROL_ABORT */
 } ControlMessage;
 enum { TAG_CONTROL = CHANNELS, NOBODY = -1, NO_REPLY = -2 };
@@ -38,10 +38,14 @@ typedef struct {
     bool ends;
 } MpiTransport;
 
-/* The state of MPI in this process. */
+/* The state of MPI in this process.  What is known of a failure outlives the transport, because the
+ * program reports it after that is freed. */
 static struct {
-    bool started, broken;
+    bool started;
     int open; /* transports */
+    bool broken, found_here;
+    int reporter; /* the rank that is to report the failure */
+    bool reported, reports;
 } world;
 
 static MpiTransport *of(Transport *transport) { return (MpiTransport *)(void *)transport; }
@@ -53,24 +57,55 @@ static int send_control(MpiTransport *mpi, int to, ControlMessage message) {
     return pending_add(&mpi->pending, &t, true);
 }
 
-/* Marks the transport as broken and tells the other ranks.  Waits a moment until its messages
- * are sent, because the process may end next. */
-static void break_transport(MpiTransport *mpi, const char *why) {
-    if (mpi->broken) return;
-    mpi->broken = world.broken = true;
-    snprintf(mpi->why, sizeof mpi->why, "%s", why);
-    ControlMessage message = {.kind = CONTROL_ABORT};
-    memcpy(message.why, mpi->why, sizeof message.why);
-    PendingTransfer **own = mpi->pending.end;
-    for (int r = 0; r < mpi->base.ranks; r++)
-        if (r != mpi->base.rank)
-            send_control(mpi, r, message); /* one that cannot be sent is left out */
+/* Sends a message to all other ranks, and waits a moment until it is sent, because the process may
+ * end next.  A rank that it cannot be sent to is left out. */
+static void tell_all(const Transport *transport, ControlMessage message) {
+    PendingTransfers sends = {.end = &sends.first};
     bool left = true;
+    for (int r = 0; r < transport->ranks; r++) {
+        Transfer t = transport_send(r, (Channel)TAG_CONTROL, &message, sizeof message);
+        if (r != transport->rank) pending_add(&sends, &t, true);
+    }
     for (Deadline until = deadline_in(1); left && !deadline_over(until);) {
         left = false;
-        for (PendingTransfer *m = *own; m; m = m->next)
-            if (pending_test(&mpi->base, m) == 0) left = true;
+        for (PendingTransfer *m = sends.first; m; m = m->next)
+            if (pending_test(transport, m) == 0) left = true;
     }
+    if (!left) pending_free(&sends); /* otherwise MPI may still read them */
+}
+
+/* Marks the transport as broken and tells the other ranks.  Rank 0 reports the failure, unless it
+ * is the failed_rank that does not answer. */
+static void break_transport(MpiTransport *mpi, const char *why, int failed_rank) {
+    if (mpi->broken) return;
+    mpi->broken = world.broken = world.found_here = true;
+    world.reporter = failed_rank == 0 ? 1 : 0;
+    snprintf(mpi->why, sizeof mpi->why, "%s", why);
+    ControlMessage message = {.kind = CONTROL_ABORT, .rank = world.reporter};
+    memcpy(message.why, mpi->why, sizeof message.why);
+    tell_all(&mpi->base, message);
+}
+
+/* Acts on a message of another rank.  -1 if the transport is broken now. */
+static int act_on(MpiTransport *mpi, const ControlMessage *message, int from) {
+    switch (message->kind) {
+        case CONTROL_ABORT:
+            if (mpi->broken) return 0; /* the first failure counts */
+            mpi->broken = world.broken = true;
+            world.reporter = message->rank;
+            memcpy(mpi->why, message->why, sizeof mpi->why);
+            return -1;
+        case CONTROL_REPORTED:
+            world.reported = true;
+            return 0;
+        case CONTROL_QUERY:
+            return send_control(mpi, from,
+                                (ControlMessage){.kind = CONTROL_REPLY, .rank = mpi->waits_for});
+        case CONTROL_REPLY:
+            mpi->reply = message->rank;
+            return 0;
+    }
+    return error_set("transport: unknown message %d from rank %d", (int)message->kind, from);
 }
 
 static int receive_control(MpiTransport *mpi) {
@@ -84,14 +119,7 @@ static int receive_control(MpiTransport *mpi) {
         if (mpi_check(MPI_Recv(&message, sizeof message, MPI_BYTE, from.MPI_SOURCE, TAG_CONTROL,
                                MPI_COMM_WORLD, MPI_STATUS_IGNORE)))
             return -1;
-        if (message.kind == CONTROL_ABORT) {
-            mpi->broken = world.broken = true;
-            memcpy(mpi->why, message.why, sizeof mpi->why);
-            return -1;
-        }
-        ControlMessage reply = {.kind = CONTROL_REPLY, .waits_for = mpi->waits_for};
-        if (message.kind == CONTROL_REPLY) mpi->reply = message.waits_for;
-        if (message.kind == CONTROL_QUERY && send_control(mpi, from.MPI_SOURCE, reply)) return -1;
+        if (act_on(mpi, &message, from.MPI_SOURCE)) return -1;
     }
 }
 
@@ -101,7 +129,7 @@ static int progress(MpiTransport *mpi, const PendingTransfer **waited) {
     if (mpi->broken) return -1;
     if (receive_control(mpi) == 0 && pending_advance(&mpi->base, &mpi->pending, waited) == 0)
         return 0;
-    break_transport(mpi, error_message());
+    break_transport(mpi, error_message(), NOBODY);
     return -1;
 }
 
@@ -140,11 +168,12 @@ static int wait_all(MpiTransport *mpi) {
         if (deadline_over(until)) {
             int failed_rank = transport_failed_rank(&mpi->base, missing, mpi_waits_for);
             transport_timed_out(&mpi->base, failed_rank, what);
-            break_transport(mpi, error_message()); /* unless another rank has done so meanwhile */
+            /* Unless another rank has done so meanwhile. */
+            break_transport(mpi, error_message(), failed_rank);
         }
         pause_polling(mpi, times);
     }
-    break_transport(mpi, error_message());
+    break_transport(mpi, error_message(), NOBODY);
     return error_set("%s", mpi->why);
 }
 
@@ -156,7 +185,7 @@ static int mpi_sendrecv(Transport *transport, Transfer *transfers, int count) {
     for (int i = 0; i < count && !failed && !mpi->broken; i++)
         failed = pending_add(&mpi->pending, &transfers[i],
                              transfers[i].send && transfers[i].channel != CHANNEL_COLLECTIVE);
-    if (failed) break_transport(mpi, error_message());
+    if (failed) break_transport(mpi, error_message(), NOBODY);
     failed = wait_all(mpi);
     mpi->inside = false;
     mpi->waits_for = NOBODY;
@@ -189,17 +218,33 @@ static void mpi_abort(Transport *transport, const char *why) {
     AbortLine line;
     transport_abort_line(line, transport, why);
     pthread_mutex_lock(&mpi->lock);
-    break_transport(mpi, line);
+    break_transport(mpi, line, NOBODY);
     pthread_mutex_unlock(&mpi->lock);
 }
 
-/* Waits until all that was sent has been received, because MPI_Finalize demands it. */
-static void mpi_free(Transport *transport) {
+/* The rank that found the failure reports it if the reporter, which may be computing or gone, has
+ * not done so soon.  The others wait longer, because the launcher ends all ranks when one has left
+ * with an error. */
+static bool mpi_reports(Transport *transport) {
+    static const struct timespec moment = {0, 1000000};
     MpiTransport *mpi = of(transport);
-    pthread_mutex_lock(&mpi->lock);
-    for (PendingTransfer *m = mpi->pending.first; m; m = m->next) m->copied = false;
-    pthread_mutex_unlock(&mpi->lock);
-    if (!mpi->broken) transport_barrier(transport);
+    const double found_s = 5, told_s = 15;
+    char error[ERROR_BYTES]; /* the failure's, which a message that cannot come must not replace */
+    snprintf(error, sizeof error, "%s", error_message());
+    Deadline until = deadline_in(world.found_here ? found_s : told_s);
+    world.reports = world.broken && world.reporter == transport->rank;
+    while (!world.reports && world.broken && !world.reported && !deadline_over(until)) {
+        pthread_mutex_lock(&mpi->lock);
+        receive_control(mpi);
+        pthread_mutex_unlock(&mpi->lock);
+        nanosleep(&moment, NULL);
+    }
+    if (!world.broken || (world.found_here && !world.reported)) world.reports = true;
+    error_set("%s", error);
+    return world.reports;
+}
+
+static void close_transport(MpiTransport *mpi) {
     pthread_mutex_lock(&mpi->lock);
     mpi->ends = true;
     pthread_cond_signal(&mpi->changed);
@@ -209,31 +254,56 @@ static void mpi_free(Transport *transport) {
     pthread_cond_destroy(&mpi->changed);
     pthread_mutex_destroy(&mpi->lock);
     free(mpi);
+}
+
+/* Waits until all that was sent has been received, because MPI_Finalize demands it. */
+static void mpi_free(Transport *transport) {
+    MpiTransport *mpi = of(transport);
+    pthread_mutex_lock(&mpi->lock);
+    for (PendingTransfer *m = mpi->pending.first; m; m = m->next) m->copied = false;
+    pthread_mutex_unlock(&mpi->lock);
+    if (!mpi->broken) transport_barrier(transport);
+    close_transport(mpi);
     world.open--;
 }
 
-/* Runs when the process exits.  If a rank is missing, MPI_Finalize would wait for it for ever. */
+/* Runs when the process exits.  If a rank is missing, MPI_Finalize would wait for it for ever; then
+ * a rank that has reported the failure tells those that wait for this. */
 static void leave(void) {
+    Transport self = {.rank = 0};
     if (!world.broken && !world.open) MPI_Finalize();
+    if (!world.broken || mpi_check(MPI_Comm_rank(MPI_COMM_WORLD, &self.rank)) ||
+        mpi_check(MPI_Comm_size(MPI_COMM_WORLD, &self.ranks)))
+        return;
+    if (world.reports || self.rank == world.reporter)
+        tell_all(&self, (ControlMessage){.kind = CONTROL_REPORTED});
 }
 
-static int start_mpi(void) {
-    int threads = MPI_THREAD_SINGLE;
-    if (world.broken) return error_set("transport: MPI has lost a rank; start all ranks again");
-    if (world.open) return error_set("transport: MPI carries one transport at a time");
-    if (world.started) return 0;
-    if (mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &threads))) return -1;
-    world.started = true;
-    atexit(leave);
+/* Fills in the rank, and the number of ranks. */
+static int join_world(Transport *transport) {
+    int threads;
+    if (!world.started) {
+        if (mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &threads))) return -1;
+        world.started = true;
+        atexit(leave);
+    }
+    if (mpi_check(MPI_Query_thread(&threads))) return -1;
     if (threads < MPI_THREAD_SERIALIZED)
         return error_set("transport: this MPI was built without threads (MPI_THREAD_SERIALIZED)");
-    return mpi_check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    return mpi_check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN)) ||
+                   mpi_check(MPI_Comm_rank(MPI_COMM_WORLD, &transport->rank)) ||
+                   mpi_check(MPI_Comm_size(MPI_COMM_WORLD, &transport->ranks))
+               ? -1
+               : 0;
 }
 
+/* What may fail on one rank alone comes before MPI_Init, where the launcher still ends the ranks
+ * that wait for it. */
 Transport *transport_mpi_create(double timeout_s) {
     static const TransportClass class = {
-        .sendrecv = mpi_sendrecv, .abort = mpi_abort, .free = mpi_free};
-    if (start_mpi()) return NULL;
+        .sendrecv = mpi_sendrecv, .abort = mpi_abort, .reports = mpi_reports, .free = mpi_free};
+    if (world.broken) return error_null("transport: MPI has lost a rank; start all ranks again");
+    if (world.open) return error_null("transport: MPI carries one transport at a time");
     MpiTransport *mpi = calloc(1, sizeof *mpi);
     if (!mpi) return error_null("transport: out of memory");
     mpi->base = (Transport){.is = &class, .timeout_s = timeout_s};
@@ -241,14 +311,14 @@ Transport *transport_mpi_create(double timeout_s) {
     mpi->waits_for = NOBODY;
     pthread_mutex_init(&mpi->lock, NULL);
     pthread_cond_init(&mpi->changed, NULL);
-    int failed = mpi_check(MPI_Comm_rank(MPI_COMM_WORLD, &mpi->base.rank)) ||
-                 mpi_check(MPI_Comm_size(MPI_COMM_WORLD, &mpi->base.ranks));
-    if (!failed && pthread_create(&mpi->progress_thread, NULL, run_progress, mpi))
-        failed = error_set("transport: no thread for MPI");
-    if (!failed) {
-        world.open++;
-        return &mpi->base;
+    if (pthread_create(&mpi->progress_thread, NULL, run_progress, mpi)) {
+        free(mpi);
+        return error_null("transport: no thread for MPI");
     }
-    free(mpi);
-    return NULL;
+    if (join_world(&mpi->base)) {
+        close_transport(mpi);
+        return NULL;
+    }
+    world.open++;
+    return &mpi->base;
 }

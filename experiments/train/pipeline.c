@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../../ref/base/error.h"
 #include "../alloc.h"
@@ -32,6 +33,49 @@ static int read_local(int *ranks, const Options *o) {
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
+/* What the launcher says of this process, before MPI does. */
+typedef struct {
+    const char *ranks_name; /* the variable of the environment; NULL: there is no launcher */
+    int ranks, rank;
+} Launched;
+
+/* Returns the number in a variable of the environment, or -1. */
+static int environment_number(const char *name) {
+    const char *text = getenv(name);
+    return text && *text >= '0' && *text <= '9' ? atoi(text) : -1;
+}
+
+/* A job of Slurm may start mpirun, whose variables then count. */
+static Launched launched(void) {
+    static const struct {
+        const char *ranks, *rank;
+    } launchers[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"}, /* Open MPI's mpirun */
+                     {"PMI_SIZE", "PMI_RANK"},                         /* that of MPICH */
+                     {"SLURM_NTASKS", "SLURM_PROCID"}};                /* srun */
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+        const Launched found = {launchers[i].ranks, environment_number(launchers[i].ranks),
+                                environment_number(launchers[i].rank)};
+        if (found.ranks > 0 && found.rank >= 0) return found;
+    }
+    return (Launched){.ranks = 1};
+}
+
+static bool has_processes(const Options *o) {
+    return strcmp(o->pipeline, "mpi") == 0 || setup_uses_nccl(o);
+}
+
+bool pipeline_is_worker(const Options *o) { return has_processes(o) && launched().rank > 0; }
+
+static bool joined;
+
+Text pipeline_rank_name(const Options *o) {
+    char host[256] = "";
+    const Launched l = launched();
+    if (joined || !has_processes(o) || !l.ranks_name) return (Text){""};
+    gethostname(host, sizeof host - 1);
+    return text_of("rank %d on %s: ", l.rank, host);
+}
+
 /* Has CUDA load all kernels when the device opens: loading one later may wait for the device, and
  * hang if a kernel of NCCL there waits for another GPU (cuda/transport_nccl.h).  It could also hang
  * if streams shared a hardware queue, so that a transfer waited behind another that a different GPU
@@ -53,8 +97,16 @@ int pipeline_join(Transport **world, const Options *o) {
     if (read_local(&local, o)) return -1;
     if (local || is_none(o)) return 0;
     if (setup_uses_nccl(o) && check_nccl(o)) return -1;
+    const Launched l = launched();        /* first, since MPI sets such variables, too */
     *world = mpi_module_open(o->timeout); /* NCCL needs it, too: for its ids, and for host data */
-    return *world ? 0 : -1;
+    if (!*world) return -1;
+    if ((*world)->ranks < l.ranks)
+        return error_set(
+            "--pipeline %s: %s says %d ranks, but MPI joined %d; start them by the mpirun of the "
+            "MPI that this program was built with, or by srun with a --mpi that it knows",
+            o->pipeline, l.ranks_name, l.ranks, (*world)->ranks);
+    joined = true;
+    return 0;
 }
 
 void pipeline_abort(Transport *world, const char *why) {

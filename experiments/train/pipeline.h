@@ -5,6 +5,14 @@
 
 #include "setup.h"
 
+/* Returns true in a process that mpirun or srun started as a rank above 0.  It gets all settings
+ * from rank 0, which alone checks the command line and reads its files. */
+bool pipeline_is_worker(const Options *options);
+
+/* Returns "rank 2 on host3: " in a process that mpirun or srun started for --pipeline, until it has
+ * joined the others; from then on errors name ranks themselves.  Otherwise "". */
+Text pipeline_rank_name(const Options *options);
+
 /* Joins the processes that mpirun or srun started together.  Overwrites *world with the transport
  * between them, or with NULL where --pipeline asks for none.  -1 and an error. */
 int pipeline_join(Transport **world, const Options *options);

@@ -100,6 +100,7 @@ static int engine_of_threads(Setup *s) {
 static int engine_of_processes(Setup *s) {
     Transport *world = s->options.world;
     s->took_world = true;
+    world->timeout_s = s->options.timeout; /* a resumed run's own */
     if (send_run_config(s, world)) {
         pipeline_abort(world, error_message());
         return -1;
@@ -123,6 +124,7 @@ static int receive_run_config(Setup *s, RunConfig *c, Transport *world) {
     s->pipeline = c->pipeline;
     s->pipeline.cache_dir = *c->cache_dir ? c->cache_dir : NULL;
     const Options *o = &s->options;
+    world->timeout_s = o->timeout;
     if (o->threads) omp_set_num_threads(o->threads);
     s->model = model_create(c->spec);
     if (!s->model || placement_reserve(&s->placement, s->model, (PlacementKind)o->placement,
@@ -143,9 +145,7 @@ int pipeline_worker(Transport *world) {
     int failed = worker_run(engine, world);
     placement_free(&s.placement);
     model_free(s.model);
-    if (!failed) return 0;
-    /* A rank that gave up has reported its error itself; an error that this one found comes
-     * here. */
-    return strstr(error_message(), " gave up: ") ? error_set("%s", "")
-                                                 : error_set("rank %d: %s", rank, error_message());
+    if (failed && *error_message() && strncmp(error_message(), "transport: ", 11) != 0)
+        error_set("rank %d: %s", rank, error_message());
+    return failed;
 }

@@ -43,7 +43,8 @@ static void counted_free(Transport *transport) {
 }
 
 static Transport *count_messages(Transport *counted, Traffic *sent) {
-    static const TransportClass class = {counted_sendrecv, counted_abort, counted_free};
+    static const TransportClass class = {
+        .sendrecv = counted_sendrecv, .abort = counted_abort, .free = counted_free};
     CountingTransport *c = malloc(sizeof *c);
     need(c, "memory");
     *c = (CountingTransport){*counted, counted, sent};
