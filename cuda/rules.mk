@@ -172,7 +172,7 @@ race: $(BUILD)/tests-race             ## run the kernels' tests under the race c
 # DEVICE=simt or fake: the same on this CPU, in small, which proves that it works and measures nothing;
 # fake: with gpu/, on stand-ins for NVIDIA's libraries.
 gpu-check:                            ## test and measure on a GPU (DEVICE=simt or fake: without)
-	tests/cuda/gpu_check $(if $(DEVICE),--device $(DEVICE)) $(if $(filter-out cuda,$(DEVICE)),--tiny)
+	cuda/check/gpu_check $(if $(DEVICE),--device $(DEVICE)) $(if $(filter-out cuda,$(DEVICE)),--tiny)
 gpu-programs: $(BUILD)/bcd $(BUILD)/libbcd-cuda.so $(BUILD)/tests-cuda $(BUILD)/bench-cuda
 
 # For another machine, which has a driver and maybe nothing to build with: objects of its own, as its
@@ -181,7 +181,7 @@ bundle_programs := bcd $(foreach device,simt $(if $(filter yes,$(CUDA)),cuda),li
 gpu-bundle:                           ## pack a folder for a machine with a GPU, ARCHS=90a
 	$(Q)$(MAKE) BUILD=$(BUILD)/bundle MARCH=x86-64-v3 STATIC=yes SOURCE_DIR=. ARCHS="$(bundle_archs)" CUDA=$(CUDA) \
 	    NVCCFLAGS_EXTRA=--compress-mode=size bundle-programs
-	$(Q)tests/cuda/bundle $(BUILD)/bundle $(BUILD)/gpu-bundle $(bundle_programs)
+	$(Q)cuda/check/bundle $(BUILD)/bundle $(BUILD)/gpu-bundle $(bundle_programs)
 bundle_archs := $(if $(filter command line,$(origin ARCHS)),$(ARCHS),90a)
 bundle-programs: $(bundle_programs:%=$(BUILD)/%) $(if $(has_cuda),$(fake_programs))
 $(bundle_programs:%=$(BUILD)/%): LDFLAGS += $(if $(filter yes,$(STATIC)),-Wl$(comma)-rpath$(comma)'$$ORIGIN')

@@ -322,11 +322,9 @@ static void run_row(const Case *row, How how) {
     RUN_ROW(name, keeps_its_promises, &turn);
 }
 
-/* ROW=words in the environment: only rows whose name contains them. */
 static void all_rows(Precision p) {
-    const char *only = getenv("ROW");
     for (int i = 0; i < case_count; i++) {
-        if (only && !strstr(cases[i].name, only)) continue;
+        if (!case_wanted(&cases[i])) continue;
         if (!knows(cases[i].node.kind, p)) continue;
         for (int v = 0; v <= cuda_node_versions(&cases[i].node, p); v++)
             run_row(&cases[i], (How){.precision = p, .version = v});

@@ -8,7 +8,7 @@ int device_orders(void) { return 3; }
 
 void device_choose_order(int order) { (void)order; }
 
-/* Under compute-sanitizer, which tests/cuda/gpu_check tells by this. */
+/* Under compute-sanitizer, which cuda/check/gpu_check tells by this. */
 bool device_is_watched(void) { return getenv("WATCHED") != NULL; }
 
 bool device_is_slow(void) { return device_is_watched(); }

@@ -21,6 +21,10 @@ typedef struct {
 extern const Case cases[];
 extern const int case_count;
 
+/* Returns false for a row that ROW=words in the environment leaves out: its name does not contain
+ * the words. */
+bool case_wanted(const Case *row);
+
 /* The arrays of a node. */
 typedef enum {
     ARRAY_X,
