@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""What saves memory, BCD and cheaper means side by side: savings.h5.
+
+    experiments/paper/savings.py [BCD [FILE]]
+
+Each way trains for six updates, BCD in phases of one, so that every submodel has its turn; its peak of memory is measured
+by the program (build/bcd), which knows all of it before it starts.  Of the largest network it only asks for the plan."""
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+
+import h5py
+import numpy as np
+
+import store
+import tables
+from errors import Refused, run
+from tables import CLOSED_FORM, MEASURED, MIB, Column, Table, Tables
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+STEPS = "--optimizer adam --steps 6 --eval-samples 16 --threads 1"
+# A network, what it trains on, and the ways to train it: the name of each, and its flags.
+NETWORKS = {
+    "gpt": ("GPT 4x128", "--model gpt:layers=4,width=128,heads=4,context=64 --data wikitext2:2048", [
+        ("full update", "--batch 16"),
+        ("BCD-1/3", "--batch 16 --submodels 3 --switch-every 1"),
+        ("full, 2 micro-batches", "--batch 16 --accumulate 2"),
+        ("full, activations recomputed", "--batch 16 --recompute"),
+        ("full, batch of 12", "--batch 12"),
+        ("full, 16 micro-batches", "--batch 16 --accumulate 16"),
+        ("BCD-1/3, 16 micro-batches", "--batch 16 --accumulate 16 --submodels 3 --switch-every 1")]),
+    "resnet8": ("ResNet-8", "--model resnet8 --data synthetic --limit 1000", [
+        ("full update", "--batch 128"),
+        ("BCD-1/3", "--batch 128 --submodels 3 --switch-every 1"),
+        ("full, batch of 108", "--batch 108")]),
+    "wide": ("GPT 8x192", "--model gpt:layers=8,width=192,heads=4,context=64 --data wikitext2:2048 "
+             "--batch 1 --recompute", [
+                 ("full update", ""),
+                 ("BCD-1/3", "--submodels 3 --switch-every 1"),
+                 ("full, Lion", "--optimizer lion"),
+                 ("full, plain SGD", "--optimizer sgd --momentum 0")]),
+}
+# The shape of SmolLM2-135M.
+LARGE = "llama:layers=30,width=576,heads=9,groups=3,ffn=1536,tied=1,vocabulary=49152,context=128"
+LARGE_NAME = "LLaMA of 135M, 2 x 128 tokens"
+
+
+def asked(program, command):
+    done = subprocess.run([program, *command], capture_output=True, text=True)
+    if done.returncode:
+        raise Refused(f"{shlex.join(command)}: {done.stderr.strip()}")
+
+
+def flags_of(*texts):
+    """Flags of several texts; a later one replaces an earlier one of the same name."""
+    flags = {}
+    for text in texts:
+        for word in shlex.split(text):
+            if word.startswith("--"):
+                flags[last := word] = []
+            else:
+                flags[last].append(word)
+    return [word for flag, values in flags.items() for word in (flag, *values)]
+
+
+def peaks(program, flags, out):
+    """Measured bytes by role, and the provenance of the run."""
+    asked(program, ["train", *flags, "--out", str(out)])
+    with h5py.File(out / "run.h5") as file:
+        names = file["memory/role"].asstr()[()]
+        return dict(zip(names, file["memory/peak"][()].tolist())), store.attributes(file["provenance"])
+
+
+def measured(program, folder):
+    table = Table("savings", "What saves memory: peaks of a training", "network, way", [
+        Column("all", "all memory", "MiB", 1, MEASURED),
+        Column("ratio", "all memory", "/ full", 2, MEASURED),
+        Column("parameters", "P+G+S", "MiB", 2, MEASURED),
+        Column("activations", "activations", "MiB", 2, MEASURED),
+        Column("workspace", "workspace", "MiB", 2, MEASURED)])
+    provenance = None
+    for key, (name, network, ways) in NETWORKS.items():
+        full = None
+        for number, (way, flags) in enumerate(ways):
+            found, provenance = peaks(program, flags_of(STEPS, network, flags), folder / f"{key}-{number}")
+            full = full or found["total"]
+            own = sum(found[role] for role in ("parameters", "gradients", "state"))
+            table.row(f"{name}: {way}", found["total"] / MIB, found["total"] / full, own / MIB,
+                      found["activations"] / MIB, found["workspace"] / MIB)
+    table.note("By the allocator, in fp32. P+G+S: parameters, gradients and optimizer state. Micro-batches and recomputed activations make the same update "
+               "as the full one.")
+    return table, provenance
+
+
+def planned(program, folder):
+    """The memory of the largest network, from its shapes."""
+    out = folder / "info.h5"
+    asked(program, ["info", "--model", LARGE, "--batch", "2", "--optimizer", "adam", "--out", str(out)])
+    table = Table("large", f"What a larger network takes: {LARGE_NAME}, Adam", "way", [
+        Column("all", "all memory", "MiB", 0, CLOSED_FORM), Column("ratio", "all memory", "/ full", 2, CLOSED_FORM)])
+    memory = tables.of(str(out))["memory"]
+    full = memory.value("adam full", "all")
+    for label in memory.labels:
+        table.row(label.removeprefix("adam "), memory.value(label, "all"), memory.value(label, "all") / full)
+    table.note("Planned from the shapes; the peaks of trainings equal such plans to the byte.")
+    return table
+
+
+def main(arguments):
+    program = str(pathlib.Path(arguments[0] if arguments else ROOT / "build" / "bcd").resolve())
+    out = arguments[1] if len(arguments) > 1 else str(ROOT / "experiments" / "results" / "savings.h5")
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        table, provenance = measured(program, folder)
+        provenance |= {"command": "experiments/paper/savings.py", "seed": np.uint64(provenance["seed"])}
+        Tables([table, planned(program, folder)], provenance).write(out)
+
+
+if __name__ == "__main__":
+    run(main)

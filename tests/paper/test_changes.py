@@ -1,0 +1,76 @@
+"""The list of changes after the first results: lines are only ever added."""
+import hashlib
+import os
+import pathlib
+import subprocess
+import tomllib
+
+import pytest
+
+import document
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FILE = "experiments/paper/changes.toml"
+# The list had so many lines, the last of which has this checksum.
+KNOWN = 16, "cf61e4c5d8dde0f9"
+
+
+def git(*command):
+    done = subprocess.run(["git", "-C", str(ROOT), *command], capture_output=True, text=True, env={**os.environ, "TZ": "UTC"})
+    return done.stdout if done.returncode == 0 else None
+
+
+def chained(changes):
+    """The checksum that each line must have."""
+    found, last = [], ""
+    for change in changes:
+        text = "\n".join([last, *(change[key] for key in ("date", "commit", "what", "why")), ""])
+        last = hashlib.sha256(text.encode()).hexdigest()[:16]
+        found.append(last)
+    return found
+
+
+def test_checksums():
+    changes = document.changes()
+    for number, (change, checksum) in enumerate(zip(changes, chained(changes)), 1):
+        assert change["checksum"] == checksum, f"line {number}, of {change['date']}: {change['what']}"
+
+
+def test_no_line_was_removed():
+    changes = document.changes()
+    assert len(changes) >= KNOWN[0]
+    assert changes[KNOWN[0] - 1]["checksum"] == KNOWN[1]
+
+
+@pytest.mark.parametrize("place", [0, 7, 15])
+def test_an_edited_or_removed_line_shows(place):
+    changes = document.changes()
+    stored = [change["checksum"] for change in changes]
+    edited = [dict(change) for change in changes]
+    edited[place]["why"] += "."
+    assert chained(edited) != stored
+    del edited[place]
+    assert chained(edited) != stored[:place] + stored[place + 1:] or place == len(changes) - 1
+
+
+def test_every_version_of_history_begins_it():
+    """Who wrote all checksums anew would still have an older list in the history."""
+    log = git("log", "--format=%h", "--", FILE)
+    if not log:
+        pytest.skip("no history")
+    today = [change["checksum"] for change in document.changes()]
+    for commit in log.split():
+        old = [change["checksum"] for change in tomllib.loads(git("show", f"{commit}:{FILE}"))["change"]]
+        assert today[:len(old)] == old, f"{commit} has another line"
+
+
+def test_commits_and_dates():
+    if git("cat-file", "-e", "a81560a4") is None:
+        pytest.skip("no history")
+    dates = []
+    for change in document.changes():
+        dates.append(change["date"])
+        if change["commit"]:
+            date = git("show", "-s", "--format=%ad", "--date=format-local:%Y-%m-%d %H:%M", change["commit"])
+            assert date and date.strip() == change["date"], change["commit"]
+    assert [date[:10] for date in dates] == sorted(date[:10] for date in dates)
