@@ -11,7 +11,7 @@ typedef enum {
     CALL_ACTIVATE, /* data: active[blocks] */
     CALL_STEP,
     CALL_EVALUATE,
-    CALL_READ,  /* data: overwritten with the tensor; none: only its size is wanted */
+    CALL_READ,  /* data: overwritten with the tensor on rank 0; none: only its size is wanted */
     CALL_WRITE, /* data: the tensor */
     CALL_SET_OPTIMIZER_STEP,
     CALL_MEMORY, /* data: overwritten with MemCount[ranks] */
@@ -127,22 +127,23 @@ static int coordinator_evaluate(Engine *base, const Batch *batch, Loss *loss) {
     return call_all(of(base), call);
 }
 
-/* Calls twice, because the workers need to know the size before they can receive. */
+/* Returns the bytes of a tensor, where it exists. */
+static size_t tensor_bytes(const Model *m, TensorRole role, int number) {
+    size_t count = role == TENSOR_BUFFER ? (size_t)m->buffer[number].count : m->param[number].count;
+    return count * sizeof(real);
+}
+
 static size_t coordinator_read(Engine *base, TensorRole role, int number, real *data) {
     size_t count;
     RemoteCall call = {.kind = CALL_READ, .role = role, .number = number, .count = &count};
-    if (call_all(of(base), call)) return READ_FAILED;
-    if (!data || !count) return count;
-    call.bytes = count * sizeof *data;
+    call.bytes = data ? tensor_bytes(base->model, role, number) : 0;
     call.data = data;
     return call_all(of(base), call) ? READ_FAILED : count;
 }
 
 static int coordinator_write(Engine *base, TensorRole role, int number, const real *data) {
-    const Model *m = base->model;
-    size_t count = role == TENSOR_BUFFER ? (size_t)m->buffer[number].count : m->param[number].count;
     RemoteCall call = {.kind = CALL_WRITE, .role = role, .number = number, .data = (void *)data};
-    call.bytes = count * sizeof *data;
+    call.bytes = tensor_bytes(base->model, role, number);
     return call_all(of(base), call);
 }
 

@@ -149,32 +149,19 @@ static int tensor_block(const Model *m, TensorRole role, int number) {
     return m->param[number].block;
 }
 
-/* Sends what rank `root` has read to all. */
-static size_t share_read(Transport *transport, int root, size_t count, real *data) {
-    if (transport_broadcast(transport, root, &count, sizeof count)) return READ_FAILED;
-    if (data && count && transport_broadcast(transport, root, data, count * sizeof *data))
-        return READ_FAILED;
-    return count;
-}
-
-/* Reads a tensor on the rank that has it, for all ranks of this pipeline. */
-static size_t read_local(RankEngine *e, TensorRole role, int number, real *data) {
-    int root = block_rank(e, tensor_block(e->base.model, role, number));
-    size_t count = 0;
-    if (root == e->transport->rank) count = e->stage->is->read(e->stage, role, number, data);
-    if (count == READ_FAILED) {
-        e->transport->is->abort(e->transport, error_message());
-        return READ_FAILED;
-    }
-    return share_read(e->transport, root, count, data);
-}
-
-/* Reads a tensor in the first replica, for all ranks of all replicas. */
+/* Reads a tensor on the rank that has it, in the first replica, and sends it to rank 0 alone; other
+ * ranks have nothing to do. */
 static size_t rank_read(Engine *base, TensorRole role, int number, real *data) {
     RankEngine *e = of(base);
+    int owner = block_rank(e, tensor_block(base->model, role, number)), rank = e->transport->rank;
     size_t count = 0;
-    if (e->replicas->rank == 0) count = read_local(e, role, number, data);
-    return count == READ_FAILED ? count : share_read(e->replicas, 0, count, data);
+    if (e->replicas->rank > 0 || (rank != owner && rank != 0)) return 0;
+    if (rank == owner) count = e->stage->is->read(e->stage, role, number, data);
+    if (count != READ_FAILED && transport_move(e->transport, owner, 0, &count, sizeof count) == 0 &&
+        (!data || transport_move(e->transport, owner, 0, data, count * sizeof *data) == 0))
+        return count;
+    rank_abort(e);
+    return READ_FAILED;
 }
 
 static int rank_write(Engine *base, TensorRole role, int number, const real *data) {

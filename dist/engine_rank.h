@@ -1,5 +1,7 @@
 /* The engine of one rank of a pipeline.  All ranks call activate, step, evaluate, read and write of
- * their engines with the same arguments, in the same order (SPMD), and get the same results. */
+ * their engines with the same arguments, in the same order (SPMD), and get the same results, except
+ * that a tensor is read for rank 0 alone: of the others, the rank that has it also overwrites its
+ * `data`, and the rest return 0. */
 #pragma once
 
 #include "../ref/engine.h"

@@ -67,6 +67,9 @@ struct Transport {
 int transport_all_reduce(Transport *transport, real *x, size_t count);
 /* Overwrites every rank's data[bytes] with those of rank `root`. */
 int transport_broadcast(Transport *transport, int root, void *data, size_t bytes);
+/* Overwrites data[bytes] on rank `to` with those of rank `from`; does nothing on other ranks, and
+ * where both are the same. */
+int transport_move(Transport *transport, int from, int to, void *data, size_t bytes);
 /* Overwrites all[ranks][bytes], on every rank, with mine[bytes] of every rank; `mine` may be its
  * own place in `all`. */
 int transport_gather(Transport *transport, void *all, const void *mine, size_t bytes);

@@ -27,6 +27,8 @@ static int counted_sendrecv(Transport *transport, Transfer *transfers, int count
     for (int i = 0; i < count; i++) {
         c->sent->values += transfers[i].send && transfers[i].channel == CHANNEL_VALUES;
         c->sent->gradients += transfers[i].send && transfers[i].channel == CHANNEL_GRADIENTS;
+        if (transfers[i].send && transfers[i].channel == CHANNEL_COLLECTIVE && transfers[i].peer)
+            c->sent->collective_bytes += transfers[i].bytes;
     }
     return c->counted->is->sendrecv(c->counted, transfers, count);
 }

@@ -15,9 +15,10 @@ typedef struct {
     void (*message_free)(void *message); /* of the stages that the Recipe creates, or NULL */
 } PipelineRecipe;
 
-/* The messages that a rank has sent to others of its pipeline. */
+/* What a rank has sent to others of its pipeline. */
 typedef struct {
-    int values, gradients;
+    int values, gradients;   /* messages */
+    size_t collective_bytes; /* in collectives, to ranks above 0 */
 } Traffic;
 
 typedef struct {

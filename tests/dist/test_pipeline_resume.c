@@ -1,5 +1,6 @@
 /* A checkpoint does not depend on the number of ranks: a training that started on four ranks
  * resumes on any number, with the bits of a training that never stopped. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../ref/base/error.h"
@@ -73,7 +74,36 @@ static void resumes_on_any_number_of_ranks(const void *data) {
     tiny_close(&whole);
 }
 
+static size_t bytes_to_workers(const Pipeline *p) {
+    size_t bytes = 0;
+    p->tiny.engine->is->memory(p->tiny.engine); /* waits for all ranks */
+    for (int r = 0; r < PIPELINE_MAX_RANKS; r++) bytes += p->sent[r].collective_bytes;
+    return bytes;
+}
+
+/* A checkpoint is written by rank 0, and no other rank needs its tensors. */
+static void tensors_go_to_rank_0_alone(void) {
+    Recipe recipe = recipe_of(&rows[2]);
+    PipelineRecipe four = ranks(4);
+    Pipeline p;
+    size_t count, tensors = 0;
+    pipeline_open(&p, &recipe, &four);
+    tiny_activate(&p.tiny, 1);
+    const size_t before = bytes_to_workers(&p);
+    for (int i = 0; i < p.tiny.model->params; i++)
+        for (int role = TENSOR_PARAMETER; role <= TENSOR_STATE1; role++) {
+            if (role == TENSOR_BUFFER) continue;
+            free(tiny_read(&p.tiny, (TensorRole)role, i, &count));
+            tensors += count > 0;
+        }
+    const size_t sent = bytes_to_workers(&p) - before;
+    CHECK(tensors > (size_t)p.tiny.model->params && sent == 0,
+          "%zu bytes of %zu tensors went to other ranks", sent, tensors);
+    pipeline_close(&p);
+}
+
 void test_pipeline_resume(void) {
+    RUN(tensors_go_to_rank_0_alone);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         RUN_ROW(rows[i].name, resumes_on_any_number_of_ranks, &rows[i]);
 }
