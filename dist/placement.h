@@ -39,4 +39,8 @@ int placement_make(Placement *placement, const Model *model, PlacementKind kind,
 /* Overwrites work[blocks] with the operations of a full update of one sample, plus 1. */
 void placement_work(double *work, const Model *model);
 
+/* Returns true if a tied parameter is used on two ranks.  Its gradient is then added up in another
+ * order than on one device, and the training differs from that by rounding. */
+bool placement_splits_tied(const Placement *placement, const Model *model);
+
 void placement_free(Placement *placement);

@@ -79,6 +79,10 @@ static void print_ranks(const Setup *s) {
     if (o->replicas > 1) printf(", %d replicas", o->replicas);
     printf(", %s placement, %s, %d part%s\n", placement_names[o->placement],
            schedule_names[o->pipeline_schedule], o->accumulate, o->accumulate == 1 ? "" : "s");
+    const bool tied = placement_splits_tied(&s->placement, s->model);
+    if (tied || o->replicas > 1)
+        printf("%s are added up over ranks, so this differs from one device by rounding\n",
+               o->replicas > 1 ? "gradients of replicas" : "the gradients of a tied embedding");
 }
 
 /* "2 threads", or "NVIDIA H200, bf16". */

@@ -123,6 +123,27 @@ static void memory_is_as_planned(void) {
     runfile_free(&file);
 }
 
+/* The two parts of a tied embedding's gradient are on two ranks, and those of replicas on others.
+ */
+static void rounding_is_told(void) {
+    static const char words[] = "added up over ranks, so this differs from one device by rounding";
+    static const struct {
+        const char *flags;
+        bool told;
+    } trainings[] = {
+        {GPT "--pipeline local:2", true},
+        {GPT "--pipeline local:1", false},
+        {LLAMA "--pipeline local:2", false},
+        {GPT, false},
+        {LLAMA "--pipeline local:2 --replicas 2", true},
+    };
+    for (size_t i = 0; i < sizeof trainings / sizeof *trainings; i++) {
+        const Printed *printed = run(0, "train %s --steps 1 --out tied%zu", trainings[i].flags, i);
+        CHECK((strstr(printed->out, words) != NULL) == trainings[i].told, "%s: \"%s\"",
+              trainings[i].flags, printed->out);
+    }
+}
+
 static const struct {
     const char *flags, *says;
 } wrong[] = {
@@ -181,6 +202,7 @@ void test_ranks(void) {
     RUN(replicas_share_the_batch);
     RUN(a_resume_keeps_its_ranks);
     RUN(memory_is_as_planned);
+    RUN(rounding_is_told);
     RUN(wrong_use_is_told);
     RUN(killed_ranks_resume);
 }
