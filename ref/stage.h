@@ -50,8 +50,9 @@ typedef struct {
      * or state. */
     double correct_factor;
     OptimizerSettings optimizer;
-    uint64_t seed; /* of the initial parameters */
-    bool plain;    /* on the CPU: use the slow ops of ref/ops instead of those of ref/fast */
+    uint64_t seed;  /* of the initial parameters */
+    bool skip_init; /* on the CPU: parameters begin with zeros, as the caller writes all of them */
+    bool plain;     /* on the CPU: use the slow ops of ref/ops instead of those of ref/fast */
     Precision precision;
     /* Rows of the logits start at multiples of this many elements, for devices that want aligned
      * rows although a vocabulary may be odd; 0: rows follow each other without gaps. */

@@ -213,6 +213,7 @@ static int allocate_model(RefStage *s) {
         if (!param_is_local(m, &s->base.settings, p)) continue;
         real *data = s->param[p].data = allocate(s, MEM_PARAMETERS, count);
         if (!data) return -1;
+        if (s->base.settings.skip_init) continue;
 #pragma omp parallel for if (count > 1 << 12)
         for (size_t i = 0; i < count; i++) data[i] = model_initial(m, p, s->base.settings.seed, i);
     }

@@ -1,5 +1,4 @@
 /* `bcd sample`: text from a trained language model, token by token. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,74 +11,16 @@
 #include "../commands.h"
 #include "../convert/convert.h"
 #include "../train/python.h"
+#include "generate.h"
 
 typedef struct {
     Setup setup;
     Tokenizer *tokenizer; /* NULL: Python reads that of the model in options.init */
     int *text;            /* tokens so far: the prompt, then what was sampled */
     size_t count;
-    Batch batch;
-    real *logits;   /* [context][vocabulary] */
+    Generator generator;
     FILE *exchange; /* tokens from Python and to it */
 } Sampling;
-
-/* Returns the logits of the next token.  The model sees the last `context` tokens; if there are
- * fewer, the rest is filled with token 0, which causal attention does not see. */
-static const real *next_logits(Sampling *s) {
-    const Model *model = s->setup.model;
-    Stage *stage = s->setup.stage;
-    size_t context = (size_t)model->input.w;
-    size_t visible = s->count < context ? s->count : context;
-    memset(s->batch.tokens, 0, context * sizeof *s->batch.tokens);
-    memcpy(s->batch.tokens, s->text + s->count - visible, visible * sizeof *s->text);
-    stage->is->begin(stage, &s->batch, MODE_EVALUATE);
-    for (int b = 0; b < model->blocks; b++) stage->is->forward(stage, b);
-    stage->is->read(stage, TENSOR_VALUE, model->blocks - 1, s->logits);
-    return s->logits + (visible - 1) * (size_t)model->outputs;
-}
-
-static int descending(const void *a, const void *b) {
-    real x = *(const real *)a, y = *(const real *)b;
-    return (x < y) - (x > y);
-}
-
-/* Returns the smallest logit that may be drawn: of the k largest (0: all), the largest that
- * together have probability p (nucleus sampling, Holtzman et al. 2020). */
-static real threshold(const real *logits, int vocabulary, const SampleFlags *flags) {
-    const size_t count = (size_t)vocabulary, k = (size_t)flags->top_k;
-    size_t allowed = k && k < count ? k : count, kept = 0;
-    double sum = 0, part = 0;
-    real *sorted = xmalloc(count * sizeof *sorted);
-    memcpy(sorted, logits, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, descending);
-    for (size_t i = 0; i < allowed; i++)
-        sum += exp((double)(sorted[i] - sorted[0]) / flags->temperature);
-    while (kept < allowed && part < flags->top_p * sum)
-        part += exp((double)(sorted[kept++] - sorted[0]) / flags->temperature);
-    real min = sorted[kept ? kept - 1 : 0];
-    free(sorted);
-    return min;
-}
-
-/* Returns a token drawn from softmax(logits / temperature) with the uniform number u. */
-static int draw(const real *logits, int vocabulary, const SampleFlags *flags, double u) {
-    int best = 0;
-    for (int v = 1; v < vocabulary; v++)
-        if (logits[v] > logits[best]) best = v;
-    if (flags->temperature <= 0) return best;
-    bool limited = flags->top_k || flags->top_p < 1;
-    real min = limited ? threshold(logits, vocabulary, flags) : (real)-INFINITY;
-    double sum = 0, highest = (double)logits[best];
-    for (int v = 0; v < vocabulary; v++)
-        if (logits[v] >= min) sum += exp(((double)logits[v] - highest) / flags->temperature);
-    double left = u * sum;
-    for (int v = 0; v < vocabulary; v++) {
-        if (!(logits[v] >= min)) continue;
-        left -= exp(((double)logits[v] - highest) / flags->temperature);
-        if (left < 0) return v;
-    }
-    return best;
-}
 
 /* ---- the model's own tokenizer --------------------------------------------------------------- */
 
@@ -147,15 +88,14 @@ static int start_text(Sampling *s, const SampleFlags *flags) {
 
 static int sample(Sampling *s, const SampleFlags *flags, uint64_t seed) {
     const Model *model = s->setup.model;
-    s->logits = xmalloc((size_t)model->input.w * (size_t)model->outputs * sizeof *s->logits);
-    if (batch_reserve(&s->batch, model, 1) || start_text(s, flags)) return -1;
-    memset(s->batch.targets, 0, (size_t)model->targets * sizeof *s->batch.targets);
-    s->batch.ids[0] = 0;
-    s->batch.n = 1;
+    if (generator_open(&s->generator, &s->setup) || start_text(s, flags)) return -1;
     for (int i = 0; i < flags->tokens; i++) {
         /* The model may have more tokens than the tokenizer, which are never drawn. */
-        int token = draw(next_logits(s), s->tokenizer ? s->tokenizer->vocabulary : model->outputs,
-                         flags, random_uniform(seed, STREAM_SAMPLE, (uint64_t)i));
+        const int vocabulary = s->tokenizer ? s->tokenizer->vocabulary : model->outputs;
+        const real *logits = generator_next(&s->generator, s->text, s->count);
+        if (!logits) return -1;
+        const int token = generator_draw(logits, vocabulary, flags,
+                                         random_uniform(seed, STREAM_SAMPLE, (uint64_t)i));
         s->text[s->count++] = token;
         if (!s->tokenizer) continue;
         size_t bytes;
@@ -194,9 +134,8 @@ int command_sample(const CommandLine *line) {
     Sampling s = {.text = NULL};
     int failed = open_trained(&s, line) || sample(&s, &line->sample, line->options.seed);
     tokenizer_free(s.tokenizer);
-    batch_free(&s.batch);
+    generator_close(&s.generator);
     free(s.text);
-    free(s.logits);
     if (s.exchange) fclose(s.exchange);
     setup_free(&s.setup);
     return failed ? -1 : 0;

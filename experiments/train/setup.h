@@ -43,7 +43,7 @@ int setup_open(Setup *setup, const Options *options);
 int setup_engine(Setup *setup, const char *cache_dir, BlockTimes *times, double *update_ms);
 
 /* The same of a trained model, without data: setup->model and options must be set; fills in device,
- * stage and engine. */
+ * stage and engine.  The caller writes the parameters. */
 int setup_engine_for_evaluation(Setup *setup);
 
 /* Gives back the memory that trains; the rest of the setup stays. */

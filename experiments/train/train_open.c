@@ -182,10 +182,11 @@ int train_open(Training *t, const Options *options) {
     t->checkpoint_path = rundir_path(t->dir, "checkpoint.h5");
     if (t->setup.options.threads) omp_set_num_threads(t->setup.options.threads);
     const int threads = omp_get_max_threads(); /* of all ranks in this process */
+    const bool saved = access(t->checkpoint_path.text, F_OK) == 0;
+    t->setup.stage_settings.skip_init = saved || *t->setup.options.init;
     if (setup_engine(&t->setup, t->dir, NULL, NULL)) return -1;
     const Options *o = &t->setup.options;
-    if (*o->init && access(t->checkpoint_path.text, F_OK) && convert_load(t->setup.engine, o->init))
-        return -1;
+    if (*o->init && !saved && convert_load(t->setup.engine, o->init)) return -1;
     if (t->resumed && restore(t)) return -1;
     return describe(t, threads);
 }

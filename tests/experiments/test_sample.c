@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../experiments/convert/convert.h"
+#include "../../experiments/inspect/generate.h"
 #include "cli.h"
 
 static void samples(void) {
@@ -73,6 +75,37 @@ static void samples_from_the_last_tokens(void) {
           follows);
 }
 
+/* Kept keys and values change no bit, also where the context is full and half of it is read again:
+ * a device that keeps none gives the same logits. */
+static void keeps_what_it_has_read(void) {
+    Options asked;
+    Setup setup;
+    Generator kept, whole;
+    int text[60];
+    options_defaults(&asked);
+    if (!CHECK(convert_open_run(&setup, scratch_path("two"), &asked) == 0, "%s", error_message()))
+        return;
+    const size_t bytes = (size_t)setup.model->outputs * sizeof(real);
+    const StageClass *own = setup.stage->is;
+    StageClass without = *own;
+    without.extend = NULL;
+    CHECK(generator_open(&kept, &setup) == 0, "%s", error_message());
+    setup.stage->is = &without;
+    CHECK(generator_open(&whole, &setup) == 0, "%s", error_message());
+    for (int i = 0; i < 60; i++) text[i] = 97 + i * i % 11;
+    for (size_t count = 3; count <= 60; count++) {
+        static real logits[512];
+        setup.stage->is = &without;
+        memcpy(logits, generator_next(&whole, text, count), bytes);
+        setup.stage->is = own;
+        const real *next = generator_next(&kept, text, count);
+        CHECK(next && memcmp(next, logits, bytes) == 0, "after %zu tokens", count);
+    }
+    generator_close(&kept);
+    generator_close(&whole);
+    setup_free(&setup);
+}
+
 void test_sample(void) {
     make_words();
     run(0, "train " GPT "--steps 30 --out two --quiet");
@@ -80,4 +113,5 @@ void test_sample(void) {
     RUN(samples);
     RUN(draws_from_as_many_as_asked);
     RUN(samples_from_the_last_tokens);
+    RUN(keeps_what_it_has_read);
 }
