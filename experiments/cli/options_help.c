@@ -65,7 +65,9 @@ const CommandInfo command_table[COMMANDS] = {
      "each of M = 3 submodels in turn, unless --submodels and --active say otherwise.\n\n"
      "  bcd trace --model resnet20\n"
      "  bcd trace --model resnet20 --out trace.h5      also as tables, for bcd report\n"
-     "  bcd trace --model gpt:layers=6,width=384,heads=6,context=256 --data text --active 3"},
+     "  bcd trace --model gpt:layers=6,width=384,heads=6,context=256 --data text --active 3\n"
+     "  bcd trace --model resnet20 --pipeline local:2 --accumulate 4   also a pipeline's step,\n"
+     "                                              measured, and simulated from the block times"},
     {COMMAND_GRADIENTS, 0, 0, "gradients", "",
      "loss, activations and gradients of one batch, as HDF5",
      "For comparing with another framework.  All files are HDF5:\n"

@@ -339,7 +339,7 @@ const Option option_table[] = {
     {"cache", "BYTES", BYTES(options.cache), FREE, "0", "none",
      "compute the outputs of the frozen prefix once and keep them: up to BYTES (2G, 512M) in host "
      "memory, the rest in a file in the run's directory",
-     TRAINING},
+     TRACING},
     {"device-cache", "BYTES", BYTES(options.device_cache), FREE, "0", "none",
      "keep up to BYTES of these outputs in the device's memory; the rest goes to --cache",
      TRAINING},
@@ -375,25 +375,25 @@ const Option option_table[] = {
     {.name = "", .help = "Several devices"},
     {"pipeline", "none|local:N|mpi|nccl", TEXT(options.pipeline), FREE, "none", NULL,
      "divide the model over ranks: local:N, threads of this process; mpi, the processes that "
-     "mpirun or srun started; nccl, the same with NCCL between their GPUs; --accumulate should be "
-     "at least twice the number of ranks, to keep them busy",
-     TRAIN},
+     "mpirun or srun started; nccl, the same with NCCL between their GPUs (bcd trace: local:N); "
+     "--accumulate should be at least twice the number of ranks, to keep them busy",
+     TRAIN | COMMAND_TRACE},
     {"placement", "auto|plain|virtual|figure2", CHOICE(options.placement, placement_choices), LOCAL,
      "auto", NULL,
      "what each rank holds: plain, a piece of the model; virtual, a piece of every submodel; "
      "figure2, the same with submodels that are not contiguous, as in the paper; auto, virtual if "
      "there are enough blocks",
-     TRAIN | COMMAND_PLAN},
+     TRAIN | COMMAND_PLAN | COMMAND_TRACE},
     {"pipeline-schedule", "1f1b|zero-bubble", CHOICE(options.pipeline_schedule, schedule_names),
      FREE, "1f1b", NULL,
      "zero-bubble delays weight gradients to fill the gaps, and needs more memory",
-     TRAIN | COMMAND_PLAN},
+     TRAIN | COMMAND_PLAN | COMMAND_TRACE},
     {"replicas", "R", INT(options.replicas, 1, 4096), FREE, "1", NULL,
      "data-parallel replicas of the pipeline, which divide each batch; ranks = R x ranks of a "
      "replica",
-     TRAIN | COMMAND_PLAN},
+     TRAIN | COMMAND_PLAN | COMMAND_TRACE},
     {"timeout", "SECONDS", REAL(options.timeout, 0.1, 1e6), FREE, "300", NULL,
-     "give up when a rank has been silent for this long", TRAIN},
+     "give up when a rank has been silent for this long", TRAIN | COMMAND_TRACE},
     {.name = NULL},
 };
 _Static_assert(sizeof option_table / sizeof *option_table <= OPTIONS_MAX, "raise OPTIONS_MAX");

@@ -2,8 +2,10 @@
  * tables, writes them with --out for bcd report and bcd plan --trace, and draws them with
  * --figure. */
 #include <math.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../../ref/base/error.h"
 #include "../../ref/memory.h"
@@ -13,6 +15,7 @@
 #include "../tables/table.h"
 #include "../train/bench.h"
 #include "operations.h"
+#include "trace_pipeline.h"
 
 /* What a block does and keeps. */
 enum { PART, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, PARAMETERS, GRADIENTS, STATE, ACTIVATIONS };
@@ -32,6 +35,7 @@ enum { COLUMNS = sizeof block_columns / sizeof *block_columns };
 typedef struct {
     double sum[COLUMNS]; /* over the blocks */
     double update_ms;    /* of the optimizer */
+    double whole_ms;     /* of the step, with the loss and all that is not in a block */
     double flops;        /* operations of one sample, from the shapes */
     double bytes;        /* of every role, as the allocator counts */
 } StepCost;
@@ -42,6 +46,7 @@ static const TableColumn step_columns[] = {
     {"weight_gradient", "weight grad.", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
     {"update", "update", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
     {"step", "step", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
+    {"whole", "whole", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
     {"step_ratio", "step", "/ full", COLUMN_NUMBER, 2, SOURCE_NONE},
     {"operations_ratio", "operations", "/ full", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
     {"parameters", "parameters", "MiB", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
@@ -88,17 +93,19 @@ static void add_blocks(Tables *tables, StepCost *step, const Bench *bench, const
                bench->min_update_ms);
 }
 
-/* Runs a step to warm up, then up to eight, fewer if they take long, with one submodel active, or
- * all blocks if number is 0. */
-static int trace_step(Tables *tables, StepCost *step, Bench *bench, int number) {
-    const BenchPace pace = {1, 1, 8, 2000};
+/* Runs a step to warm up, with a cache one more to fill it, then up to thirty, fewer if they take
+ * long, with one submodel active, or all blocks if number is 0.  Overwrites cost[blocks], unless
+ * NULL, with the costs of a micro-batch. */
+static int trace_step(Tables *tables, StepCost *step, BlockCost *cost, Bench *bench, int number) {
+    const BenchPace pace = {bench->setup.options.cache ? 2 : 1, 2, 30, 500};
     const Setup *setup = &bench->setup;
     const Model *model = setup->model;
     double step_ms;
     BlockMemory *bytes = xcalloc((size_t)model->blocks, sizeof *bytes);
     int failed = bench_steps(bench, number - 1, pace, &step_ms) ||
                  memory_blocks(bytes, model, &setup->stage_settings, bench->active);
-    *step = (StepCost){.update_ms = bench->min_update_ms};
+    *step = (StepCost){.update_ms = bench->min_update_ms, .whole_ms = step_ms};
+    if (!failed && cost) bench_costs(cost, bench, setup->options.accumulate, step_ms);
     if (!failed) add_blocks(tables, step, bench, bytes, number);
     free(bytes);
     if (failed) return -1;
@@ -113,7 +120,7 @@ static void put_step(Table *table, const StepCost *step, const StepCost *full) {
     double full_ms = full->sum[FORWARD] + full->sum[INPUT_GRADIENT] + full->sum[WEIGHT_GRADIENT] +
                      full->update_ms;
     table_put(table, 0, sum[FORWARD], sum[INPUT_GRADIENT], sum[WEIGHT_GRADIENT], step->update_ms,
-              passes_ms + step->update_ms, (passes_ms + step->update_ms) / full_ms,
+              passes_ms + step->update_ms, step->whole_ms, (passes_ms + step->update_ms) / full_ms,
               step->flops / full->flops, sum[PARAMETERS] / MIB, sum[GRADIENTS] / MIB,
               sum[STATE] / MIB, sum[ACTIVATIONS] / MIB, step->bytes / MIB,
               step->bytes / full->bytes);
@@ -131,6 +138,7 @@ static void add_steps(Tables *tables, const StepCost *step, int count, int first
         put_step(table, &step[i], &step[0]);
         for (int c = FORWARD; c < COLUMNS; c++) mean.sum[c] += step[i].sum[c] / (count - 1);
         mean.update_ms += step[i].update_ms / (count - 1);
+        mean.whole_ms += step[i].whole_ms / (count - 1);
         mean.flops += step[i].flops / (count - 1);
         mean.bytes = fmax(mean.bytes, step[i].bytes);
     }
@@ -146,13 +154,15 @@ static void add_steps(Tables *tables, const StepCost *step, int count, int first
                "keep.");
     table_note(table,
                "/ full: this step as a fraction of one that updates everything; operations: "
-               "the same from the shapes alone.");
+               "the same from the shapes alone.  whole: with the loss, and all that is in no "
+               "block.");
     table_note(table, "Each time is the shortest of a few steps, after one to warm up%s.",
                on_device ? ", by the device's own clock" : "");
 }
 
-/* Times the full update, then the submodels asked for. */
-static int fill_tables(Tables *tables, Bench *bench, int active) {
+/* Times the full update, then the submodels asked for.  Overwrites cost[submodels][blocks], unless
+ * NULL, with the costs of a micro-batch. */
+static int fill_tables(Tables *tables, BlockCost *cost, Bench *bench, int active) {
     const Setup *setup = &bench->setup;
     int submodels = setup->bcd.partition.submodels, failed = 0;
     int first = active ? active : 1, count = 1 + (active ? 1 : submodels > 1 ? submodels : 0);
@@ -162,13 +172,15 @@ static int fill_tables(Tables *tables, Bench *bench, int active) {
         return error_set("trace: it shows at most %d submodels; choose one with --active",
                          TABLES_MAX - 2);
     StepCost *step = xcalloc((size_t)count, sizeof *step);
-    for (int i = 0; i < count && !failed; i++)
-        failed = trace_step(tables, &step[i], bench, i ? first + i - 1 : 0);
+    for (int i = 0; i < count && !failed; i++) {
+        const bool kept = cost && (i || submodels == 1);
+        BlockCost *own =
+            kept ? cost + (size_t)(i ? i - 1 : 0) * (size_t)setup->model->blocks : NULL;
+        failed = trace_step(tables, &step[i], own, bench, i ? first + i - 1 : 0);
+    }
     if (!failed) add_steps(tables, step, count, first, setup->device);
     free(step);
-    return failed || tables_failed(tables) || setup_provenance(&tables->provenance, &setup->options)
-               ? -1
-               : 0;
+    return failed;
 }
 
 /* Prints all tables but that of the full update, unless there is no submodel. */
@@ -185,15 +197,50 @@ static void print_tables(const Tables *tables, const Setup *setup) {
     for (int t = tables->tables > 2; t < tables->tables; t++) table_print(stdout, tables->table[t]);
 }
 
+/* Traces one stage, with as many threads as a rank of the pipeline has, on its share of the batch;
+ * then the pipeline, which *pipeline is opened for. */
+static int trace_both(Tables *tables, Bench *bench, Bench *pipeline, const Options *asked) {
+    if (bench_open(pipeline, asked, false)) return -1;
+    const Setup *whole = &pipeline->setup;
+    const int threads = omp_get_max_threads();
+    Options options = whole->options;
+    strcpy(options.pipeline, "none");
+    options.batch = (options.batch + options.replicas - 1) / options.replicas;
+    omp_set_num_threads(threads > whole->ranks ? threads / whole->ranks : 1);
+    BlockCost *cost = xcalloc((size_t)whole->model->blocks * (size_t)whole->bcd.partition.submodels,
+                              sizeof *cost);
+    int failed = bench_open(bench, &options, true) || fill_tables(tables, cost, bench, 0);
+    omp_set_num_threads(threads);
+    failed = failed || trace_pipeline(tables, pipeline, cost);
+    strcpy(bench->setup.options.pipeline, asked->pipeline);
+    free(cost);
+    return failed ? -1 : 0;
+}
+
+/* Overwrites *bench with the stage that was traced; it must be closed, also on failure. */
+static int trace(Tables *tables, Bench *bench, const Options *asked, int active) {
+    const bool alone = !strcmp(asked->pipeline, "none");
+    Bench pipeline = {0};
+    if (!alone && active)
+        return error_set("--active %d: with --pipeline all submodels are timed", active);
+    int failed = alone ? bench_open(bench, asked, true) || fill_tables(tables, NULL, bench, active)
+                       : trace_both(tables, bench, &pipeline, asked);
+    bench_close(&pipeline);
+    failed = failed || tables_failed(tables) ||
+             setup_provenance(&tables->provenance, &bench->setup.options);
+    return failed ? -1 : 0;
+}
+
 int command_trace(const CommandLine *asked) {
     CommandLine line = *asked;
     Options *o = &line.options;
     const TraceFlags *flags = &line.trace;
-    Bench bench;
+    Bench bench = {0};
     Tables tables = {0};
     bool given = options_given(o, "submodels") || *o->partition;
     if (!given && o->method != METHOD_OFFLOAD) o->submodels = 3;
-    int failed = bench_open(&bench, o, true) || fill_tables(&tables, &bench, flags->active);
+    if (trace_pipeline_check(o)) return -WRONG_USE;
+    int failed = trace(&tables, &bench, o, flags->active);
     if (!failed) {
         *o = bench.setup.options;
         /* What was timed is given now, so that it is written. */

@@ -92,7 +92,8 @@ int setup_check_idle(const Options *o) {
     if (!*o->like && (check_read(o) || pipeline_check_idle(o, o))) return -1;
     if (o->batch && o->limit && o->batch > o->limit)
         return error_set("--batch %d: --limit leaves only %d samples", o->batch, o->limit);
-    if ((o->cache || o->device_cache) && o->submodels < 2 && !*o->partition)
+    const bool uncut = o->command != COMMAND_TRACE || options_given(o, "submodels");
+    if ((o->cache || o->device_cache) && o->submodels < 2 && !*o->partition && uncut)
         return error_set(
             "--cache keeps outputs of frozen blocks; with one submodel there are none: give "
             "--submodels, or leave it out");

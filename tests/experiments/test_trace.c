@@ -1,4 +1,5 @@
 /* The file and the figure that bcd trace writes. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,7 +107,55 @@ static void closed_form_as_text(void) {
         CHECK(strstr(text, operations[i]), "\"%s\" is missing in\n%s", operations[i], text);
 }
 
+/* A pipeline of one rank takes as long as the stage whose block times it is simulated from. */
+static void simulates_a_pipeline(void) {
+    Tables tables = {0};
+    run(0, LINE "--pipeline local:1 --accumulate 2 --threads 1 --out one.h5");
+    if (!CHECK(tables_read(&tables, scratch_path("one.h5")) == 0, "%s", error_message())) return;
+    const Table *pipeline = tables_find(&tables, "pipeline"),
+                *steps = tables_find(&tables, "steps");
+    double sum = 0;
+    CHECK(pipeline && pipeline->rows == 4, "rows");
+    for (int k = 0; k < 3 && pipeline; k++) {
+        const double *whole = &table_find(steps, pipeline->label[k], "whole")->value,
+                     *simulated = &table_find(pipeline, pipeline->label[k], "simulated")->value;
+        CHECK(fabs(*simulated / *whole - 1) < 1e-9, "%s: %g ms, simulated %g", pipeline->label[k],
+              *whole, *simulated);
+        CHECK(*whole >= table_find(steps, pipeline->label[k], "step")->value, "%s: the whole step",
+              pipeline->label[k]);
+        sum += *simulated;
+    }
+    CHECK(fabs(table_find(pipeline, "mean", "simulated")->value / (sum / 3) - 1) < 1e-9 &&
+              table_find(pipeline, "mean", "measured")->value > 0,
+          "the mean");
+    tables_free(&tables);
+    const char *printed = run(0, LINE "--submodels 1 --pipeline local:2 --replicas 2")->out;
+    CHECK(strstr(printed, "A step of 2 x 1 ranks, 1 micro-batches, plain, 1f1b") &&
+              strstr(printed, "\nfull update  "),
+          "%s", printed);
+    run(0, LINE "--submodels 2 --placement figure2 --pipeline local:2");
+    check_error(run(2, LINE "--pipeline mpi"), "bcd trace times local:N, threads of this process");
+    check_error(run(1, LINE "--pipeline local:2 --active 1"), "with --pipeline all submodels");
+    check_error(run(2, LINE "--placement plain"), "--placement needs --pipeline");
+}
+
+/* Nothing runs below the lowest active block when its input is in the cache. */
+static void keeps_the_prefix(void) {
+    Tables tables = {0};
+    run(0, PARTS "--cache 16M --out cached.h5");
+    if (!CHECK(tables_read(&tables, scratch_path("cached.h5")) == 0, "%s", error_message())) return;
+    const Table *last = tables_find(&tables, "submodel_3");
+    const char *const prefix[] = {"stem", "block1", "block2"};
+    for (int b = 0; b < 3; b++)
+        CHECK(isnan(table_find(last, prefix[b], "forward")->value), "%s takes %g ms", prefix[b],
+              table_find(last, prefix[b], "forward")->value);
+    CHECK(table_find(last, "block3", "forward")->value > 0, "the active block");
+    tables_free(&tables);
+}
+
 void test_trace(void) {
+    RUN(simulates_a_pipeline);
+    RUN(keeps_the_prefix);
     RUN(parts_hold_what_they_should);
     RUN(draws_the_cycle);
     RUN(what_is_printed);
