@@ -128,12 +128,14 @@ static void open_streams(void) {
     if (number > STDERR_FILENO) close(number);
 }
 
-/* Becomes the program bcd-NAME next to this one, which the command NAME is then, as git does.  It
- * finds this program in BCD_PROGRAM.  Returns if there is no such program. */
+/* Becomes the program bcd-NAME next to this one, which a command NAME that is not of this program
+ * is then, as git does.  It finds this program in BCD_PROGRAM.  Returns if there is none. */
 static void become_command(int argc, char **argv) {
     const bool help = argc > 2 && strcmp(argv[1], "help") == 0;
-    const char *name = argv[help ? 2 : 1];
+    const char *name = argc > 1 ? argv[help ? 2 : 1] : "";
     char program[512], *asks_help[] = {NULL, "--help", NULL};
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(command_table[i].name, name) == 0) return;
     if (strchr(name, '/') || program_path(program, sizeof program, name)) return;
     Text path = text_of("%.*s/bcd-%s", (int)(strrchr(program, '/') - program), program, name);
     asks_help[0] = path.text;
