@@ -87,7 +87,9 @@ program := $(abspath $(BUILD))/bcd
 
 # ---- sources -------------------------------------------------------------------------------------
 
-ref_c := $(wildcard ref/*.c ref/*/*.c)
+# The lesson is a program of its own.
+lesson := ref/lesson/bcd_lesson.c
+ref_c := $(filter-out $(lesson),$(wildcard ref/*.c ref/*/*.c))
 data_c := $(wildcard data/*.c)
 dist_c := $(wildcard dist/*.c)
 app_c := $(wildcard experiments/*.c experiments/*/*.c)
@@ -105,7 +107,7 @@ $(double_library): $(call objects,double,$(ref_c))
 
 # ---- programs ------------------------------------------------------------------------------------
 
-.PHONY: all programs test run run-dist bench bench-peers install clean help info deps lint format \
+.PHONY: all programs test lesson run run-dist bench bench-peers install clean help info deps lint format \
         sanitize sanitize-address sanitize-thread fuzz fuzz-programs documents
 all: $(BUILD)/bcd                     ## build the program, build/bcd
 
@@ -286,6 +288,12 @@ format:                               ## format every C file
 	clang-format -i $(c_files)
 
 # ---- running -------------------------------------------------------------------------------------
+
+lesson: $(BUILD)/lesson               ## run the lesson of ref/lesson
+	@$(BUILD)/lesson
+$(BUILD)/lesson: $(lesson) $(BUILD)/flags
+	$(call say,CC,$<)
+	$(Q)$(CC) -std=c11 -O2 $(warnings) $(CFLAGS_EXTRA) $< -lm -o $@
 
 # Threads that wait for each other spin for about 0.1 ms before they sleep.  By default they spin for
 # milliseconds: no faster, and on a machine with other work much slower (README, "Limits today").

@@ -48,7 +48,7 @@ const Preset model_presets[] = {
 };
 
 static const Family *const families[] = {&family_resnet, &family_bottleneck, &family_gpt,
-                                         &family_llama};
+                                         &family_llama, &family_mlp};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 static int refuse_name(const char *spec) {

@@ -100,8 +100,8 @@ typedef struct {
 typedef struct Model {
     char name[320];
     char spec[320];     /* the canonical specification: model_create(spec) gives the same model */
-    const char *family; /* "resnet", "bottleneck", "gpt" or "llama" */
-    TransformerSizes transformer; /* all 0 in a ResNet */
+    const char *family; /* as "gpt" */
+    TransformerSizes transformer; /* all 0 in other models */
     int blocks, nodes, params, buffers, values;
     Block *block;
     Node *node;

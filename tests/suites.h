@@ -20,6 +20,7 @@ SUITE(extend)
 SUITE(deferred)
 SUITE(update)
 SUITE(resume)
+SUITE(lesson)
 SUITE(fixtures)
 #ifndef BCD_DOUBLE
 SUITE(schedule)

@@ -45,7 +45,7 @@ struct Family {
     int (*build)(Model *model, const Settings *settings);
 };
 
-extern const Family family_resnet, family_bottleneck, family_gpt, family_llama;
+extern const Family family_resnet, family_bottleneck, family_gpt, family_llama, family_mlp;
 
 /* Returns the index of the setting with a name of `length` characters, or -1 if there is none. */
 int setting_index(const Family *family, const char *name, size_t length);

@@ -191,6 +191,7 @@ static void frozen_tensors_do_not_exist(const void *spec) {
     tiny_close(&tiny);
 }
 
+/* At most half is kept: of an MLP's layer one of two values, of other blocks less. */
 static void recompute_stores_less(const void *spec) {
     Tiny tiny;
     size_t stored[MEM_ROLES], recomputed[MEM_ROLES];
@@ -200,7 +201,7 @@ static void recompute_stores_less(const void *spec) {
     memory_plan(stored, tiny.model, &settings, active);
     settings.recompute = true;
     memory_plan(recomputed, tiny.model, &settings, active);
-    CHECK(recomputed[MEM_ACTIVATIONS] < stored[MEM_ACTIVATIONS] / 2, "%zu bytes of %zu",
+    CHECK(recomputed[MEM_ACTIVATIONS] <= stored[MEM_ACTIVATIONS] / 2, "%zu bytes of %zu",
           recomputed[MEM_ACTIVATIONS], stored[MEM_ACTIVATIONS]);
     free(active);
     tiny_close(&tiny);

@@ -79,6 +79,7 @@ static const char *const specs[] = {
     "llama:layers=1,width=2,heads=1,ffn=1,context=1,vocabulary=2,groups=1,head_size=2",
     "resnet:depth=8,width=1,classes=2,size=4",
     "bottleneck:depth=14,width=1,classes=2,size=8",
+    "mlp:inputs=1,layers=1,width=1,classes=2",
 };
 
 static void sizes_are_set(void) {
