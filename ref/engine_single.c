@@ -164,6 +164,11 @@ static size_t engine_read(Engine *base, TensorRole role, int number, real *data)
     return stage_of(base)->is->read(stage_of(base), role, number, data);
 }
 
+static real *engine_view(Engine *base, TensorRole role, int number, size_t *count) {
+    Stage *stage = stage_of(base);
+    return stage->is->view ? stage->is->view(stage, role, number, count) : NULL;
+}
+
 static int engine_write(Engine *base, TensorRole role, int number, const real *data) {
     return stage_of(base)->is->write(stage_of(base), role, number, data);
 }
@@ -192,6 +197,7 @@ Engine *engine_single_create(Stage *stage, EngineSettings settings, const Datase
         .gradient_norm = engine_gradient_norm,
         .evaluate = engine_evaluate,
         .read = engine_read,
+        .view = engine_view,
         .write = engine_write,
         .optimizer_step = engine_optimizer_step,
         .set_optimizer_step = engine_set_optimizer_step,

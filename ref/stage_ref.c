@@ -153,6 +153,10 @@ static size_t stage_read(Stage *base, TensorRole role, int number, real *data) {
     return count;
 }
 
+static real *stage_view(Stage *base, TensorRole role, int number, size_t *count) {
+    return find(of(base), role, number, count);
+}
+
 static int stage_write(Stage *base, TensorRole role, int number, const real *data) {
     RefStage *s = of(base);
     bool state = role == TENSOR_STATE0 || role == TENSOR_STATE1;
@@ -250,6 +254,7 @@ Stage *stage_ref_create(const Model *model, StageSettings settings) {
         .read = stage_read,
         .write = stage_write,
         .free = stage_free,
+        .view = stage_view,
         .extend = stage_extend,
     };
     RefStage *s = calloc(1, sizeof *s);

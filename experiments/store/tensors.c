@@ -44,8 +44,14 @@ static int write_tensor(H5File *file, const char *group, Engine *engine, TensorR
                         int number, bool finite) {
     const TensorInfo info = tensor_info(engine->model, role, number);
     const Text path = text_of("%s/%s", group, info.name);
-    real *numbers = xmalloc(info.count * sizeof *numbers);
-    const size_t count = engine->is->read(engine, role, number, numbers);
+    size_t count = 0;
+    /* A copy of an embedding may be a tenth of all that a training needs. */
+    const real *numbers = engine->is->view ? engine->is->view(engine, role, number, &count) : NULL;
+    real *copy = NULL;
+    if (!numbers) {
+        numbers = copy = xmalloc(info.count * sizeof *copy);
+        count = engine->is->read(engine, role, number, copy);
+    }
     int failed = count == READ_FAILED ? -1 : 0;
     for (size_t n = 0; n < count && finite && !failed; n++)
         if (!isfinite(numbers[n])) {
@@ -53,7 +59,7 @@ static int write_tensor(H5File *file, const char *group, Engine *engine, TensorR
             failed = TENSORS_NOT_FINITE;
         }
     if (count && !failed) h5_write(file, path.text, H5_REAL, numbers, info.rank, info.dims, NULL);
-    free(numbers);
+    free(copy);
     return failed;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "../../experiments/threads.h"
@@ -54,6 +55,16 @@ static void quota_is_found(const void *row) {
     }
     const double found = threads_quota(self, root);
     CHECK(found == q->quota, "%g processors", found);
+}
+
+/* Returns the most memory in bytes that the program had while it ran a line. */
+static double peak_of(const char *line) {
+    struct rusage usage;
+    int status;
+    const pid_t process = program_start(line);
+    CHECK(wait4(process, &status, 0, &usage) == process && status == 0, "bcd %s: status %d", line,
+          status);
+    return 1024.0 * (double)usage.ru_maxrss;
 }
 
 /* ---- run from a shell ---- */
@@ -148,6 +159,25 @@ static void memory_that_ends_is_told(void) {
     CHECK(refused && trained == 3, "%d times refused, %d times trained", refused, trained);
 }
 
+/* The memory that the system counts is what was planned, and what the program takes itself.  The
+ * embedding is half of it: a copy of it, as for a save, would show. */
+static void resident_memory_is_as_planned(void) {
+    if (TEST_SANITIZED) SKIP("a sanitizer has memory of its own");
+    static const char line[] =
+        "train --data words.tokens --model "
+        "gpt:layers=1,width=64,heads=2,context=8,vocabulary=300000 --batch 1 --limit 4 --steps 1 "
+        "--optimizer sgd --momentum 0 --threads 1 --quiet --out resident";
+    const double own = peak_of("--version");
+    const double peak = peak_of(line);
+    RunFile file;
+    if (!read_run(&file, "resident")) return;
+    const double planned = (double)file.memory[MEM_ROLES].planned;
+    CHECK(planned > 140e6, "%g bytes", planned);
+    CHECK(peak - own < 1.05 * planned + 8e6, "%.0f bytes, planned %.0f, of the program %.0f", peak,
+          planned, own);
+    runfile_free(&file);
+}
+
 void test_environment(void) {
     make_words();
     for (size_t i = 0; i < sizeof quotas / sizeof *quotas; i++)
@@ -156,4 +186,5 @@ void test_environment(void) {
     RUN(closed_streams_get_nothing);
     RUN(escape_codes_are_for_terminals);
     RUN(memory_that_ends_is_told);
+    RUN(resident_memory_is_as_planned);
 }
