@@ -181,7 +181,12 @@ class Tables:
 
 @functools.cache
 def of(path):
-    """The Tables of a file, read once.  Refuses another kind of file, or a damaged one."""
+    """The Tables of a file that does not change, read once."""
+    return read(path)
+
+
+def read(path):
+    """The Tables of a file.  Refuses another kind of file, or a damaged one."""
     with store.reading(path) as file:
         if store.attribute(file, "format", "") != FORMAT:
             raise Refused(f"{path}: not a file of tables")
@@ -348,11 +353,11 @@ def width_of(lines):
     return max(map(len, lines))
 
 
-def blocks(labels, widths):
-    """Divides the columns into blocks that fit next to the labels, each of at least one."""
+def blocks(labels, widths, limit=WIDTH):
+    """Divides the columns into blocks that fit next to the labels in `limit` characters, each of at least one."""
     found, used = [[]], labels
     for place, width in enumerate(widths):
-        if found[-1] and used + 2 + width > WIDTH:
+        if found[-1] and used + 2 + width > limit:
             found.append([])
             used = labels
         found[-1].append(place)

@@ -1,4 +1,4 @@
-"""The figures of a report, drawn by matplotlib; page.py reads what they show from HDF5."""
+"""The figures of a report, drawn by matplotlib, of cases (page.ShownCase) and tables (page.ShownTable)."""
 import io
 import re
 import textwrap
@@ -203,7 +203,7 @@ def loss(case):
 
 
 def time(case):
-    clocks = {(t["threads"], t["provenance/accelerator"] or t["cpu"])
+    clocks = {(t["threads"], t.computer)
               for method in case.methods for t in method.trainings}
     return loss_along(case, lambda t: t.curve["seconds"], "seconds of training" if len(clocks) == 1
                       else "seconds, not all on as many threads of the same machine")

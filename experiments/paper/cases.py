@@ -1,0 +1,190 @@
+"""Trainings grouped: a Case is a network, data and settings; a Method is a way to train it (full update, BCD in M
+submodels, ...), with a training for each seed."""
+import re
+from dataclasses import dataclass, field
+
+# Flags that change nothing of what is learned, or only how it is rounded; the length is in `steps`.
+IRRELEVANT = {"data-dir", "threads", "recompute", "cache", "device-cache", "eval-every", "eval-samples", "save-every",
+              "keep-last", "device", "precision", "method", "steps", "epochs", "seed", "model"}
+
+# The flags of a method: how the submodels take turns; and the learning rate, whose best value differs between methods.
+# A flag in which variants differ is in their names, with these words: always, or unless it is the default; the flags
+# of HIDDEN are in "BCD-1/3 x.9" already.
+HIDDEN = "submodels", "fraction"
+ALWAYS, WORDS_ALONE = "always", "words alone"
+NAMED = [  # flag, words, when they are shown, or the default
+    ("switch-every", "every ", ALWAYS),
+    ("order", "", "cyclic"),
+    ("frozen-norm", "batch norms", WORDS_ALONE),
+    ("lr", "rate ", ALWAYS),
+    ("keep-state", "keeps state", WORDS_ALONE),
+    ("switch-warmup", "switch-warmup ", 0),
+    ("submodel-lr", "submodel-lr ", ""),
+    ("always-active", "always-active ", ""),
+    ("correct-above", "correct-above ", 0),
+    ("partition", "partition ", ""),
+    ("auto-window", "auto-window ", 50),
+    ("auto-tolerance", "auto-tolerance ", 0.01),
+    ("auto-min", "auto-min ", 100),
+    ("auto-max", "auto-max ", 10000),
+]
+OF_METHOD = {*HIDDEN, *(flag for flag, _, _ in NAMED)}
+
+
+@dataclass(eq=False)
+class Method:
+    """Trainings that differ in the seed alone, ordered by it; the first has the common settings."""
+    case: "Case"
+    trainings: list
+
+    @property
+    def first(self):
+        return self.trainings[0]
+
+    @property
+    def is_plain(self):
+        """True when no earlier method of the case has the same M and fraction of the data.  The later ones are variants
+        with other phases, orders or learning rates."""
+        def kind(method):
+            first = method.first
+            return first["submodels"], first.setting("fraction"), first.is_offload
+        return next(method for method in self.case.methods if kind(method) == kind(self)) is self
+
+    @property
+    def name(self):
+        """"BCD-1/3", with the settings in which variants of the case differ."""
+        first, parts = self.first, [method_of(self.first)]
+        alike = [method.first for method in self.case.methods if method_of(method.first) == parts[0]]
+        for flag, words, shown in NAMED:
+            value = first.setting(flag)
+            # A full update never switches: only rate and length matter.
+            if first["submodels"] == 1 and flag != "lr" or all(other.setting(flag) == value for other in alike):
+                continue
+            if shown == ALWAYS or shown != WORDS_ALONE and value != shown:
+                parts.append(words + (f"{value:.6g}" if isinstance(value, float) else str(value)))
+            elif shown == WORDS_ALONE and value not in (0, "running"):
+                parts.append(words)
+        name = " ".join(parts)
+        return name if all(other["steps"] == first["steps"] for other in alike) else f"{name}, {first['steps']} updates"
+
+    @property
+    def label(self):
+        """"resnet8 cifar10 sgd BCD-1/3"."""
+        return f"{case_name(self.first)} {self.name}"
+
+
+@dataclass(eq=False)
+class Case:
+    """Methods: full updates first, then by M, by fraction of the data, as read."""
+    methods: list = field(default_factory=list)
+
+    @property
+    def name(self):
+        return case_name(self.methods[0].first)
+
+    def full_update(self, training):
+        """The full update with the same seed; of several, one with the same learning rate, then one with as many
+        updates, else the longest.  None when there is none."""
+        same = [full for method in self.methods for full in method.trainings
+                if full.is_full and full["seed"] == training["seed"]]
+        return max(same, default=None, key=lambda full: (full.setting("lr") == training.setting("lr"),
+                                                         full["steps"] == training["steps"], full["steps"]))
+
+    def pairs(self, method):
+        """(training, full update of the same seed) of each seed of a method that has one."""
+        found = [(training, self.full_update(training)) for training in method.trainings]
+        return [(training, full) for training, full in found if full is not None]
+
+
+class Cases:
+    """The cases of trainings, in the order of their first ones; `left_out`: how many have the settings and the seed of
+    an earlier one, which is one training read from two files, but other losses."""
+
+    def __init__(self, trainings):
+        self.cases, self.left_out = [], 0
+        found = {}
+        for number, training in enumerate(trainings):
+            methods = found.setdefault(case_key(training), {})
+            methods.setdefault(method_key(training), []).append((training["seed"], number, training))
+        for methods in found.values():
+            case = Case()
+            self.cases.append(case)
+            for _, numbered in sorted(methods.items(), key=lambda item: order_of(item[1])):
+                case.methods.append(Method(case, self.once(sorted(numbered, key=lambda one: one[:2]))))
+
+    def once(self, numbered):
+        """Of trainings with the same seed only the first."""
+        kept = []
+        for _, _, training in numbered:
+            if kept and kept[-1]["seed"] == training["seed"]:
+                self.left_out += differs(training, kept[-1])
+            else:
+                kept.append(training)
+        return kept
+
+    @property
+    def methods(self):
+        return [method for case in self.cases for method in case.methods]
+
+
+def settings_key(training, of_method):
+    flags = set(training.settings) | set(training.added_flags)
+    return tuple((flag, training.setting(flag)) for flag in sorted(flags)
+                 if flag not in IRRELEVANT and (flag in OF_METHOD) == of_method)
+
+
+def alike_key(training):
+    """What trainings of a case have in common on whatever network.  Generated images count as the same data, although
+    each seed generates others."""
+    data = None if training["data"] == "synthetic" else training["checksum"]
+    return training["device"], training["precision"], data, settings_key(training, of_method=False)
+
+
+def case_key(training):
+    return training["model"], alike_key(training)
+
+
+def method_key(training):
+    return (training["submodels"], training["steps"], training["method"], training["order"], training["switching"],
+            settings_key(training, of_method=True))
+
+
+def order_of(numbered):
+    training = numbered[0][2]
+    return (training["submodels"], training.is_offload, -training.setting("fraction"),
+            min(number for _, number, _ in numbered))
+
+
+def differs(a, b):
+    return a.curve["loss"].tolist() != b.curve["loss"].tolist()
+
+
+# ---- names --------------------------------------------------------------------------------------
+
+def method_of(training):
+    """"full", "offload", "BCD-1/3", or "1/3 x.9" when each submodel sees 0.9 of the data."""
+    if training["submodels"] == 1:
+        return training["method"]
+    fraction = training.setting("fraction")
+    return f"BCD-1/{training['submodels']}" if fraction >= 1 else f"1/{training['submodels']} x{f'{fraction:.3g}'[1:]}"
+
+
+def network_name(training):
+    """"resnet8", "gpt-4x128" (layers or depth, width)."""
+    family, colon, shape = training["model"].partition(":")
+    if not colon:
+        return family
+    deep, wide = (re.search(key, shape) for key in (r"(?:layers|depth)=(\d+)", r"width=(\d+)"))
+    return family + (f"-{deep[1]}" if deep else "") + (f"x{wide[1]}" if wide else "")
+
+
+def case_name(training):
+    """"gpt-4x128 text sgd" (a network of 4 layers, width 128), with the schedule of the rate unless it is constant, and
+    with device and precision unless it is the CPU."""
+    limit = training.setting("limit")
+    parts = [network_name(training), training["data"] + (f"[:{limit}]" if limit else ""), training["optimizer"]]
+    if training.setting("schedule") != "constant":
+        parts.append(training.setting("schedule"))
+    if training["device"] not in ("", "cpu"):
+        parts += [training["device"], training["precision"]]
+    return " ".join(parts)

@@ -1,0 +1,112 @@
+"""What Tables 2, 9, 10 and 11 have in common: below each published training those of ours that are most like it."""
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import curves
+import measures
+import published
+from measures import MEAN, SEEDS, Measure, MeasureTable
+from tables import CLOSED_FORM, FREE, NONE, PUBLISHED, RECOMPUTED, Cell
+
+NO_RULE = ("The paper gives no rule for \"converged\", and does not say whether \"loss\" is of training or validation, so "
+           "that comparisons with ours are rough.")
+TEN_PERPLEXITY = ("The GPT cells under \"Acc\" in Tables 9 and 11 are 10 x perplexity, truncated (10 exp(1.9407) = 69.6), in "
+                  "all their rows: higher is worse. They are shown here as perplexity.")
+CLOSED_FORM_MEMORY = ("The published \"Mem\" of Tables 9 to 11 is the closed form W (1 + (1 + k)/M), W = 4 bytes per "
+                      "parameter, k = 1 for SGD with momentum and 2 for Adam; activations are not in it.")
+STAND_IN = ("No usual configuration of GPT-2 has the memory printed for 0.15B; 16 layers of width 768 stand in for it.")
+EPOCH = "One published epoch is one pass over the data, whichever submodel is active."
+OURS = ("Below a published training, \"here\": ours of that kind, with the network, data and settings that its row names; "
+        "means and spreads over seeds.  Losses and scores are at the end of the training; a score and a validation loss are "
+        "means of the last five evaluations where there are ten or more.")
+LEVEL = ("Trained: the published ones until they were called converged.  To level: until the smoothed training loss of BCD "
+         "was at the lowest value that both it and the full update of the same seed reached; B-F is that over what the full "
+         "update took.")
+
+
+def is_short(training):
+    """The last evaluations of a short training are far apart, so that their mean says little."""
+    return len(training.evaluation["step"]) < 2 * curves.MEAN
+
+
+def score(pair):
+    return measures.score(pair) if is_short(pair.training) else pair.training["end_score"]
+
+
+def valid_loss(pair):
+    if is_short(pair.training):
+        return pair.training["valid_loss"]
+    return float(pair.training.evaluation["loss"][-curves.MEAN:].mean())
+
+
+def rounded_epochs(pair):
+    """To two digits after the point; published ones are whole numbers."""
+    return round(100 * pair.training["epochs"]) / 100
+
+
+IMAGES = [
+    SEEDS,
+    Measure("rate", "rate", "", FREE, lambda pair: pair.training.setting("lr"), MEAN, NONE),
+    Measure("trained", "trained", "epochs", FREE, rounded_epochs, MEAN, NONE),
+    Measure("to_level", "to level", "epochs", 2, measures.column("epochs_to_converge")),
+    Measure("multiplier", "B-F", "", 2, measures.multiplier),
+    Measure("score", "accuracy", "%", 1, score),
+    Measure("train_loss", "loss", "training", 4, measures.column("train_loss")),
+    Measure("memory", "P+G+S", "MiB", 2, measures.trained_memory, MEAN),
+    Measure("closed_form", "equal parts", "MiB", 2, measures.closed_form, MEAN, CLOSED_FORM),
+    Measure("valid_loss", "loss", "validation", 4, valid_loss),
+]
+TEXT = [replace(measure, head="perplexity", below="", decimals=2) if measure.name == "score" else measure
+        for measure in IMAGES[:-1]]  # a perplexity is a validation loss
+
+
+@dataclass
+class Comparison:
+    """table: its number; is_subject: which of our trainings it is about: a full update alone, or one of another network,
+    was trained for another comparison; label: of a published row."""
+    table: int
+    images: bool
+    name: str
+    title: str
+    measures: list
+    is_subject: Callable
+    notes: list
+    label: Callable = lambda row: row.row
+
+    def published_row(self, training):
+        """The published row that a training is compared with, or None."""
+        if training.is_images != self.images or training.is_offload or training.setting("init"):
+            return None
+        return published.find(self.table, training["model"], training["data"], self.images, training["optimizer"],
+                              training["submodels"], training.setting("fraction"))
+
+    def methods(self, cases):
+        """The methods of cases that the table is about, each with its published row."""
+        def has_subject(case):
+            return any(self.published_row(method.first) and self.is_subject(method.first) for method in case.methods)
+        return [(method, self.published_row(method.first)) for case in cases.cases if has_subject(case)
+                for method in case.methods if method.is_plain]
+
+    def make(self, cases):
+        """The table, or None when there are no trainings for it."""
+        methods = self.methods(cases)
+        if not methods:
+            return None
+        ours = MeasureTable(self.name, self.title, self.measures)
+        table = ours.empty()
+        for row in published.trainings(self.table):
+            if row.is_images != self.images:
+                continue
+            self.put_published(table, row)
+            for method, like in methods:
+                if like == row:
+                    table.row(f"  here: {method.label}", *ours.cells(method))
+        for note in [OURS, LEVEL, *self.notes]:
+            table.note(note)
+        return table
+
+    def put_published(self, table, row):
+        source = RECOMPUTED if row.is_ten_perplexity else PUBLISHED
+        table.row(self.label(row), trained=Cell(float(row.duration), PUBLISHED),
+                  multiplier=Cell(row.multiplier, RECOMPUTED), score=Cell(row.score, source),
+                  train_loss=Cell(row.loss, PUBLISHED), memory=Cell(row.mib, PUBLISHED))

@@ -1,0 +1,56 @@
+"""The program `bcd`, which is asked by its command line and answers in HDF5."""
+import functools
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+
+import tables
+from errors import Refused
+
+
+def find():
+    """The path of the program: $BCD_PROGRAM, or next to the command that runs, or in the source tree."""
+    beside = pathlib.Path(sys.argv[0]).absolute().parent / "bcd"
+    built = pathlib.Path(__file__).resolve().parents[2] / "build" / "bcd"
+    for path in [os.environ.get("BCD_PROGRAM"), beside, built]:
+        if path and os.access(path, os.X_OK) and os.path.isfile(path):
+            return str(path)
+    raise Refused(f"the program bcd is neither in {beside.parent} nor in {built.parent}; type: make")
+
+
+def ask(*arguments):
+    """Runs `bcd ARGUMENTS --out FILE.h5`, and returns the Tables of that file."""
+    command = [find(), *arguments]
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "answer.h5")
+        end = subprocess.run([*command, "--out", path], capture_output=True, text=True, check=False)
+        if end.returncode:
+            complaints = end.stderr.strip().split("\n")
+            raise Refused(complaints[-1].removeprefix("bcd: ") or f"{shlex.join(command)}: failed")
+        return tables.read(path)
+
+
+@functools.cache
+def operations(spec, submodels, partition="", always_active="", correct_above=0.0):
+    """Floating point operations (two for a multiply-add) of a step on one sample, of each submodel, counted from
+    shapes; None when the settings do not make these submodels, or the program does not know the model."""
+    given = {"--partition": partition, "--always-active": always_active,
+             "--correct-above": f"{correct_above:.17g}" if correct_above else ""}
+    flags = [word for flag, value in given.items() if value for word in (flag, value)]
+    try:
+        answer = ask("info", "--model", spec, "--submodels", str(submodels), *flags)
+    except Refused:
+        return None
+    return [cell.value for cell in answer["submodels"].column("operations")]
+
+
+def provenance(command=None):
+    """The attributes of /provenance for what this process makes: of the program that it asks; `command`: the
+    command line as typed, by default that of this process."""
+    known = dict(ask("info").provenance)
+    name = os.path.basename(sys.argv[0]).replace("-", " ", 1)
+    known["command"] = command or shlex.join([*name.split(" "), *sys.argv[1:]])
+    return known

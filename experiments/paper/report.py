@@ -1,0 +1,133 @@
+"""bcd report FILE...: prints the tables of results, and writes a page with figures."""
+import argparse
+import os
+import sys
+
+import answer
+import beyond
+import compare
+import errors
+import finetune
+import multipliers
+import store
+import study
+import table02
+import table09
+import table10
+import table11
+import tables
+from cases import Cases
+from errors import Refused
+from study import Study
+from tables import Tables
+
+USAGE = "bcd report FILE... [FLAGS]"
+ABOUT = """\
+FILE is what an experiment wrote, or a run's directory.  Prints tables and writes one HTML
+page with figures.  For your own runs it first says what BCD saves and costs compared with
+the full update.
+
+  bcd report runs/full runs/bcd --out both.html
+  bcd report results/validity.h5 --figures figures      also each figure as SVG and PDF"""
+
+
+# ---- tables of trainings ------------------------------------------------------------------------
+
+def tables_of(trainings, paper=True):
+    """Computes what is known of trainings, and returns all tables that can be made of them, with those of the paper only
+    if `paper`; and their Cases."""
+    compare.converge(trainings)
+    cases = Cases(trainings)
+    if not trainings:
+        return [], cases
+    made = [answer.table(cases)]
+    if paper:
+        made += [comparison.make(cases) for module in (table02, table09, table10, table11)
+                 for comparison in module.COMPARISONS]
+        made.append(multipliers.table(cases))
+    made += [table.make(cases) for table in (beyond.CONVERGED, beyond.SAME_LOSS, beyond.PER_UPDATE, finetune.FINETUNE)]
+    made.append(beyond.trainings(cases))
+    return [table for table in made if table is not None], cases
+
+
+class Report:
+    """Files as read: `study`, its cases, and `sections`: the Tables made of it, then those of each file of tables."""
+
+    def __init__(self, paths, paper=False):
+        """paper: make the tables of the paper of runs, too."""
+        self.study, self.sections = Study(), []
+        formats = {path: store.format_of(path) for path in paths}
+        of_tables = [path for path in paths if formats[path] == tables.FORMAT]
+        of_trainings = [path for path in paths if path not in of_tables]
+        self.study = study.read(of_trainings)
+        only_runs = not paper and all(formats[path] == study.RUN_FORMAT for path in of_trainings)
+        found, self.cases = tables_of(self.study.trainings, not only_runs)
+        self.sections = [Tables(found), *(tables.read(path) for path in of_tables)]
+        if not self.study.trainings and not of_tables:
+            raise Refused(f"report: {paths[0]}: no training has finished yet")
+
+    def __iter__(self):
+        return (table for section in self.sections for table in section)
+
+    def __getitem__(self, name):
+        """The first table of that name."""
+        for table in self:
+            if table.name == name:
+                return table
+        raise KeyError(f"no table {name}; there are {', '.join(table.name for table in self)}")
+
+
+# ---- the command --------------------------------------------------------------------------------
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        print(f"bcd: report: {message}; see bcd report --help", file=sys.stderr)
+        sys.exit(2)
+
+
+def parse(arguments):
+    parser = Parser(prog="bcd report", usage=USAGE, description=ABOUT, allow_abbrev=False,
+                    formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", metavar="FILE", help=argparse.SUPPRESS)
+    parser.add_argument("--out", metavar="FILE", help="HTML page to write [report.html next to the first FILE]")
+    parser.add_argument("--table", metavar="NAME", help="print only this table, and write no page [all]")
+    parser.add_argument("--study", metavar="FILE", help="only write the trainings of all files into one study, and compute "
+                        "again what follows from the curves [none]")
+    parser.add_argument("--markdown", action="store_true", help="print Markdown, and write no page")
+    parser.add_argument("--figures", metavar="DIR", help="also write each figure of the page into DIR, as SVG and PDF")
+    parsed = parser.parse_args(arguments)
+    parsed.files = [os.path.join(file, "run.h5") if os.path.isdir(file) else file for file in parsed.files]
+    if parsed.out and any(os.path.exists(file) and os.path.exists(parsed.out) and os.path.samefile(parsed.out, file)
+                          for file in parsed.files):
+        parser.error(f"--out {parsed.out}: it is one of the inputs")
+    return parsed
+
+
+def main(arguments):
+    asked = parse(arguments)
+    report = Report(asked.files, paper=bool(asked.table))
+    if report.study.unfinished:
+        print(f"bcd: {report.study.unfinished}", file=sys.stderr)
+    if asked.study:
+        if not report.study.trainings:
+            raise Refused(f"report: --study {asked.study}: no trainings in these files")
+        study.write(asked.study, report.study.trainings)
+        return
+    print_tables(report, asked)
+    if not asked.table and not asked.markdown:
+        import page  # matplotlib takes as long as all the rest
+        out = asked.out or os.path.join(os.path.dirname(asked.files[0]), "report.html")
+        page.make(out, asked.figures, report)
+        print(f"page: {out}")
+
+
+def print_tables(report, asked):
+    chosen = [table for table in report if asked.table in (None, table.name)]
+    if not chosen:
+        raise Refused(f"report: --table {asked.table}: not in these files; they have "
+                      + " ".join(table.name for table in report))
+    Tables(chosen).print(sys.stdout, asked.markdown)
+
+
+if __name__ == "__main__":
+    errors.run(main)

@@ -1,0 +1,405 @@
+"""Trainings, from run.h5 and from files of many ("bcd study" in experiments/results/README.md), and to such files.
+
+    study = read(["runs/full/run.h5", "validity.h5"])       study.trainings, study.unfinished
+    write("validity.h5", trainings)                         compare.converge(trainings) fills what is computed
+
+A Training has the columns of /table by name, training["steps"], and setting("lr"), provenance["cpu"], and curves:
+training.curve["loss"], .evaluation["accuracy"], .switches["reason"]: arrays, by the names in the file."""
+import functools
+import math
+import os
+import re
+
+import numpy as np
+
+import curves
+import program
+import store
+from errors import Refused
+
+FORMAT, VERSION = "bcd study", 2
+RUN_FORMAT, RUN_VERSION = "bcd run", 1
+NATS = "nats per target"
+TEXT, INTEGER, REAL = "text", np.int64, np.float64
+ROLES = "parameters", "buffers", "gradients", "state", "activations", "cache", "workspace", "total"
+
+# The columns of /table: name, kind, unit, what it is.
+COLUMNS = [
+    ("row", TEXT, "", "name of the training"),
+    ("model", TEXT, "", "preset or specification"),
+    ("input", TEXT, "", "images or tokens"),
+    ("data", TEXT, "", "data set"),
+    ("optimizer", TEXT, "", "sgd, adam or adamw"),
+    ("method", TEXT, "", "full: every parameter at each step; BCD: one submodel; offload: full, with the optimizer in "
+     "host memory"),
+    ("submodels", INTEGER, "", "M"),
+    ("imbalance", REAL, "", "the largest submodel over the mean, minus 1"),
+    ("order", TEXT, "", "in which the submodels take turns"),
+    ("switching", TEXT, "", "when: after K steps, Ee epochs, or auto"),
+    ("parameters", INTEGER, "", "trained numbers of the model"),
+    ("batch", INTEGER, "samples", "in a step"),
+    ("lr", REAL, "", "learning rate"),
+    ("weight_decay", REAL, "", "weight decay"),
+    ("fraction", REAL, "", "SR: part of the data each submodel sees"),
+    ("steps", INTEGER, "steps", "updates done"),
+    ("epochs", REAL, "epochs", "passes over the data, whichever submodel was active"),
+    ("steps_to_converge", REAL, "steps", "updates until the smoothed training loss was at `level`"),
+    ("epochs_to_converge", REAL, "epochs", "the same in epochs"),
+    ("level", REAL, NATS, "the smoothed training loss at which it is compared with its full update"),
+    ("multiplier", REAL, "", "B-F: steps_to_converge over that of the full update"),
+    ("valid_steps", REAL, "steps", "updates until the validation loss was at `valid_level`"),
+    ("valid_level", REAL, NATS, "the validation loss at which they are compared"),
+    ("valid_multiplier", REAL, "", "valid_steps over those of the full update"),
+    ("accuracy", REAL, "", "0 to 1, on the validation split at the end"),
+    ("perplexity", REAL, "", "exp(valid_loss)"),
+    ("valid_loss", REAL, NATS, "on the validation split at the end"),
+    ("train_loss", REAL, NATS, "smoothed, at the end"),
+    ("plateau_steps", REAL, "steps", "updates to its own convergence"),
+    ("plateau_epochs", REAL, "epochs", "the same in epochs"),
+    ("plateau_score", REAL, "", "there: mean of five evaluations, per cent or perplexity"),
+    ("plateau_spread", REAL, "", "their standard deviation"),
+    ("end_score", REAL, "", "mean of the last five evaluations, per cent or perplexity"),
+    ("end_spread", REAL, "", "their standard deviation"),
+    *((f"peak_{role}", REAL, "bytes", "measured: " + what) for role, what in zip(ROLES, [
+        "weights, active or frozen", "running statistics", "of the active submodel", "optimizer state",
+        "kept for the backward pass", "outputs of the frozen prefix", "scratch", "all roles together"])),
+    ("closed_form", REAL, "bytes", "W (1 + (1 + k)/M): parameters, gradients and k vectors of state, as the paper "
+     "counts; in bf16 W (1/2 + (2 + k)/M)"),
+    ("seconds", REAL, "s", "of training, evaluations left out"),
+    ("wall", REAL, "s", "of everything: evaluations and saving too"),
+    ("rate", REAL, "1/s", "images or tokens trained on per second"),
+    ("seed", INTEGER, "", "of parameters and order of the data"),
+    ("threads", INTEGER, "", "OpenMP threads"),
+    ("device", TEXT, "", "where it ran"),
+    ("cpu", TEXT, "", "which processor"),
+    ("precision", TEXT, "", "of the arithmetic"),
+    ("checksum", TEXT, "", "of the training data as loaded"),
+    ("commit", TEXT, "", "of the program"),
+    ("started", TEXT, "", "UTC"),
+]
+UNITS = {name: unit for name, _, unit, _ in COLUMNS}
+# Those that compare.converge computes; older files lack some.
+COMPUTED = {"steps_to_converge", "epochs_to_converge", "level", "multiplier", "valid_steps", "valid_level",
+            "valid_multiplier", "train_loss", "plateau_steps", "plateau_epochs", "plateau_score", "plateau_spread",
+            "end_score", "end_spread"}
+
+# The curves: group in a study, group in a run, attribute here, units of the columns.
+PARTS = [
+    ("training", "curve", {"step": "", "samples": "", "loss": NATS, "lr": "", "submodel": "", "seconds": "s"}),
+    ("evaluation", "evaluation", {"step": "", "loss": NATS, "accuracy": "", "perplexity": "", "seconds": "s"}),
+    ("switches", "switches", {"step": "", "submodel": "", "phase": "", "reason": "", "earlier_loss": NATS,
+                              "window_loss": NATS}),
+]
+PART_KINDS = {"step": np.uint64, "samples": np.uint64, "submodel": np.int32, "phase": np.uint64, "reason": TEXT}
+PROVENANCE = {  # the attributes of a run, and how a study stores them
+    "commit": TEXT, "command": TEXT, "compiler": TEXT, "flags": TEXT, "cpu": TEXT, "device": TEXT, "precision": TEXT,
+    "started": TEXT, "accelerator": TEXT, "runtime": TEXT, "driver": TEXT, "libraries": TEXT, "threads": np.int32,
+    "seed": np.uint64, "wall": REAL}
+OPTIONAL = {"accelerator", "runtime", "driver", "libraries"}
+LINES = {"command", "flags"}  # longer than a name
+
+# Flags that were added after the first files, with what a training did without them.
+ADDED_FLAGS = {"always-active": "", "beta1": 0.9, "beta2": 0.999, "correct-above": 0.0, "eps": 1e-8, "submodel-lr": "",
+               "switch-warmup": 0, "valid": ""}
+# Settings without a default that every training has.
+NEEDED = "model", "data", "optimizer", "lr", "batch"
+# Vectors of optimizer state, k of the closed form; sgd has one if it has momentum.
+STATE_VECTORS = {"sgd": 1, "adam": 2, "adamw": 2, "lion": 1}
+
+
+class Training:
+    """A training; see the head of this file."""
+
+    added_flags = ADDED_FLAGS
+
+    def __init__(self, row, settings, provenance, spec, curve, evaluation, switches):
+        self.row, self.settings, self.provenance, self.spec = row, settings, provenance, spec
+        self.curve, self.evaluation, self.switches = curve, evaluation, switches
+
+    def __getitem__(self, column):
+        return self.row[column]
+
+    def setting(self, flag):
+        """The value of a flag of bcd train."""
+        if flag in self.settings:
+            return self.settings[flag]
+        return ADDED_FLAGS[flag]
+
+    @property
+    def is_images(self):
+        return self["input"] == "images"
+
+    @property
+    def is_full(self):
+        """A full update that is not offloaded."""
+        return self["submodels"] == 1 and not self.is_offload
+
+    @property
+    def is_offload(self):
+        return self["method"] == "offload"
+
+    @property
+    def is_bcd3(self):
+        """BCD in three submodels on all of the data from random weights, as in Table 2."""
+        return self["submodels"] == 3 and self.setting("fraction") >= 1 and not self.setting("init")
+
+    @property
+    def computer(self):
+        return self.provenance.get("accelerator") or self.provenance["cpu"]
+
+    def times_comparable(self, other):
+        """True when both had the same processor or GPU and as many threads."""
+        return self["threads"] == other["threads"] and self.computer == other.computer
+
+    @functools.cached_property
+    def operations(self):
+        """Floating point operations done after each row of the curve; None when the settings do not make the
+        submodels of the curve."""
+        each = program.operations(self.spec, self["submodels"], self.setting("partition"), self.setting("always-active"),
+                                  float(self.setting("correct-above")))
+        submodel = self.curve["submodel"]
+        if not each or len(each) != self["submodels"] or not ((submodel >= 0) & (submodel < len(each))).all():
+            return None
+        return np.cumsum(np.array(each)[submodel] * self["batch"] * np.diff(self.curve["step"].astype(float), prepend=0))
+
+    def thinned(self, updates):
+        """The same training with a shorter curve: a row becomes the mean loss over `updates` updates, or fewer at the
+        end of a phase, with what else the last of them has.  No row spans two phases."""
+        submodel = self.curve["submodel"]
+        rows = np.arange(len(submodel))
+        phase = np.flatnonzero(np.diff(submodel, prepend=submodel[:1] - 1))  # where each begins
+        begin = phase[np.searchsorted(phase, rows, side="right") - 1]
+        starts = np.flatnonzero((rows - begin) % updates == 0)
+        ends = np.append(starts[1:], len(rows))
+        curve = {name: values[ends - 1] for name, values in self.curve.items()}
+        if len(rows):
+            curve["loss"] = np.add.reduceat(self.curve["loss"], starts) / (ends - starts)
+        return Training(self.row, self.settings, self.provenance, self.spec, curve, self.evaluation, self.switches)
+
+
+class Study:
+    """Trainings of files, as read; `unfinished`: a line about runs that have not finished, or ""."""
+
+    def __init__(self):
+        self.trainings, self.unfinished = [], ""
+
+
+# ---- a run --------------------------------------------------------------------------------------
+
+def read_run(path):
+    """The training of a run.h5, named after its directory, and its status."""
+    with store.reading(path) as file:
+        check_version(file, path, RUN_FORMAT, RUN_VERSION)
+        settings, provenance = store.attributes(file["settings"]), store.attributes(file["provenance"])
+        model, data = store.attributes(file["model"]), store.attributes(file["data"])
+        parts = [{name: column_of(file[group], name) for name in units} for _, group, units in PARTS]
+        peaks = dict(zip(store.column(file["memory"], "role"), store.column(file["memory"], "peak").astype(float)))
+        status = store.attribute(file, "status")
+        training = Training(run_row(path, settings, provenance, model, data, parts), settings, provenance, model["spec"],
+                            *parts)
+        training.row.update({f"peak_{role}": float(peaks.get(role, math.nan)) for role in ROLES})
+    check(training, path)
+    return training, status
+
+
+def run_row(path, settings, provenance, model, data, parts):
+    """The columns of a run, those that are computed still empty."""
+    curve, evaluation, _ = parts
+    submodels, is_tokens = model["submodels"], "vocabulary=" in model["spec"]
+    offload = settings.get("method") == "offload"
+    row = {name: math.nan if kind == REAL else "" if kind == TEXT else 0 for name, kind, _, _ in COLUMNS}
+    row.update({name: provenance[name] for name in ("device", "cpu", "precision", "commit", "started", "threads", "wall")})
+    row.update({"row": directory_name(path), "model": settings["model"], "input": "tokens" if is_tokens else "images",
+                "data": data["name"], "optimizer": settings["optimizer"],
+                "method": "BCD" if submodels > 1 else "offload" if offload else "full", "submodels": submodels,
+                "imbalance": model["imbalance"], "order": settings["order"], "switching": settings["switch-every"],
+                "parameters": model["parameters"], "batch": settings["batch"], "lr": settings["lr"],
+                "weight_decay": settings["weight-decay"], "fraction": settings["fraction"], "seed": settings["seed"],
+                "checksum": f"{data['checksum']:016x}",
+                "closed_form": closed_form(model["parameters"], submodels, settings, provenance["precision"])})
+    if len(curve["step"]):
+        targets = int(re.search(r"context=(\d+)", model["spec"])[1]) if is_tokens else 1
+        seconds = float(curve["seconds"][-1])
+        row.update({"steps": int(curve["step"][-1]), "epochs": int(curve["step"][-1]) / data["steps_per_epoch"],
+                    "seconds": seconds,
+                    "rate": int(curve["samples"][-1]) * targets / seconds if seconds else math.nan})
+    if len(evaluation["step"]):
+        row.update({"valid_loss": float(evaluation["loss"][-1]), "accuracy": float(evaluation["accuracy"][-1]),
+                    "perplexity": float(evaluation["perplexity"][-1])})
+    return row
+
+
+def closed_form(parameters, submodels, settings, precision):
+    """Bytes of parameters, gradients and optimizer state in equal submodels, as the paper counts."""
+    vectors = STATE_VECTORS.get(settings["optimizer"], math.nan)
+    if settings["optimizer"] == "sgd" and settings["momentum"] == 0:
+        vectors = 0
+    bf16 = precision == "bf16"
+    return parameters * ((2 if bf16 else 4) + 4 * (1 + vectors + bf16) / submodels)
+
+
+def directory_name(path):
+    """"runs/a/run.h5" -> "a"."""
+    return os.path.basename(os.path.dirname(path)) or path
+
+
+def column_of(group, name):
+    """A column of a curve; texts as an array of objects, to be indexed alike."""
+    values = store.column(group, name)
+    return np.array(values, dtype=object) if isinstance(values, list) else values
+
+
+def check_version(file, path, kind, version):
+    if store.attribute(file, "format", "") != kind:
+        raise Refused(f"{path}: neither a study (validity.h5) nor a run (run.h5)")
+    found = store.attribute(file, "version")
+    if found != version:
+        raise Refused(f"{path}: version {found}; this program reads version {version}; run the same bcd experiment again, "
+                      "which writes it from its trainings")
+
+
+# ---- a study ------------------------------------------------------------------------------------
+
+def read_study(path):
+    """The trainings of a file of many."""
+    with store.reading(path) as file:
+        check_version(file, path, FORMAT, VERSION)
+        table = read_table(file["table"])
+        rows = len(table["row"])
+        settings, provenance = ([dict(zip(columns, row)) for row in zip(*columns.values())] if rows else [] for columns in
+                                (read_columns(file, group) for group in ("settings", "provenance")))
+        specs = store.column(file["curves"], "spec") if rows else []
+        parts = [read_part(file, group, units, rows) for group, _, units in PARTS]
+    if not len(settings) == len(provenance) == len(specs) == rows:
+        raise Refused(f"{path}: /settings, /provenance and /table have different numbers of rows")
+    trainings = [Training(dict(zip(table, row)), *rest) for row, *rest in
+                 zip(zip(*table.values()), settings, provenance, specs, *parts)]
+    for training in trainings:
+        check(training, path)
+    return trainings
+
+
+def read_table(group):
+    rows = len(group["row"])
+    return {name: plain(store.column(group, name, *([np.full(rows, math.nan)] if name in COMPUTED else [])))
+            for name, _, _, _ in COLUMNS}
+
+
+def read_columns(file, group):
+    return {name: plain(store.column(file[group], name)) for name in file[group]} if group in file else {}
+
+
+def plain(values):
+    """Of numpy's numbers, Python's."""
+    return values if isinstance(values, list) else values.tolist()
+
+
+def read_part(file, group, units, rows):
+    """The curves of all trainings are in one data set for each column, one after the other."""
+    columns = {name: column_of(file[group], name) for name in units}
+    counts = store.column(file["curves"], f"{group}_rows") if rows else np.zeros(0, np.uint64)
+    ends = np.cumsum(counts.astype(np.int64))
+    length = len(columns["step"])
+    if (ends[-1] if rows else 0) != length:
+        raise ValueError(f"/curves: {ends[-1] if rows else 0} rows, and {group} has {length}")
+    return [{name: values[end - int(count):end] for name, values in columns.items()} for end, count in zip(ends, counts)]
+
+
+def write(path, trainings):
+    """Writes a study, or leaves the old file as it was."""
+    with store.writing(path, FORMAT, VERSION) as file:
+        store.set_attributes(file, {"convergence": curves.RULE})
+        scale = write_table(file.create_group("table"), trainings)
+        links = file.create_group("curves")
+        for number, (group, name, units) in enumerate(PARTS):
+            write_part(file.create_group(group), links, scale, [getattr(t, name) for t in trainings], group, units)
+        store.write(links, "spec", [t.spec for t in trainings], scale=scale, size=store.LINE)
+        if trainings:
+            write_settings(file.create_group("settings"), scale, trainings)
+            write_provenance(file.create_group("provenance"), scale, trainings)
+
+
+def write_table(group, trainings):
+    scale = None
+    for name, kind, unit, what in COLUMNS:
+        values = [t[name] for t in trainings]
+        data = store.write(group, name, values if kind == TEXT else np.array(values, dtype=kind), unit, scale)
+        store.set_attributes(data, {"what": what})
+        scale = scale or data
+    return scale
+
+
+def write_part(group, links, scale, parts, name, units):
+    counts = np.array([len(part["step"]) for part in parts], dtype=np.uint64)
+    store.write(links, f"{name}_first", np.cumsum(counts, dtype=np.uint64) - counts, scale=scale)
+    store.write(links, f"{name}_rows", counts, scale=scale)
+    own = None
+    for column, unit in units.items():
+        kind = PART_KINDS.get(column, REAL)
+        values = np.concatenate([part[column] for part in parts]) if parts else np.zeros(0)
+        data = store.write(group, column, values.tolist() if kind == TEXT else values.astype(kind), unit, own)
+        own = own or data
+
+
+def write_settings(group, scale, trainings):
+    for flag in sorted({flag for t in trainings for flag in t.settings}):
+        values = [t.setting(flag) for t in trainings]
+        if isinstance(values[0], str):
+            size = store.TEXT if max(len(value.encode()) for value in values) < store.TEXT else store.LINE
+            store.write(group, flag, values, scale=scale, size=size)
+        else:
+            store.write(group, flag, np.array(values, np.float64 if isinstance(values[0], float) else np.uint64),
+                        scale=scale)
+
+
+def write_provenance(group, scale, trainings):
+    for name, kind in PROVENANCE.items():
+        values = [t.provenance.get(name, "") if name in OPTIONAL else t.provenance[name] for t in trainings]
+        if kind == TEXT:
+            store.write(group, name, values, scale=scale, size=store.LINE if name in LINES else store.TEXT)
+        else:
+            store.write(group, name, np.array(values, kind), "s" if name == "wall" else "", scale)
+
+
+# ---- both ---------------------------------------------------------------------------------------
+
+def check(training, path):
+    """Refuses what can be no training: losses must be finite (a training whose loss is not stops), updates in order."""
+    def refuse(what):
+        raise Refused(f"{path}: {training['row']}: damaged: {what}")
+
+    if training["submodels"] < 1:
+        refuse(f"it has {training['submodels']} submodels")
+    if training["steps"] < 0 or training["batch"] < 1:
+        refuse(f"it has {training['steps']} updates of {training['batch']} samples")
+    for flag in NEEDED:
+        if flag not in training.settings:
+            raise Refused(f"{path}: /settings has no {flag}, which has no default; the file is damaged")
+    steps, seconds, loss = (training.curve[name] for name in ("step", "seconds", "loss"))
+    wrong = np.flatnonzero(~np.isfinite(loss))
+    if len(wrong):
+        refuse(f"the loss of update {steps[wrong[0]]} is {loss[wrong[0]]:g}")
+    before = np.concatenate([[0], steps[:-1].astype(float)])
+    later = np.concatenate([[0], seconds[:-1]]) if len(seconds) else seconds
+    wrong = np.flatnonzero(~((steps.astype(float) > before[:len(steps)]) & (seconds >= later)))
+    if len(wrong):
+        refuse(f"row {wrong[0] + 1} of its curve is before row {wrong[0]}")
+    wrong = np.flatnonzero(np.diff(training.evaluation["step"].astype(float)) < 0)
+    if len(wrong):
+        refuse(f"evaluation {wrong[0] + 2} is before evaluation {wrong[0] + 1}")
+
+
+def read(paths):
+    """The trainings of run.h5 files and of studies."""
+    study, unfinished = Study(), []
+    for path in paths:
+        if store.format_of(path) != RUN_FORMAT:
+            study.trainings += read_study(path)
+            continue
+        training, status = read_run(path)
+        study.trainings.append(training)
+        if status != "finished":
+            unfinished.append(f"{training['row']} ({status})")
+    if unfinished:
+        study.unfinished = "not at its end: " + ", ".join(unfinished)
+    return study
