@@ -126,7 +126,7 @@ $(BUILD)/bcd $(BUILD)/tests-float $(BUILD)/tests-double $(BUILD)/bench $(BUILD)/
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 # `bcd NAME` runs these: each finds a Python, and runs experiments/paper/NAME.py.
-commands := $(addprefix $(BUILD)/bcd-,experiment)
+commands := $(addprefix $(BUILD)/bcd-,experiment report)
 all test run: $(commands)
 $(commands): experiments/paper/launch
 	@mkdir -p $(@D)
@@ -325,12 +325,11 @@ install: $(BUILD)/bcd $(commands)                 ## install to PREFIX (/usr/loc
 	install -m 644 experiments/cli/completion.bash "$(share)/bash-completion/completions/bcd"
 	install $(BUILD)/bcd $(wildcard $(BUILD)/libbcd-*.so) "$(DESTDIR)$(PREFIX)/lib/bcd"
 	install -d "$(DESTDIR)$(PREFIX)/lib/bcd/paper"
-	install -m 644 $(wildcard experiments/paper/*.py experiments/paper/*.toml) "$(DESTDIR)$(PREFIX)/lib/bcd/paper"
+	install -m 644 $(wildcard $(addprefix experiments/paper/*.,py toml html)) "$(DESTDIR)$(PREFIX)/lib/bcd/paper"
 	install experiments/paper/launch "$(DESTDIR)$(PREFIX)/lib/bcd/paper"
 	for name in $(notdir $(commands)); do \
 	    ln -sf paper/launch "$(DESTDIR)$(PREFIX)/lib/bcd/$$name"; done
-	install -m 644 experiments/report/page.py experiments/report/figures.py \
-	    experiments/report/page.html data/encode.py "$(DESTDIR)$(PREFIX)/lib/bcd"
+	install -m 644 data/encode.py "$(DESTDIR)$(PREFIX)/lib/bcd"
 	ln -sf ../lib/bcd/bcd "$(DESTDIR)$(PREFIX)/bin/bcd"
 
 clean:                                ## remove everything built

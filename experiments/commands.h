@@ -15,7 +15,6 @@ int command_trace(const CommandLine *line);
 int command_gradients(const CommandLine *line);
 int command_experiment(const CommandLine *line);
 int command_export(const CommandLine *line);
-int command_report(const CommandLine *line);
 int command_plan(const CommandLine *line);
 
 /* The experiments that are more than a table of trainings, see experiment.c; they return the

@@ -28,8 +28,7 @@ static const struct {
     {COMMAND_SAMPLE, command_sample},       {COMMAND_INFO, command_info},
     {COMMAND_TOKENIZE, command_tokenize},   {COMMAND_TRACE, command_trace},
     {COMMAND_GRADIENTS, command_gradients}, {COMMAND_EXPERIMENT, command_experiment},
-    {COMMAND_EXPORT, command_export},       {COMMAND_REPORT, command_report},
-    {COMMAND_PLAN, command_plan},
+    {COMMAND_EXPORT, command_export},       {COMMAND_PLAN, command_plan},
 };
 
 /* Prints the error, with control characters escaped, which names from a file may hold. */
@@ -87,23 +86,10 @@ static int check_out(const CommandLine *line) {
     return read ? error_set("--out %s: it is one of the inputs; give another name", out) : 0;
 }
 
-/* Checks that a report is asked for in one form: tables, a file of trainings, or a page. */
-static int check_report(const CommandLine *line) {
-    const ReportFlags *flags = &line->report;
-    const bool text = *flags->table || flags->markdown;
-    const bool page = *line->options.out || *flags->figures;
-    if (*flags->study && (text || page))
-        return error_set("--study writes a file and prints nothing; ask for the rest apart");
-    if (text && page)
-        return error_set("--table and --markdown make no page; ask for --out and --figures apart");
-    return 0;
-}
-
 /* Checks flags that a command cannot do without, and those that do not go together. */
 static int check_needed(const CommandLine *line) {
     const Options *o = &line->options;
     if (o->command == COMMAND_EVAL || o->command == COMMAND_SAMPLE) return check_model_given(line);
-    if (o->command == COMMAND_REPORT) return check_report(line);
     if (o->command == COMMAND_EXPORT && !*o->out) return error_set("bcd export needs --out DIR");
     if (o->command == COMMAND_GRADIENTS &&
         (!*line->gradients.checkpoint == !*o->init || !*line->gradients.batch_file || !*o->out))

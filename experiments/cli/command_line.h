@@ -28,7 +28,6 @@ typedef struct {
 } GradientsFlags;
 
 typedef struct {
-    char figure[OPTION_TEXT];
     int active; /* submodel to show, from 1; 0: every one */
 } TraceFlags;
 
@@ -40,13 +39,6 @@ typedef struct {
     int preset;     /* PresetKind */
     char models[OPTION_TEXT], optimizers[OPTION_TEXT];
 } ExperimentFlags;
-
-typedef struct {
-    bool markdown;
-    char table[OPTION_TEXT];   /* "": all */
-    char figures[OPTION_TEXT]; /* directory; "": none */
-    char study[OPTION_TEXT];   /* file to write; "": none */
-} ReportFlags;
 
 typedef struct {
     char gpu[OPTION_TEXT];   /* key in gpu_table, or "any" */
@@ -81,7 +73,6 @@ typedef struct {
     GradientsFlags gradients;
     TraceFlags trace;
     ExperimentFlags experiment;
-    ReportFlags report;
     PlanFlags plan;
     CostFlags cost;
     const char *positional[POSITIONAL_MAX]; /* DIR, FILE..., as the command takes them */

@@ -20,12 +20,11 @@ typedef enum {
     COMMAND_TRACE = 1 << 5,
     COMMAND_GRADIENTS = 1 << 6,
     COMMAND_EXPERIMENT = 1 << 7,
-    COMMAND_REPORT = 1 << 8,
-    COMMAND_PLAN = 1 << 9,
-    COMMAND_EXPORT = 1 << 10
+    COMMAND_PLAN = 1 << 8,
+    COMMAND_EXPORT = 1 << 9
 } Command;
 
-enum { COMMANDS = 11 };
+enum { COMMANDS = 10 };
 
 enum { OPTION_TEXT = 512, OPTIONS_MAX = 160 };
 

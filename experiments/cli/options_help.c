@@ -64,7 +64,7 @@ const CommandInfo command_table[COMMANDS] = {
      "pass and its gradients take, and how many bytes it keeps, next to a full update.  It shows\n"
      "each of M = 3 submodels in turn, unless --submodels and --active say otherwise.\n\n"
      "  bcd trace --model resnet20\n"
-     "  bcd trace --model resnet20 --out trace.h5      also as tables, for bcd report\n"
+     "  bcd trace --model resnet20 --out trace.h5      also as tables; bcd report draws them\n"
      "  bcd trace --model gpt:layers=6,width=384,heads=6,context=256 --data text --active 3\n"
      "  bcd trace --model resnet20 --pipeline local:2 --accumulate 4   also a pipeline's step,\n"
      "                                              measured, and simulated from the block times"},
@@ -109,12 +109,6 @@ const CommandInfo command_table[COMMANDS] = {
      "  bcd train --init gpt2 --data wikitext2 --context 256 --submodels 3 --optimizer adam \\\n"
      "            --lr 2e-5 --epochs 1 --out runs/tuned\n"
      "  bcd export runs/tuned --out tuned"},
-    {COMMAND_REPORT, 1, POSITIONAL_MAX, "report", "FILE...", "tables and plots from results",
-     "FILE is what an experiment wrote, or a run's directory.  Prints tables and writes one HTML\n"
-     "page with figures, which Python draws.  For your own runs it first says what BCD saves and\n"
-     "costs compared with the full update.\n\n"
-     "  bcd report runs/full runs/bcd --out both.html\n"
-     "  bcd report results/validity.h5 --figures figures      also each figure as SVG and PDF"},
     {COMMAND_PLAN, 0, 0, "plan", "",
      "what a training would take on other GPUs: memory, time, dollars",
      "Says before you rent GPUs whether a model fits them, how long a step takes and why, and\n"
@@ -130,6 +124,12 @@ const CommandInfo command_table[COMMANDS] = {
      "micro-batches of 4 samples in each, placement, schedule, precision.  To the same loss BCD\n"
      "needs B-F times as many tokens; the paper has several values of this multiplier."},
 };
+
+/* Commands that are programs of their own, next to this one (main.c). */
+static const struct {
+    const char *name, *summary;
+} programs[] = {{"report", "tables and plots from results"}};
+enum { PROGRAMS = sizeof programs / sizeof *programs };
 
 const CommandInfo *command_find(Command command) {
     const CommandInfo *info = command_table;
@@ -161,8 +161,10 @@ const char *nearest_name(const char *name, Command command) {
     const char *best = NULL;
     const size_t length = strlen(name);
     size_t distance = 2 + length / 3;
-    for (int i = 0; command ? option_table[i].name != NULL : i < COMMANDS; i++) {
-        const char *candidate = command ? option_table[i].name : command_table[i].name;
+    for (int i = 0; command ? option_table[i].name != NULL : i < COMMANDS + PROGRAMS; i++) {
+        const char *candidate = command        ? option_table[i].name
+                                : i < COMMANDS ? command_table[i].name
+                                               : programs[i - COMMANDS].name;
         if (command && !(option_table[i].commands & command)) continue;
         size_t changes = edit_distance(name, candidate);
         if (length > 1 && changes > 1 && strncmp(name, candidate, length) == 0)
@@ -197,6 +199,7 @@ static void print_program_help(void) {
         "usage: bcd COMMAND [FLAGS]\n\n");
     for (int i = 0; i < COMMANDS; i++)
         printf("  %-12s%s\n", command_table[i].name, command_table[i].summary);
+    for (int i = 0; i < PROGRAMS; i++) printf("  %-12s%s\n", programs[i].name, programs[i].summary);
     printf(
         "\nbcd COMMAND --help explains a command, bcd --version names the build.\n"
         "--no-FLAG turns off a flag that takes no value, as in --no-recompute.\n"

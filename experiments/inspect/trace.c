@@ -1,6 +1,5 @@
 /* `bcd trace`: times a step of every submodel, block by block, next to the full update.  Prints
- * tables, writes them with --out for bcd report and bcd plan --trace, and draws them with
- * --figure. */
+ * tables, and writes them with --out for bcd report, which draws them, and bcd plan --trace. */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -11,7 +10,6 @@
 #include "../../ref/memory.h"
 #include "../alloc.h"
 #include "../commands.h"
-#include "../report/report.h"
 #include "../tables/table.h"
 #include "../train/bench.h"
 #include "operations.h"
@@ -247,8 +245,7 @@ int command_trace(const CommandLine *asked) {
         failed =
             options_set_all(o, "model=%s batch=%d precision=%s device=%s", bench.setup.model->spec,
                             o->batch, precision_names[o->precision], device_names[o->device]) ||
-            (*o->out && tables_write(&tables, &line, o->out)) ||
-            (*flags->figure && page_draw_cycle(&tables, flags->figure) != PYTHON_DONE);
+            (*o->out && tables_write(&tables, &line, o->out));
     }
     if (!failed) print_tables(&tables, &bench.setup);
     tables_free(&tables);

@@ -10,7 +10,7 @@ from cases import Cases
 from errors import Refused
 
 NAN = math.nan
-LEVEL = 0.95  # of intervals and verdicts
+CHANCE = 0.05  # of a verdict that is wrong, and of an interval that misses
 TESTED = 3  # seeds of each side that a verdict takes: of two, hardly any difference is beyond chance
 
 
@@ -27,7 +27,7 @@ def mean(values):
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference of two means (the first less the second), its interval at LEVEL, and the probability of one as
+    """The difference of two means (the first less the second), its interval, and the probability of one as
     large by chance; NaN where one of the two has less than two values.  seeds: the smaller number of values."""
     value: float
     low: float
@@ -48,7 +48,7 @@ def welch(first, second):
     if error == 0:
         return Difference(value, value, value, 0.0 if value else 1.0, seeds)
     freedom = sum(parts)**2 / sum(part**2 / (len(sample) - 1) for part, sample in zip(parts, (first, second)))
-    half = float(stats.t.ppf(0.5 + LEVEL / 2, freedom)) * error
+    half = float(stats.t.ppf(1 - CHANCE / 2, freedom)) * error
     return Difference(value, value - half, value + half, float(2 * stats.t.sf(abs(value) / error, freedom)), seeds)
 
 
@@ -66,7 +66,7 @@ def verdict(difference, adjusted, more_is_better):
     """What a difference of BCD less full says, with its probability after Holm's correction; "" where it was not tested."""
     if math.isnan(adjusted):
         return ""
-    if adjusted >= 1 - LEVEL:
+    if adjusted >= CHANCE:
         return "undecided"
     return "BCD ahead" if (difference > 0) == more_is_better else "full ahead"
 

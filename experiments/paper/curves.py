@@ -16,7 +16,7 @@ MEAN = 5  # evaluations in a mean, which trails: it belongs to its last evaluati
 # than POINTS points of accuracy (images) or NATS (text).  A training has converged at the best that none replaces
 # within IMAGE_EPOCHS or TOKEN_EPOCHS.  The paper states no rule.
 POINTS, IMAGE_EPOCHS = 0.5, 10
-ROUNDING = 1e-9  # two means may differ by POINTS exactly, which is not more, but for their roundings
+ROUNDING = 1e-9  # nats or points: equal means may differ by their roundings
 NATS, TOKEN_EPOCHS = 0.01, 1
 PLATEAU_RULE = (
     f"the best mean of {MEAN} evaluations, once none within the next {IMAGE_EPOCHS} epochs (images) or {TOKEN_EPOCHS} "
@@ -74,13 +74,13 @@ def smooth_validation(training, count):
 def first_at(points, level, interpolated):
     """The updates until the loss is at or below the level; NaN: never."""
     steps, losses = points
-    at = np.flatnonzero(losses <= level)
+    at = np.flatnonzero(losses <= level + ROUNDING)
     if not len(at):
         return NAN
     now = at[0]
     if not interpolated or now == 0 or not math.isfinite(losses[now - 1]):
         return float(steps[now])
-    weight = (losses[now - 1] - level) / (losses[now - 1] - losses[now])
+    weight = min(1.0, (losses[now - 1] - level) / (losses[now - 1] - losses[now]))
     return float(steps[now - 1] + weight * (steps[now] - steps[now - 1]))
 
 

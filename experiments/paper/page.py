@@ -41,9 +41,9 @@ class ShownTable:
         self.notes, self.labels = [clean(note) for note in table.notes], [clean(label) for label in table.labels]
         self.columns = [ShownColumn(column, table.column(column.name)) for column in table.columns]
         self.legend = tables.legend(table)
-        labels = min(30, max(map(len, [self.head, *self.labels])))  # longer ones take two lines
+        self.label_width = min(30, max(map(len, [self.head, *self.labels])))  # longer ones take two lines
         self.blocks = [[self.columns[place] for place in block] for block in
-                       tables.blocks(labels, [column.width for column in self.columns], WIDTH)]
+                       tables.blocks(self.label_width, [column.width for column in self.columns], WIDTH)]
 
     def column(self, name):
         return next((column for column in self.columns if column.name == name), None)

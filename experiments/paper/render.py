@@ -37,7 +37,7 @@ PICTURES = {
     "converged-gpt.svg": "gpt-4x128-wikitext2-2048-adam-score",
     "cycle.svg": "cycle",
 }
-CYCLE = "trace --model resnet8 --data synthetic --limit 500 --batch 64 --figure"
+CYCLE = "trace --model resnet8 --data synthetic --limit 500 --batch 64 --out"
 
 
 # ---- text ---------------------------------------------------------------------------------------
@@ -129,14 +129,15 @@ def render(source, program):
 
 def draw(program, folder):
     """The text of each picture, drawn in an empty folder."""
+    trace = folder / "trace.h5"
     for command in (["report", RESULTS / "converged.h5", "--out", folder / "page.html", "--figures", folder],
-                    [*CYCLE.split(), folder / "0-cycle.svg"]):
+                    [*CYCLE.split(), trace], ["report", trace, "--figures", folder]):
         done = subprocess.run([program, *command], capture_output=True, text=True)
         if done.returncode:
             raise Refused(f"pictures: {done.stderr.strip()}")
     found = {"gap.svg": gap.draw()}
     for name, figure in PICTURES.items():
-        path, = (path for path in folder.glob("*.svg") if re.fullmatch(r"\d+-" + figure, path.stem))
+        path, = (path for path in folder.glob("*.svg") if re.fullmatch(r"(\d+-)?" + figure, path.stem))
         found[name] = path.read_text(encoding="utf-8")
     return found
 

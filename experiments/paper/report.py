@@ -97,6 +97,10 @@ def parse(arguments):
     parser.add_argument("--figures", metavar="DIR", help="also write each figure of the page into DIR, as SVG and PDF")
     parsed = parser.parse_args(arguments)
     parsed.files = [os.path.join(file, "run.h5") if os.path.isdir(file) else file for file in parsed.files]
+    if parsed.study and (parsed.table or parsed.markdown or parsed.out or parsed.figures):
+        parser.error("--study writes a file and prints nothing; ask for the rest apart")
+    if (parsed.table or parsed.markdown) and (parsed.out or parsed.figures):
+        parser.error("--table and --markdown make no page; ask for --out and --figures apart")
     if parsed.out and any(os.path.exists(file) and os.path.exists(parsed.out) and os.path.samefile(parsed.out, file)
                           for file in parsed.files):
         parser.error(f"--out {parsed.out}: it is one of the inputs")

@@ -170,7 +170,7 @@ class Training:
         phase = np.flatnonzero(np.diff(submodel, prepend=submodel[:1] - 1))  # where each begins
         begin = phase[np.searchsorted(phase, rows, side="right") - 1]
         starts = np.flatnonzero((rows - begin) % updates == 0)
-        ends = np.append(starts[1:], len(rows))
+        ends = np.append(starts[1:], len(rows))[:len(starts)]
         curve = {name: values[ends - 1] for name, values in self.curve.items()}
         if len(rows):
             curve["loss"] = np.add.reduceat(self.curve["loss"], starts) / (ends - starts)
@@ -343,12 +343,14 @@ def write_part(group, links, scale, parts, name, units):
 
 def write_settings(group, scale, trainings):
     for flag in sorted({flag for t in trainings for flag in t.settings}):
-        values = [t.setting(flag) for t in trainings]
-        if isinstance(values[0], str):
+        known = next(t.settings[flag] for t in trainings if flag in t.settings)
+        missing = ADDED_FLAGS.get(flag, type(known)())  # of an older training: it did without
+        values = [t.settings.get(flag, missing) for t in trainings]
+        if isinstance(known, str):
             size = store.TEXT if max(len(value.encode()) for value in values) < store.TEXT else store.LINE
             store.write(group, flag, values, scale=scale, size=size)
         else:
-            store.write(group, flag, np.array(values, np.float64 if isinstance(values[0], float) else np.uint64),
+            store.write(group, flag, np.array(values, np.float64 if isinstance(known, float) else np.uint64),
                         scale=scale)
 
 

@@ -1,5 +1,5 @@
-/* bench [ops|steps|transports|tokens|report] [gpt2|resnet] [--quick] [--cpu-time]: prints how fast
- * each op, each training step, each kind of transport, the tokenizer and a report is, beside what
+/* bench [ops|steps|transports|tokens] [gpt2|resnet] [--quick] [--cpu-time]: prints how fast
+ * each op, each training step, each kind of transport and the tokenizer is, beside what
  * this machine can do. Everything by default, in about five minutes. */
 #include <omp.h>
 #include <stdio.h>
@@ -32,18 +32,17 @@ static const Job jobs[] =
 enum { JOBS = sizeof jobs / sizeof *jobs, QUICK_JOBS = sizeof quick_jobs / sizeof *quick_jobs };
 
 typedef struct {
-    bool ops, steps, transports, tokens, report, gpt2, resnet, quick, cpu_time;
+    bool ops, steps, transports, tokens, gpt2, resnet, quick, cpu_time;
 } Wanted;
 
 static int usage(const char *wrong) {
-    fprintf(
-        stderr,
-        "bench: unknown \"%s\"\n"
-        "usage: bench [ops|steps|transports|tokens|report] [gpt2|resnet] [--quick] [--cpu-time]\n"
-        "       bench serve MODEL OPTIMIZER BATCH [--cpu-time]\n"
-        "--cpu-time: one thread, processor time; for a machine that others use too (not for "
-        "transports and the report)\n",
-        wrong);
+    fprintf(stderr,
+            "bench: unknown \"%s\"\n"
+            "usage: bench [ops|steps|transports|tokens] [gpt2|resnet] [--quick] [--cpu-time]\n"
+            "       bench serve MODEL OPTIMIZER BATCH [--cpu-time]\n"
+            "--cpu-time: one thread, processor time; for a machine that others use too (not for "
+            "transports)\n",
+            wrong);
     return 2;
 }
 
@@ -54,7 +53,6 @@ static int parse(Wanted *wanted, int argc, char **argv) {
                      : !strcmp(argv[i], "steps")      ? &wanted->steps
                      : !strcmp(argv[i], "transports") ? &wanted->transports
                      : !strcmp(argv[i], "tokens")     ? &wanted->tokens
-                     : !strcmp(argv[i], "report")     ? &wanted->report
                      : !strcmp(argv[i], "gpt2")       ? &wanted->gpt2
                      : !strcmp(argv[i], "resnet")     ? &wanted->resnet
                      : !strcmp(argv[i], "--quick")    ? &wanted->quick
@@ -63,8 +61,8 @@ static int parse(Wanted *wanted, int argc, char **argv) {
         if (!flag) return usage(argv[i]);
         *flag = true;
     }
-    if (!wanted->ops && !wanted->steps && !wanted->transports && !wanted->tokens && !wanted->report)
-        wanted->ops = wanted->steps = wanted->transports = wanted->tokens = wanted->report = true;
+    if (!wanted->ops && !wanted->steps && !wanted->transports && !wanted->tokens)
+        wanted->ops = wanted->steps = wanted->transports = wanted->tokens = true;
     if (!wanted->gpt2 && !wanted->resnet) wanted->gpt2 = wanted->resnet = true;
     return 0;
 }
@@ -90,9 +88,7 @@ static int run(Wanted wanted) {
         }
     if (wanted.transports && !wanted.cpu_time && bench_transport(least_ms)) return -1;
     const char *data = getenv("BCD_DATA");
-    if (wanted.tokens && bench_tokens(data ? data : "datasets", least_ms)) return -1;
-    if (!wanted.report || wanted.cpu_time) return 0;
-    return wanted.quick ? bench_report(20, 50) : bench_report(1000, 2000);
+    return wanted.tokens ? bench_tokens(data ? data : "datasets", least_ms) : 0;
 }
 
 int main(int argc, char **argv) {

@@ -71,9 +71,3 @@ int bench_transport(double least_ms);
 /* GPT-2's tokenizer on WikiText-2, words known and not, and on a megabyte without a space.  Says so
  * where these files are not in `data_dir`. */
 int bench_tokens(const char *data_dir, double least_ms);
-
-/* ---- report.c -----------------------------------------------------------------------------------
- */
-
-/* `bcd report` of so many trainings, in one file and in eight. */
-int bench_report(int rows, int steps);

@@ -11,5 +11,3 @@ size_t count_of(const char *text, const char *what);
 /* Whether there is a Python that can make pages and figures. */
 bool has_figures(void);
 
-/* The same training with other seeds, its losses `more` times those of the first. */
-void sample_seed(Study *study, int row, int64_t seed, double more);

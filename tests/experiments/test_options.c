@@ -146,7 +146,7 @@ static void takes_none_and_all(void) {
 
 static void takes_files_and_help(void) {
     CommandLine line;
-    CHECK(parse_line(&line, "report a b c --out page.html") == 0, "%s", error_message());
+    CHECK(parse_line(&line, "tokenize a b c --out page.tokens") == 0, "%s", error_message());
     CHECK(line.positionals == 3 && strcmp(line.positional[2], "c") == 0, "%d files",
           line.positionals);
     CHECK(parse_line(&line, "gradients --checkpoint c --batch file.h5 --out o") == 0, "%s",

@@ -1,0 +1,348 @@
+"""The files of trainings: written, read back, older, damaged, and from run.h5."""
+import math
+import os
+import pathlib
+import re
+import subprocess
+
+import h5py
+import numpy as np
+import pytest
+
+import cases
+import check_schema
+import compare
+import curves
+import program
+import store
+import study
+import tables
+from errors import Refused
+from samples import STEPS, curve, like, pairs, training
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = ROOT / "experiments" / "results" / "README.md"
+SMALL = ("train --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --threads 1 --steps 24 --quiet "
+         "--eval-every 12")
+
+
+def bcd(arguments, **how):
+    """Runs the program, which must succeed; returns what it prints."""
+    end = subprocess.run([program.find(), *arguments.split()], capture_output=True, text=True, check=False, **how)
+    assert end.returncode == 0, end.stderr
+    return end.stdout
+
+
+def same(a, b):
+    return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
+
+
+def same_arrays(a, b):
+    return all(a[name].dtype.kind in "O" and list(a[name]) == list(b[name]) or np.array_equal(a[name], b[name], equal_nan=True)
+               if a[name].dtype.kind != "O" else list(a[name]) == list(b[name]) for name in a) and set(a) == set(b)
+
+
+# ---- files of many ------------------------------------------------------------------------------
+
+def test_round_trip(tmp_path):
+    path = str(tmp_path / "study.h5")
+    before = pairs()
+    before[1].row["accuracy"] = math.nan
+    study.write(path, before)
+    after = study.read([path]).trainings
+    assert len(after) == len(before)
+    for a, b in zip(before, after):
+        assert all(same(a[name], b[name]) for name in a.row), a["row"]
+        assert a.settings == b.settings and a.spec == b.spec
+        assert {name: value for name, value in b.provenance.items() if value != ""} == a.provenance
+        assert same_arrays(a.curve, b.curve) and same_arrays(a.evaluation, b.evaluation)
+        assert same_arrays(a.switches, b.switches)
+    assert len(after[1].curve["loss"]) == STEPS and after[1].switches["reason"][1] == "after 20 steps"
+
+
+def test_schema(tmp_path):
+    path = str(tmp_path / "study.h5")
+    study.write(path, pairs())
+    assert check_schema.Check(path, check_schema.read_page(PAGE)).mistakes == []
+    with h5py.File(path) as file:
+        assert file.attrs["version"] == 2 and file.attrs["convergence"].decode() == curves.RULE
+        assert all(len(data) == 4 for data in file["table"].values())
+        first, rows = file["curves/training_first"][:], file["curves/training_rows"][:]
+        assert first.tolist() == [0, 200, 400, 600] and rows.tolist() == [200] * 4
+        assert file["training/loss"].fletcher32 and file["table/accuracy"].dims[0].values() == [file["table/row"]]
+
+
+def test_empty_study(tmp_path):
+    path = str(tmp_path / "none.h5")
+    study.write(path, [])
+    assert study.read([path]).trainings == []
+
+
+def test_several_files(tmp_path):
+    """One after the other, of which one has a training without curves, and a long setting."""
+    bare, full = str(tmp_path / "bare.h5"), str(tmp_path / "full.h5")
+    none = like(training(submodels=3), data_dir="7" * 400)
+    none.curve, none.evaluation = curve([]), {name: values[:0] for name, values in none.evaluation.items()}
+    study.write(bare, [none])
+    study.write(full, pairs())
+    found = study.read([full, bare, full]).trainings
+    assert len(found) == 9 and len(found[4].curve["step"]) == 0 and found[4].setting("data-dir") == "7" * 400
+    assert same_arrays(found[1].curve, found[6].curve)
+
+
+def test_older_files(tmp_path):
+    """Columns that are computed, and flags, may be missing."""
+    path = str(tmp_path / "old.h5")
+    study.write(path, pairs())
+    with h5py.File(path, "r+") as file:
+        for name in study.COMPUTED:
+            del file["table"][name]
+        for flag in study.ADDED_FLAGS:
+            del file["settings"][flag]
+    trainings = study.read([path]).trainings
+    assert math.isnan(trainings[1]["multiplier"]) and trainings[1].setting("beta2") == 0.999
+    compare.converge(trainings)
+    assert trainings[1]["multiplier"] == pairs()[1]["multiplier"]
+
+
+def nan_loss(file):
+    file["training/loss"][250] = math.nan
+
+
+def back_in_time(file):
+    file["training/step"][210] = 3
+
+
+def seconds_back(file):
+    file["training/seconds"][210] = 0.01
+
+
+def evaluation_back(file):
+    file["evaluation/step"][5] = 7
+
+
+def no_submodels(file):
+    file["table/submodels"][1] = 0
+
+
+def no_batch(file):
+    file["table/batch"][1] = 0
+
+
+def too_many_rows(file):
+    file["curves/training_rows"][0] = 2**40
+
+
+def too_few_rows(file):
+    file["curves/training_rows"][0] = 100
+
+
+def no_rate(file):
+    del file["settings/lr"]
+
+
+def no_column(file):
+    del file["table/seconds"]
+
+
+def another_version(file):
+    file.attrs["version"] = 1
+
+
+def another_format(file):
+    del file.attrs["format"]
+
+
+@pytest.mark.parametrize("damage, words", [
+    (nan_loss, "the loss of update 51 is nan"), (back_in_time, "row 11 of its curve is before row 10"),
+    (seconds_back, "row 11 of its curve is before row 10"), (evaluation_back, "evaluation 2 is before evaluation 1"),
+    (no_submodels, "it has 0 submodels"), (no_batch, "200 updates of 0 samples"), (too_many_rows, "damaged"),
+    (too_few_rows, "training has 800"), (no_rate, "/settings has no lr"), (no_column, "seconds is missing"),
+    (another_version, "version 1; this program reads version 2"), (another_format, "neither a study")])
+def test_damaged(tmp_path, damage, words):
+    path = str(tmp_path / "damaged.h5")
+    study.write(path, pairs())
+    with h5py.File(path, "r+") as file:
+        damage(file)
+    with pytest.raises(Refused, match=re.escape("damaged.h5: ")) as refused:
+        study.read([path])
+    assert words in str(refused.value)
+
+
+def test_every_byte_cut_is_refused(tmp_path):
+    """A file cut short anywhere is refused in one line."""
+    path = tmp_path / "whole.h5"
+    study.write(str(path), pairs()[:1])
+    content = path.read_bytes()
+    for part in range(1, 20):
+        cut = tmp_path / "cut.h5"
+        cut.write_bytes(content[:len(content) * part // 20])
+        with pytest.raises(Refused, match="cut.h5: "):
+            study.read([str(cut)])
+
+
+def test_failed_write_leaves_the_old_file(tmp_path):
+    path = tmp_path / "kept.h5"
+    study.write(str(path), pairs())
+    before = path.read_bytes()
+    with pytest.raises(Refused, match="text of 128 bytes"):
+        study.write(str(path), [like(training(), model="m" * 128)])
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+
+
+# ---- thinning -----------------------------------------------------------------------------------
+
+def test_thinned():
+    """Rows of up to three updates, none of two phases: the losses are means, the rest is of the last."""
+    one = training()
+    one.curve = curve([9, 6, 3, 8, 4, 2]) | {"submodel": np.array([0, 0, 0, 0, 1, 1], np.int32),
+                                            "lr": 0.1 * np.arange(6), "seconds": 2.0 * np.arange(6)}
+    thin = one.thinned(3).curve
+    assert thin["loss"].tolist() == [6, 8, 3] and thin["step"].tolist() == [3, 4, 6]
+    assert thin["seconds"].tolist() == [4, 6, 10] and thin["submodel"].tolist() == [0, 0, 1]
+    assert thin["lr"].tolist() == [0.2, pytest.approx(0.3), 0.5] and thin["step"].dtype == np.uint64
+    assert one.thinned(1).curve["loss"].tolist() == one.curve["loss"].tolist()
+    one.curve = curve([])
+    assert len(one.thinned(3).curve["step"]) == 0
+
+
+# ---- runs ---------------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    bcd(f"{SMALL} --out {folder}/full")
+    bcd(f"{SMALL} --out {folder}/bcd --submodels 3 --switch-every 4")
+    bcd("train --model gpt:layers=1,width=8,heads=1,context=8 --data text --limit 40 --batch 4 --steps 10 --quiet --optimizer "
+        f"adamw --precision fp32 --seed 9 --threads 1 --out {folder}/text")
+    return folder
+
+
+def test_a_run_is_a_row(runs):
+    path = f"{runs}/bcd/run.h5"
+    one, = study.read([path]).trainings
+    with h5py.File(path) as file:
+        epoch = file["data"].attrs["steps_per_epoch"]
+        assert one.curve["loss"].tolist() == file["curve/loss"][:].tolist()
+        assert one["checksum"] == f"{file['data'].attrs['checksum']:016x}"
+    assert (one["row"], one["model"], one["input"], one["data"], one["method"], one["switching"]) == (
+        "bcd", "resnet:depth=8,width=2", "images", "synthetic", "BCD", "4")
+    assert (one["submodels"], one["batch"], one["seed"], one["steps"], one["epochs"]) == (3, 4, 1, 24, 24 / epoch)
+    assert one["rate"] == pytest.approx(24 * 4 / one["seconds"])
+    assert one["accuracy"] == one.evaluation["accuracy"][-1] and one["peak_total"] > one["peak_parameters"] > 0
+    assert one["closed_form"] == pytest.approx(one["parameters"] * 4 * (1 + 2 / 3))
+    assert math.isnan(one["multiplier"])
+
+
+def test_a_run_of_text(runs):
+    one, = study.read([f"{runs}/text/run.h5"]).trainings
+    assert (one["input"], one["optimizer"], one["method"], one["seed"]) == ("tokens", "adamw", "full", 9)
+    assert one["rate"] == pytest.approx(10 * 4 * 8 / one["seconds"]), "targets a second"
+    assert one["perplexity"] == pytest.approx(math.exp(one["valid_loss"]))
+
+
+def test_runs_to_a_study(runs, tmp_path):
+    path = str(tmp_path / "both.h5")
+    trainings = study.read([f"{runs}/full/run.h5", f"{runs}/bcd/run.h5"]).trainings
+    compare.converge(trainings)
+    study.write(path, trainings)
+    assert check_schema.Check(path, check_schema.read_page(PAGE)).mistakes == []
+    assert [t["multiplier"] for t in study.read([path]).trainings] == [t["multiplier"] for t in trainings]
+
+
+def test_unfinished(runs, tmp_path):
+    path = tmp_path / "half" / "run.h5"
+    path.parent.mkdir()
+    path.write_bytes((runs / "bcd" / "run.h5").read_bytes())
+    with h5py.File(path, "r+") as file:
+        file.attrs["status"] = "running"
+    assert study.read([str(path)]).unfinished == "not at its end: half (running)"
+
+
+def test_knows_every_flag(runs):
+    """A flag that changes what is learned is one that the first files have, or has here what a training did without it:
+    trainings of before and after it are then one case."""
+    first = study.read([str(ROOT / "experiments" / "results" / "gpt-wikitext2-full.h5")]).trainings[0].settings
+    for name in ("full", "text"):
+        new = study.read([f"{runs}/{name}/run.h5"]).trainings[0].settings
+        assert set(new) - set(first) - cases.IRRELEVANT <= set(study.ADDED_FLAGS), "give it a row of ADDED_FLAGS"
+
+
+@pytest.mark.parametrize("optimizer", study.STATE_VECTORS)
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_closed_form(optimizer, precision):
+    """The closed form is what the program says."""
+    answer = program.ask("info", "--model", "resnet8", "--optimizer", optimizer, "--precision", precision)
+    parameters = sum(cell.value for cell in answer["blocks"].column("parameters"))
+    for submodels in (1, 2, 3):
+        label = f"{optimizer} " + (f"BCD-1/{submodels}" if submodels > 1 else "full")
+        bytes_ = study.closed_form(parameters, submodels, {"optimizer": optimizer, "momentum": 0.9}, precision)
+        assert answer["memory"].value(label, "equal_parts") * tables.MIB == pytest.approx(bytes_)
+
+
+# ---- operations ---------------------------------------------------------------------------------
+
+def test_operations():
+    """A transformer small enough to count by hand: products of linear layers, the same number in each phase, and
+    attention.  The output shares the embedding's matrix, which trains with the embedding."""
+    t, c, v = 8, 16, 256
+    linear, head, attention = 2 * t * c * (3 * c + c + 4 * c + 4 * c), 2 * t * c * v, 2 * t * t * c
+    forward, backward = linear + head + attention, linear + head + 2.5 * attention
+    each = [forward + backward + head, forward + backward + linear, forward + head]
+    one = training(submodels=3, batch=4)
+    one.spec = "gpt:layers=1,width=16,heads=2,context=8,vocabulary=256"
+    one.curve = curve([3, 2, 1]) | {"submodel": np.array([0, 1, 2], np.int32)}
+    assert one.operations.tolist() == np.cumsum([4 * count for count in each]).tolist()
+
+    def operations(**how):
+        other = like(one, **how)
+        other.spec, other.curve = one.spec, dict(one.curve)
+        return other
+    thin = operations()
+    thin.curve["step"] = np.array([1, 5, 6], np.uint64)  # a row that stands for four updates
+    assert thin.operations[1] == 4 * (each[0] + 4 * each[1])
+    full = operations(submodels=1)
+    full.curve["submodel"] = np.zeros(3, np.int32)
+    assert full.operations[2] == 3 * 4 * (forward + backward + linear + head)
+    assert operations(submodels=2).operations is None, "update 3 is of submodel 3 of 2"
+    other = operations(submodels=1, partition="0/1,2")
+    other.curve["submodel"] = np.zeros(3, np.int32)
+    assert other.operations is None, "two submodels that are one"
+    unknown = operations()
+    unknown.spec = "nothing"
+    assert unknown.operations is None
+
+
+# ---- the program --------------------------------------------------------------------------------
+
+def test_program_says_what_is_wrong():
+    with pytest.raises(Refused, match="nothing"):
+        program.ask("info", "--model", "nothing")
+
+
+def test_program_is_missing(monkeypatch, tmp_path):
+    monkeypatch.setenv("BCD_PROGRAM", str(tmp_path / "bcd"))
+    monkeypatch.setattr(program.sys, "argv", [str(tmp_path / "x")])
+    monkeypatch.setattr(program, "__file__", str(tmp_path / "a" / "b" / "program.py"))
+    with pytest.raises(Refused, match="type: make"):
+        program.find()
+
+
+def test_provenance():
+    known = program.provenance("bcd experiment cost")
+    assert known["command"] == "bcd experiment cost" and known["commit"] and known["cpu"]
+    assert set(known) >= {"compiler", "flags", "device", "precision", "threads", "seed", "started", "wall"}
+
+
+def test_nothing_is_replaced_but_files(tmp_path):
+    with store.replacing("/dev/null") as path:
+        assert path == "/dev/null"
+    link = tmp_path / "link"
+    link.symlink_to("there")
+    with store.replacing(str(link)) as part, open(part, "w", encoding="utf-8") as out:
+        out.write("text")
+    assert link.is_symlink() and (tmp_path / "there").read_text() == "text"
+    with pytest.raises(Refused, match="/nowhere/at/all"):
+        with store.replacing("/nowhere/at/all") as part, open(part, "w", encoding="utf-8"):
+            pass
+    assert not os.path.exists("/nowhere")
