@@ -382,7 +382,7 @@ def test_no_table_runs_out_of_the_page():
         for table in report.Report([str(path)], paper=True):
             shown = page.ShownTable(table)
             for block in shown.blocks:
-                used = 30 + sum(2 + column.width for column in block)
+                used = shown.label_width + sum(2 + column.width for column in block)
                 assert used <= page.WIDTH or len(block) == 1, (path.name, table.name)
 
 
