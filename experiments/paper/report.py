@@ -33,7 +33,7 @@ the full update.
 
 # ---- tables of trainings ------------------------------------------------------------------------
 
-def tables_of(trainings, paper=True):
+def make(trainings, paper=True):
     """Computes what is known of trainings, and returns all tables that can be made of them, with those of the paper only
     if `paper`; and their Cases."""
     compare.converge(trainings)
@@ -61,7 +61,7 @@ class Report:
         of_trainings = [path for path in paths if path not in of_tables]
         self.study = study.read(of_trainings)
         only_runs = not paper and all(formats[path] == study.RUN_FORMAT for path in of_trainings)
-        found, self.cases = tables_of(self.study.trainings, not only_runs)
+        found, self.cases = make(self.study.trainings, not only_runs)
         self.sections = [Tables(found), *(tables.read(path) for path in of_tables)]
         if not self.study.trainings and not of_tables:
             raise Refused(f"report: {paths[0]}: no training has finished yet")
@@ -75,6 +75,11 @@ class Report:
             if table.name == name:
                 return table
         raise KeyError(f"no table {name}; there are {', '.join(table.name for table in self)}")
+
+
+def tables_of(paths):
+    """The Tables of files: those made of all their trainings, with the paper's, then those of files of tables."""
+    return Tables(Report(paths, paper=True))
 
 
 # ---- the command --------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ TRAININGS = sorted(path.stem for path in goldens.GOLDEN.glob("*.md") if (RESULTS
 @pytest.mark.parametrize("name", TRAININGS)
 def test_cells(name):
     path = str(RESULTS / f"{name}.h5")
-    found, _ = report.tables_of(study.read([path]).trainings, paper=store.format_of(path) != study.RUN_FORMAT)
+    found, _ = report.make(study.read([path]).trainings, paper=store.format_of(path) != study.RUN_FORMAT)
     out = io.StringIO()
     Tables(found).print(out, markdown=True)
     now = goldens.cells_of(out.getvalue())

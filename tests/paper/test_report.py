@@ -24,7 +24,7 @@ LABEL, HERE, HERE_GPT = "resnet8 synthetic sgd BCD-1/3", "  here: resnet8 synthe
 
 
 def tables_of(trainings):
-    return Tables(report.tables_of(trainings)[0])
+    return Tables(report.make(trainings)[0])
 
 
 def holds(found, table, row, column, value, source):
@@ -225,7 +225,7 @@ def test_a_single_pair_is_a_sentence():
 
 
 def test_nothing():
-    assert report.tables_of([])[0] == []
+    assert report.make([])[0] == []
 
 
 # ---- the command --------------------------------------------------------------------------------
