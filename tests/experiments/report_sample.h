@@ -10,4 +10,3 @@ size_t count_of(const char *text, const char *what);
 
 /* Whether there is a Python that can make pages and figures. */
 bool has_figures(void);
-
