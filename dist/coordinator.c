@@ -10,6 +10,7 @@
 typedef enum {
     CALL_ACTIVATE, /* data: active[blocks] */
     CALL_STEP,
+    CALL_PRE_INFER,
     CALL_EVALUATE,
     CALL_READ,  /* data: overwritten with the tensor on rank 0; none: only its size is wanted */
     CALL_WRITE, /* data: the tensor */
@@ -21,16 +22,17 @@ typedef enum {
 /* A call and its arguments.  The pointers mean nothing to other ranks, which have their own. */
 typedef struct {
     CallKind kind;
-    int samples;        /* STEP, EVALUATE: in the batch */
-    double lr;          /* STEP */
-    TensorRole role;    /* READ, WRITE */
-    int number;         /* of the tensor, or for SET_OPTIMIZER_STEP of the block */
-    uint64_t t;         /* SET_OPTIMIZER_STEP */
-    size_t bytes;       /* of data */
-    const Batch *batch; /* STEP, EVALUATE; workers overwrite its arrays with the coordinator's */
-    Loss *loss;         /* STEP, EVALUATE: overwritten */
-    size_t *count;      /* READ: overwritten with the elements of the tensor */
-    void *data;         /* CallKind says what; NULL: none */
+    int samples;     /* STEP, PRE_INFER, EVALUATE: in the batch */
+    double lr;       /* STEP */
+    TensorRole role; /* READ, WRITE */
+    int number;      /* of the tensor, or for SET_OPTIMIZER_STEP of the block */
+    uint64_t t;      /* SET_OPTIMIZER_STEP */
+    size_t bytes;    /* of data */
+    const Batch
+        *batch; /* STEP, PRE_INFER, EVALUATE; workers overwrite its arrays with the coordinator's */
+    Loss *loss; /* STEP, EVALUATE: overwritten */
+    size_t *count; /* READ: overwritten with the elements of the tensor */
+    void *data;    /* CallKind says what; NULL: none */
 } RemoteCall;
 
 /* After a failure: returns true if another rank has reported it, once it has. */
@@ -52,6 +54,7 @@ static int share_batch(Transport *world, const Model *m, const Batch *batch) {
 static int share(Transport *world, const Model *m, const RemoteCall *call) {
     switch (call->kind) {
         case CALL_STEP:
+        case CALL_PRE_INFER:
         case CALL_EVALUATE:
             return share_batch(world, m, call->batch);
         case CALL_ACTIVATE:
@@ -69,6 +72,8 @@ static int carry_out(Engine *own, Transport *world, const RemoteCall *call) {
             return own->is->activate(own, call->data);
         case CALL_STEP:
             return own->is->step(own, call->batch, call->lr, call->loss);
+        case CALL_PRE_INFER:
+            return own->is->pre_infer(own, call->batch);
         case CALL_EVALUATE:
             return own->is->evaluate(own, call->batch, call->loss);
         case CALL_READ:
@@ -119,6 +124,11 @@ static int coordinator_activate(Engine *base, const bool *active) {
 static int coordinator_step(Engine *base, const Batch *batch, double lr, Loss *loss) {
     RemoteCall call = {
         .kind = CALL_STEP, .samples = batch->n, .lr = lr, .batch = batch, .loss = loss};
+    return call_all(of(base), call);
+}
+
+static int coordinator_pre_infer(Engine *base, const Batch *batch) {
+    RemoteCall call = {.kind = CALL_PRE_INFER, .samples = batch->n, .batch = batch};
     return call_all(of(base), call);
 }
 
@@ -195,6 +205,7 @@ Engine *coordinator_create(Engine *own, Transport *world, void (*after)(void *co
     static const EngineClass class = {
         .activate = coordinator_activate,
         .step = coordinator_step,
+        .pre_infer = coordinator_pre_infer,
         .evaluate = coordinator_evaluate,
         .read = coordinator_read,
         .write = coordinator_write,

@@ -45,6 +45,7 @@ static int rank_activate(Engine *base, const bool *active) {
     memcpy(e->active, active, (size_t)m->blocks);
     SchedulePlan plan = rank_schedule_plan(e->cost, e->placement, m, e->settings, active);
     rank_in_flight(&e->blocks, e->placement, m->blocks, &plan);
+    rank_infer_close(e);
     int failed = e->stage->is->activate(e->stage, active) || rank_cache_activate(e) ||
                  make_training(e, plan);
     return failed ? rank_abort(e) : 0;
@@ -120,11 +121,18 @@ static StepOutcome try_step(RankEngine *e, double lr, Loss *loss) {
 static int rank_step(Engine *base, const Batch *batch, double lr, Loss *loss) {
     RankEngine *e = of(base);
     *loss = (Loss){0};
+    rank_infer_close(e);
     take_batch(e, batch);
     StepOutcome outcome = try_step(e, lr, loss);
     if (outcome == DONE) return 0;
     e->stage->is->discard(e->stage);
     return outcome == FAILED_ALONE ? rank_abort(e) : -1;
+}
+
+static int rank_pre_infer(Engine *base, const Batch *batch) {
+    RankEngine *e = of(base);
+    take_batch(e, batch);
+    return rank_infer(e) ? rank_abort(e) : 0;
 }
 
 static int rank_evaluate(Engine *base, const Batch *batch, Loss *loss) {
@@ -187,6 +195,7 @@ static const MemCount *rank_memory(Engine *base) { return &of(base)->stage->memo
 static void rank_free(Engine *base) {
     RankEngine *e = of(base);
     if (e->transit) messages_drop(e);
+    rank_infer_close(e);
     rank_cache_close(e);
     free(e->transit);
     schedule_free(&e->training);
@@ -219,6 +228,7 @@ Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replic
     static const EngineClass class = {
         .activate = rank_activate,
         .step = rank_step,
+        .pre_infer = rank_pre_infer,
         .evaluate = rank_evaluate,
         .read = rank_read,
         .write = rank_write,

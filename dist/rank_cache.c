@@ -9,11 +9,11 @@
 #include "../ref/layout.h"
 #include "rank_inside.h"
 
-static bool holds_cache(const RankEngine *e) {
+bool rank_cache_is_here(const RankEngine *e) {
     return e->cache.lowest > 0 && block_rank(e, e->cache.lowest) == e->transport->rank;
 }
 
-static size_t width(const RankEngine *e) {
+size_t rank_cache_width(const RankEngine *e) {
     const Model *m = e->base.model;
     return shape_count(m->value[m->block[e->cache.lowest].in].shape);
 }
@@ -42,17 +42,16 @@ int rank_cache_activate(RankEngine *e) {
     c->lowest = lowest;
     free(c->values);
     c->values = NULL;
-    prefix_cache_clear(&c->prefix, holds_cache(e) ? width(e) : 1, 0);
-    if (!holds_cache(e)) return 0;
+    prefix_cache_clear(&c->prefix, rank_cache_is_here(e) ? rank_cache_width(e) : 1, 0);
+    if (!rank_cache_is_here(e)) return 0;
     int samples = e->stage->settings.batch * e->settings.micro_batches * e->replicas->ranks;
-    c->values = malloc((size_t)samples * width(e) * sizeof *c->values);
+    c->values = malloc((size_t)samples * rank_cache_width(e) * sizeof *c->values);
     return c->values ? 0 : error_set("cache: out of memory for a batch");
 }
 
-/* Returns where the samples of this replica begin in cache.values. */
-static real *replica_values(const RankEngine *e) {
+real *rank_cache_values(const RankEngine *e) {
     int first = e->replicas->rank * replica_samples(e, e->global_batch->n);
-    return e->cache.values + (size_t)first * width(e);
+    return e->cache.values + (size_t)first * rank_cache_width(e);
 }
 
 int rank_cache_look_up(RankEngine *e) {
@@ -60,8 +59,8 @@ int rank_cache_look_up(RankEngine *e) {
     int found = 0;
     c->hit = false;
     if (c->lowest < 0) return 0;
-    if (holds_cache(e))
-        found = prefix_cache_get(&c->prefix, replica_values(e), e->batch.ids, e->batch.n);
+    if (rank_cache_is_here(e))
+        found = prefix_cache_get(&c->prefix, rank_cache_values(e), e->batch.ids, e->batch.n);
     if (found < 0) return -1;
     if (transport_broadcast(e->transport, block_rank(e, c->lowest), &found, sizeof found))
         return -1;
@@ -70,7 +69,8 @@ int rank_cache_look_up(RankEngine *e) {
 }
 
 int rank_cache_copy(RankEngine *e, int micro) {
-    real *inputs = replica_values(e) + (size_t)(micro * e->micro_batch_size) * width(e);
+    real *inputs =
+        rank_cache_values(e) + (size_t)(micro * e->micro_batch_size) * rank_cache_width(e);
     int below = e->cache.lowest - 1;
     if (e->cache.hit) return e->stage->is->write(e->stage, TENSOR_VALUE, below, inputs);
     return rank_read_stage(e, TENSOR_VALUE, below, inputs);
@@ -79,10 +79,11 @@ int rank_cache_copy(RankEngine *e, int micro) {
 int rank_cache_store(RankEngine *e) {
     RankCache *c = &e->cache;
     real missed = c->hit ? 0 : 1; /* by how many replicas */
-    if (!holds_cache(e)) return 0;
+    if (!rank_cache_is_here(e)) return 0;
     if (transport_all_reduce(e->replicas, &missed, 1)) return -1;
     if (missed == 0) return 0; /* nothing is new */
-    size_t bytes = (size_t)replica_samples(e, e->global_batch->n) * width(e) * sizeof *c->values;
-    if (transport_gather(e->replicas, c->values, replica_values(e), bytes)) return -1;
+    size_t bytes =
+        (size_t)replica_samples(e, e->global_batch->n) * rank_cache_width(e) * sizeof *c->values;
+    if (transport_gather(e->replicas, c->values, rank_cache_values(e), bytes)) return -1;
     return prefix_cache_put(&c->prefix, c->values, e->global_batch->ids, e->global_batch->n, NULL);
 }

@@ -3,6 +3,7 @@
  *   rank_tasks.c      executes a schedule, with the messages between chunks
  *   rank_sums.c       adds up gradients of tied parameters and of replicas
  *   rank_cache.c      the prefix cache
+ *   rank_infer.c      pre-inference, which fills it
  *
  * Some errors occur on all ranks alike, such as a loss that is not finite.  Any other error must be
  * reported to the other ranks, because they would wait for this one: the functions below that can
@@ -23,6 +24,15 @@ typedef struct {
                     * else NULL */
 } RankCache;
 
+/* Pre-inference: a stage that holds the frozen prefix alone, from the first batch of a phase that
+ * is inferred until the phase trains. */
+typedef struct {
+    bool open;
+    Stage *stage;      /* NULL on a rank that does not infer */
+    RankBlocks blocks; /* of that stage */
+    real *values; /* [samples of a replica][width]: outputs, if this rank does not hold the cache */
+} RankInference;
+
 typedef struct {
     Engine base;
     Stage *stage;
@@ -42,6 +52,7 @@ typedef struct {
     bool messages;
     double *square; /* [ranks][params]: sums of squares of gradients, for the norm */
     RankCache cache;
+    RankInference inference;
     /* The current step: */
     const Batch *global_batch; /* of all replicas */
     Batch batch;               /* the samples of this replica, cut into micro-batches */
@@ -107,5 +118,19 @@ int rank_cache_look_up(RankEngine *engine);
 /* Before block cache.lowest runs on a micro-batch: copies its inputs into the stage on a hit, and
  * out of it for rank_cache_store otherwise. */
 int rank_cache_copy(RankEngine *engine, int micro);
+/* Returns the elements that a sample has in the cache. */
+size_t rank_cache_width(const RankEngine *engine);
+/* Returns where the samples of this replica begin in cache.values. */
+real *rank_cache_values(const RankEngine *engine);
+/* Returns true if this rank holds the cache. */
+bool rank_cache_is_here(const RankEngine *engine);
 /* After the step: caches the inputs that were copied out of the stage, those of all replicas. */
 int rank_cache_store(RankEngine *engine);
+
+/* ---- pre-inference ---- */
+
+/* Computes the outputs of the prefix for the samples of the present batch, which all ranks divide,
+ * and caches them where the lowest active block is. */
+int rank_infer(RankEngine *engine);
+/* Frees the stage of the prefix, before the phase trains. */
+void rank_infer_close(RankEngine *engine);

@@ -30,17 +30,32 @@ SchedulePlan rank_schedule_plan(ChunkCost *cost, const Placement *p, const Model
                           .slack = settings.slack};
 }
 
-int rank_blocks_create(RankBlocks *blocks, const Placement *p, const Model *model, int rank) {
-    size_t count = (size_t)model->blocks;
-    *blocks = (RankBlocks){calloc(count, sizeof(bool)), calloc(count, sizeof(int))};
+/* None of the blocks is local yet, and each has one micro-batch in flight. */
+static int blocks_reserve(RankBlocks *blocks, int count) {
+    *blocks = (RankBlocks){calloc((size_t)count, sizeof(bool)), calloc((size_t)count, sizeof(int))};
     if (!blocks->local || !blocks->in_flight) {
         rank_blocks_free(blocks);
         return error_set("pipeline: out of memory");
     }
-    for (int b = 0; b < model->blocks; b++) {
-        blocks->local[b] = p->rank_of[p->chunk_of[b]] == rank;
-        blocks->in_flight[b] = 1;
-    }
+    for (int b = 0; b < count; b++) blocks->in_flight[b] = 1;
+    return 0;
+}
+
+int rank_blocks_create(RankBlocks *blocks, const Placement *p, const Model *model, int rank) {
+    if (blocks_reserve(blocks, model->blocks)) return -1;
+    for (int b = 0; b < model->blocks; b++) blocks->local[b] = p->rank_of[p->chunk_of[b]] == rank;
+    return 0;
+}
+
+int rank_prefix_create(RankBlocks *blocks, StageSettings *settings, const Model *model,
+                       int lowest) {
+    if (blocks_reserve(blocks, model->blocks)) return -1;
+    for (int b = 0; b < lowest; b++) blocks->local[b] = true;
+    settings->recompute = settings->deferred = settings->keep_state = settings->offload = false;
+    settings->image_bytes = 0;
+    settings->skip_init = true;
+    settings->local = blocks->local;
+    settings->in_flight = blocks->in_flight;
     return 0;
 }
 

@@ -13,6 +13,10 @@ typedef struct {
     const char *cache_dir;
     int samples;    /* in the data set that is cached */
     bool augmented; /* the data set is augmented, which excludes a cache */
+    /* Pre-inference: the first infer_ranks of a pipeline, 0 for none, infer the frozen prefix on
+     * stages of their own, which infer_stage creates as stage_ref_create does. */
+    int infer_ranks;
+    Stage *(*infer_stage)(const Model *model, StageSettings settings);
 } PipelineSettings;
 
 /* The blocks that a rank holds, and how many micro-batches of each are in flight.  The settings of
@@ -24,6 +28,10 @@ typedef struct {
 int rank_blocks_create(RankBlocks *blocks, const Placement *placement, const Model *model,
                        int rank);
 void rank_blocks_free(RankBlocks *blocks);
+
+/* Makes the blocks and changes the settings of a rank into those of a stage that holds the blocks
+ * below `lowest` alone, and only infers.  -1 and an error when memory runs out. */
+int rank_prefix_create(RankBlocks *blocks, StageSettings *settings, const Model *model, int lowest);
 
 /* Overwrites blocks->in_flight for the time while `active` trains.  -1 and an error when memory
  * runs out. */

@@ -44,9 +44,10 @@ static double learning_rate(const BcdState *state, const BcdSettings *settings) 
                                        : lr;
 }
 
-/* Steps 4 to 7: selects the submodel of this phase and activates it, with its own optimizer. */
+/* Steps 4 to 7: selects the submodel of this phase and activates it, with its own optimizer.
+ * Returns 1 if a pre-inference was stopped. */
 static int start_phase(BcdState *state, const BcdSettings *settings, Engine *engine,
-                       BatchSource *source) {
+                       BatchSource *source, void *context) {
     /* With dataset reduction (section 3.2.3) each phase draws its own subset of the data. */
     sampler_draw(&source->sampler, settings->fraction < 1 ? state->phase : 0);
     if (state->phase_steps == 0) { /* otherwise a checkpoint resumes the phase in its middle */
@@ -55,7 +56,10 @@ static int start_phase(BcdState *state, const BcdSettings *settings, Engine *eng
         if (selected < 0) return -1;
         state->submodel = selected;
     }
-    return bcd_activate(settings, engine, state->submodel); /* 5, 6, 7 */
+    if (bcd_activate(settings, engine, state->submodel)) return -1; /* 5, 6, 7 */
+    return settings->pre_infer
+               ? bcd_pre_infer(state, settings, engine, source->data, &source->sampler, context)
+               : 0;
 }
 
 /* Step 9: counts the phase and clears what belongs to it. */
@@ -79,8 +83,9 @@ static int train_step(BcdState *state, Engine *engine, BatchSource *source, doub
 
 static int train(BcdState *state, const BcdSettings *settings, Engine *engine, BatchSource *source,
                  BcdWatch watch, void *context) {
-    while (state->step < settings->steps) {                          /* 3, 10, 11 */
-        if (start_phase(state, settings, engine, source)) return -1; /* 4, 5, 6, 7 */
+    while (state->step < settings->steps) {                                  /* 3, 10, 11 */
+        int started = start_phase(state, settings, engine, source, context); /* 4, 5, 6, 7 */
+        if (started) return started;
         bool over = false;
         while (!over && state->step < settings->steps) { /* 8 */
             Loss loss;

@@ -35,6 +35,11 @@ typedef struct {
     int min_steps, max_steps;
 } SwitchRule;
 
+struct BcdState;
+/* Called after each batch of a pre-inference: `done` of the phase's `samples` are inferred. Returns
+ * what a BcdWatch returns. */
+typedef int (*BcdInferWatch)(void *context, const struct BcdState *state, int done, int samples);
+
 typedef struct {
     Partition partition;
     Order order;
@@ -45,11 +50,13 @@ typedef struct {
     uint64_t steps;    /* updates of the whole training */
     double fraction;   /* dataset reduction: the share of the data each submodel sees; 1: all */
     uint64_t seed;
+    bool pre_infer;         /* each phase begins with pre-inference; needs an engine that has it */
+    BcdInferWatch inferred; /* or NULL */
 } BcdSettings;
 
 /* How far the training is.  Submodels, batches and rates are functions of these numbers, the seed
  * and the tensors, so a checkpoint needs only these and the tensors.  All zero at the start. */
-typedef struct {
+typedef struct BcdState {
     uint64_t step;          /* updates done */
     uint64_t position;      /* samples taken from the stream */
     uint64_t phase;         /* k of Algorithm 1: phases finished */
@@ -86,7 +93,19 @@ int bcd_select(const BcdState *state, const BcdSettings *settings, Engine *engin
  * an error when memory runs out; the engine can then only be freed. */
 int bcd_activate(const BcdSettings *settings, Engine *engine, int submodel);
 
+/* ---- bcd_infer.c ---- */
+
+/* Infers the prefix for all samples that the rest of the phase may see, each once; does nothing if
+ * there is no prefix.  The submodel is active.  Returns 0 when done, 1 when settings->inferred
+ * stopped it, -1 and an error on failure. */
+int bcd_pre_infer(const BcdState *state, const BcdSettings *settings, Engine *engine,
+                  const Dataset *data, Sampler *sampler, void *context);
+
 /* ---- bcd_switch.c ---- */
+
+/* Returns the updates that are left of the phase, or the most there may be; `samples` is the size
+ * of the data set. */
+uint64_t bcd_steps_left(const BcdState *state, const BcdSettings *settings, int samples);
 
 /* Returns true if the phase ends with the update that was just counted in `state`; `loss` is its
  * mean loss, `samples` the size of the data set (or of the phase's subset of it).  SWITCH_AUTO adds

@@ -43,6 +43,12 @@ static void phase_lengths(uint64_t *min, uint64_t *max, const BcdSettings *s, in
     *min = *max = (uint64_t)steps;
 }
 
+uint64_t bcd_steps_left(const BcdState *state, const BcdSettings *s, int samples) {
+    uint64_t min, max, left = s->steps - state->step;
+    phase_lengths(&min, &max, s, sampler_used(samples, s->fraction));
+    return max - state->phase_steps < left ? max - state->phase_steps : left;
+}
+
 bool bcd_state_possible(const BcdState *state, const BcdSettings *s, int samples) {
     uint64_t min, max;
     const uint64_t batch = (uint64_t)s->batch, steps = state->step - state->phase_steps;

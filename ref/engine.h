@@ -26,6 +26,10 @@ typedef struct {
      * an error if the loss or the norm is not finite, or the device has failed.  NULL in pipelines,
      * which do not offer it. */
     int (*gradient_norm)(Engine *engine, const Batch *batch, double *norm);
+    /* Caches the outputs of the frozen prefix for a batch, ahead of the steps that will use them
+     * (pre-inference).  Changes nothing else.  -1 and an error if memory runs out, or the device or
+     * a rank has failed.  NULL on one device, which could only compute the same at another time. */
+    int (*pre_infer)(Engine *engine, const Batch *batch);
     /* Overwrites *loss with that of a batch, with the running statistics of batch norms.  -1 and an
      * error if the device or a rank has failed. */
     int (*evaluate)(Engine *engine, const Batch *batch, Loss *loss);

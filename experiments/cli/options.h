@@ -78,6 +78,7 @@ typedef struct {
     bool recompute;
     size_t cache;        /* bytes of prefix cache in host memory */
     size_t device_cache; /* bytes of it in the device's memory, used first; both 0: no cache */
+    bool pre_infer;      /* all ranks fill the cache before a phase */
     int threads;         /* 0: as OpenMP decides */
     char out[OPTION_TEXT], resume[OPTION_TEXT];
     int eval_every, save_every, keep_last;

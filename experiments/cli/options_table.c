@@ -326,6 +326,11 @@ const Option option_table[] = {
      "compute the outputs of the frozen prefix once and keep them: up to BYTES (2G, 512M) in host "
      "memory, the rest in a file in the run's directory",
      TRACING},
+    {"pre-infer", NULL, FLAG(options.pre_infer), FREE, "0", NULL,
+     "before each phase, have all ranks compute the outputs that --cache keeps, each for a share "
+     "of "
+     "the samples; needs --pipeline and --cache",
+     TRAIN},
     {"device-cache", "BYTES", BYTES(options.device_cache), FREE, "0", "none",
      "keep up to BYTES of these outputs in the device's memory; the rest goes to --cache",
      TRAINING},

@@ -29,9 +29,29 @@ static void raise_to(size_t max[MEM_ROLES + 1], const size_t bytes[MEM_ROLES]) {
     if (sum > max[MEM_ROLES]) max[MEM_ROLES] = sum;
 }
 
-/* The largest plan of a stage with these settings; `blocks` are those of a rank, or NULL. */
+/* Adds what a stage of the frozen prefix needs, which infers beside the rank's own. */
+static int add_prefix(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Setup *s,
+                      StageSettings settings, const bool *active) {
+    size_t more[MEM_ROLES], more_host[MEM_ROLES];
+    const int lowest = lowest_active(s->model, active);
+    if (lowest == 0) return 0;
+    RankBlocks blocks = {0};
+    bool *none = xcalloc((size_t)s->model->blocks, sizeof *none);
+    const int failed = rank_prefix_create(&blocks, &settings, s->model, lowest) ||
+                       plan(more, more_host, s, &settings, none);
+    for (int role = 0; role < MEM_ROLES && !failed; role++) {
+        device[role] += more[role];
+        host[role] += more_host[role];
+    }
+    free(none);
+    rank_blocks_free(&blocks);
+    return failed ? -1 : 0;
+}
+
+/* The largest plan of a stage with these settings; `blocks` are those of a rank, or NULL.  `infers`
+ * says that a stage of the frozen prefix is there too, at the start of a phase. */
 static int plan_largest(FitBytes *max, const Setup *s, const StageSettings *settings,
-                        RankBlocks *blocks) {
+                        RankBlocks *blocks, bool infers) {
     size_t device[MEM_ROLES], host[MEM_ROLES], before[MEM_ROLES], host_before[MEM_ROLES], kept = 0;
     const Partition *partition = &s->bcd.partition;
     bool *active = xcalloc((size_t)s->model->blocks, sizeof *active);
@@ -42,7 +62,8 @@ static int plan_largest(FitBytes *max, const Setup *s, const StageSettings *sett
         partition_active(partition, s->model, m, active);
         failed = (blocks && rank_blocks_set_in_flight(blocks, &s->placement, s->model, s->pipeline,
                                                       active)) ||
-                 plan(device, host, s, settings, active);
+                 plan(device, host, s, settings, active) ||
+                 (infers && add_prefix(device, host, s, *settings, active));
         if (failed) break;
         if (settings->keep_state) {
             kept += device[MEM_STATE];
@@ -63,11 +84,12 @@ static int plan_largest(FitBytes *max, const Setup *s, const StageSettings *sett
 int fit_plan(FitBytes *bytes, const Setup *s, int rank) {
     RankBlocks blocks;
     StageSettings settings = s->stage_settings;
-    if (!s->ranks) return plan_largest(bytes, s, &settings, NULL);
-    if (rank_blocks_create(&blocks, &s->placement, s->model, rank % s->placement.ranks)) return -1;
+    if (!s->ranks) return plan_largest(bytes, s, &settings, NULL, false);
+    const int place = rank % s->placement.ranks;
+    if (rank_blocks_create(&blocks, &s->placement, s->model, place)) return -1;
     settings.local = blocks.local;
     settings.in_flight = blocks.in_flight;
-    int failed = plan_largest(bytes, s, &settings, &blocks);
+    int failed = plan_largest(bytes, s, &settings, &blocks, place < s->pipeline.infer_ranks);
     rank_blocks_free(&blocks);
     return failed;
 }
@@ -197,8 +219,9 @@ int fit_check(const FitMemory *memory, const Setup *s) {
 
 /* ---- this machine ---------------------------------------------------------------------------- */
 
-/* Ranks that are threads share one memory; a process is assumed to have a memory of its own. */
-static int check_ranks(const Setup *s, const FitMemory *memory) {
+/* Overwrites *need with the bytes of all ranks together if they share one memory, as threads do,
+ * and of the fullest one otherwise: a process is assumed to have a memory of its own. */
+static int add_ranks(double *need, const Setup *s) {
     FitBytes bytes;
     size_t max = 0, sum = 0;
     for (int r = 0; r < s->ranks; r++) {
@@ -206,7 +229,25 @@ static int check_ranks(const Setup *s, const FitMemory *memory) {
         sum += bytes.device[MEM_ROLES];
         if (bytes.device[MEM_ROLES] > max) max = bytes.device[MEM_ROLES];
     }
-    double need = (double)(s->options.world ? max : sum);
+    *need = (double)(s->options.world ? max : sum);
+    return 0;
+}
+
+static int check_ranks(Setup *s, const FitMemory *memory) {
+    const bool infers = s->pipeline.infer_ranks > 0;
+    double need;
+    if (add_ranks(&need, s)) return -1;
+    const double with_prefix = need;
+    while (need > memory->bytes && s->pipeline.infer_ranks > 0) {
+        s->pipeline.infer_ranks--;
+        if (add_ranks(&need, s)) return -1;
+    }
+    if (need <= memory->bytes && infers && !s->pipeline.infer_ranks)
+        return error_set(
+            "--pre-infer: no rank has room for the frozen prefix: %s, %s has %s; without it, "
+            "--cache "
+            "fills as samples are trained on",
+            format_bytes(with_prefix).text, memory->name, format_bytes(memory->bytes).text);
     if (need <= memory->bytes) return 0;
     return error_set(
         "memory: %s needs %s %s, %s has %s; more submodels, --recompute or more ranks "
@@ -216,7 +257,7 @@ static int check_ranks(const Setup *s, const FitMemory *memory) {
         format_bytes(memory->bytes).text);
 }
 
-int fit_check_here(const Setup *s) {
+int fit_check_here(Setup *s) {
     double installed = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
     FitMemory memory = {.name = "this machine", .bytes = installed, .bf16 = s->device};
     DeviceInfo info;

@@ -117,7 +117,7 @@ void pipeline_abort(Transport *world, const char *why) {
 /* ---- who holds what -------------------------------------------------------------------------- */
 
 int pipeline_check_idle(const Options *o, const Options *asked) {
-    static const char *const flags[] = {"replicas", "placement", "pipeline-schedule"};
+    static const char *const flags[] = {"replicas", "placement", "pipeline-schedule", "pre-infer"};
     for (size_t i = 0; is_none(o) && i < sizeof flags / sizeof *flags; i++)
         if (options_given(asked, flags[i])) return error_set("--%s needs --pipeline", flags[i]);
     return 0;
@@ -129,6 +129,8 @@ int pipeline_check(const Options *o) {
     if (read_local(&ranks, o)) return -1;
     if (is_none(o)) return 0;
     if (o->world) ranks = o->world->ranks;
+    if (o->pre_infer && !o->cache)
+        return error_set("--pre-infer computes what --cache keeps: give --cache BYTES");
     if (ranks % o->replicas)
         return error_set("--replicas %d: %d ranks are not a multiple of that", o->replicas, ranks);
     if (o->replicas > o->batch)
@@ -200,6 +202,7 @@ int pipeline_place(Setup *s) {
                                      .kind = (ScheduleKind)o->pipeline_schedule,
                                      .cache_bytes = o->cache,
                                      .samples = s->train->samples,
-                                     .augmented = s->train->augmented};
+                                     .augmented = s->train->augmented,
+                                     .infer_ranks = o->pre_infer ? s->placement.ranks : 0};
     return 0;
 }

@@ -24,8 +24,10 @@ static Engine *make_rank(void *context, Transport *world) {
     int ranks = s->placement.ranks, replica_count = s->options.replicas;
     int place = world->rank % ranks;
     StageSettings settings = s->stage_settings;
+    PipelineSettings how = s->pipeline;
     RankBlocks blocks = {0};
     Stage *stage = NULL;
+    how.infer_stage = s->device ? s->device->stage_create : stage_ref_create;
     Transport *pipeline = join_group(world, world->rank - place, 1, ranks), *replicas = NULL;
     if (replica_count > 1) replicas = join_group(world, place, ranks, replica_count);
     bool ok = pipeline && (replicas || replica_count == 1) &&
@@ -37,7 +39,7 @@ static Engine *make_rank(void *context, Transport *world) {
     if (stage && setup_uses_nccl(&s->options))
         pipeline = s->device->transport_nccl_create(pipeline);
     if (stage && pipeline)
-        return engine_rank_create(stage, pipeline, replicas, &s->placement, blocks, s->pipeline);
+        return engine_rank_create(stage, pipeline, replicas, &s->placement, blocks, how);
     if (stage) stage->is->free(stage);
     if (pipeline) pipeline->is->free(pipeline);
     if (replicas) replicas->is->free(replicas);

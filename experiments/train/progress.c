@@ -34,6 +34,18 @@ void progress_step(Progress *p, uint64_t step, double loss, double seconds, int 
     show(p, step, submodel, submodels);
 }
 
+void progress_infer(Progress *p, int done, int samples, double seconds) {
+    const double now = clock_seconds(), every = p->terminal ? 0.2 : 10;
+    if (p->quiet || !(seconds > 0) || now - p->shown < every) return;
+    p->shown = now;
+    wipe_line(p);
+    printf("pre-inference %d/%d samples  %s samples/s  %s left%s", done, samples,
+           format_count(done / seconds).text, format_time((samples - done) / (done / seconds)).text,
+           p->terminal ? "" : "\n");
+    p->line_open = p->terminal;
+    fflush(stdout);
+}
+
 void progress_note(Progress *p, const char *format, ...) {
     if (p->quiet || p->brief) return;
     wipe_line(p);

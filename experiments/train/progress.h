@@ -25,6 +25,8 @@ typedef struct {
 /* Shows a step that took `seconds`. */
 void progress_step(Progress *p, uint64_t step, double loss, double seconds, int submodel,
                    int submodels);
+/* Shows a pre-inference that has taken `seconds` for `done` samples. */
+void progress_infer(Progress *p, int done, int samples, double seconds);
 /* Prints a line that stays. */
 void progress_note(Progress *p, const char *format, ...) BCD_PRINTF(2, 3);
 void progress_end(Progress *p);

@@ -172,7 +172,9 @@ int setup_open(Setup *setup, const Options *options) {
     if (setup->device && !setup->ranks)
         setup->stage_settings.image_bytes =
             dataset_resident_bytes(setup->train) + dataset_resident_bytes(setup->valid);
-    return fit_check_here(setup);
+    if (fit_check_here(setup)) return -1;
+    bcd->pre_infer = setup->pipeline.infer_ranks > 0;
+    return 0;
 }
 
 /* ---- engine ---------------------------------------------------------------------------------- */

@@ -113,6 +113,23 @@ static int watch(void *context, const BcdState *state, const Loss *loss, double 
     return stop;
 }
 
+/* After each batch of a pre-inference. */
+static int watch_inference(void *context, const BcdState *state, int done, int samples) {
+    Training *t = context;
+    const double now = clock_seconds();
+    const bool stop = interrupt_signal();
+    t->infer_seconds += now - t->mark;
+    t->seconds += now - t->mark;
+    progress_infer(&t->progress, done, samples, t->infer_seconds);
+    if (done == samples)
+        progress_note(&t->progress, "pre-inference for submodel %d: %d samples in %.3g s",
+                      state->submodel + 1, samples, t->infer_seconds);
+    if (done == samples || stop) t->infer_seconds = 0;
+    if (stop && save(t)) return -1;
+    t->mark = clock_seconds();
+    return stop;
+}
+
 /* Evaluates and writes the files for the last time. */
 static int finish(Training *t) {
     const RunFile *run = &t->run;
@@ -162,6 +179,7 @@ static int train(Training *t) {
     interrupt_catch();
     if (*o->init && t->state.step == 0 && !t->run.evaluation_rows && evaluate_start(t)) return -1;
     if (train_log_open(t) || save(t)) return -1;
+    s->bcd.inferred = watch_inference;
     t->mark = clock_seconds();
     int result = bcd_train(&t->state, &s->bcd, s->engine, s->train, watch, t);
     if (result == 0) result = finish(t);

@@ -21,6 +21,7 @@ typedef struct {
     uint64_t eval_every;
     double seconds;          /* of training, of all sessions */
     double mark;             /* clock at the start of the current step */
+    double infer_seconds;    /* of the pre-inference that is going on */
     double saved, save_cost; /* clock at the end of the last save, and how long it took */
     double started;          /* clock at the start of this session, less the time of those before */
     bool resumed, save_failed;

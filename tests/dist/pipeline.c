@@ -99,6 +99,8 @@ static void apply_recipe(Pipeline *p, const Recipe *recipe) {
     p->how.settings.samples = p->tiny.data->samples;
     p->how.settings.augmented = recipe->augmented;
     p->create = recipe->create ? recipe->create : stage_ref_create;
+    p->how.settings.infer_stage = p->create;
+    p->tiny.settings.pre_infer = p->how.settings.infer_ranks > 0;
     p->settings = p->tiny.stage->settings;
     int share = (p->tiny.settings.batch + p->how.replicas - 1) / p->how.replicas;
     p->settings.batch = (share + parts - 1) / parts;

@@ -40,7 +40,29 @@ static void another_build_is_refused(void) {
           status, output);
 }
 
+/* Over processes as over threads and on one device. */
+static void pre_inference_over_processes(void) {
+    static char output[1 << 14];
+    char line[2000];
+    NEED_MPI();
+    if (TEST_SANITIZED) SKIP("the MPI transport is watched in transport_mpi");
+    snprintf(line, sizeof line,
+             "set -e; mkdir -p %s; cd %s; bcd=\"%s train --model "
+             "llama:layers=4,width=16,heads=2,ffn=24,context=16 --data text --limit 32 --batch 8 "
+             "--accumulate 4 --submodels 3 --switch-every 7 --steps 30 --quiet\"; "
+             "losses() { h5dump -y -w 1 -m %%.17g -d /curve/loss $1/run.h5 | "
+             "grep -o \"^ *[0-9][0-9.e+-]*\"; }; "
+             "$bcd --out one; losses one >one.txt; [ $(wc -l <one.txt) = 30 ]; "
+             "for n in 1 2 4; do "
+             "mpirun -n $n $bcd --pipeline mpi --cache 1M --pre-infer --out mpi$n; "
+             "losses mpi$n | cmp - one.txt; done",
+             scratch_path("infer"), scratch_path("infer"), BCD_PROGRAM);
+    int status = run_shell(output, sizeof output, line);
+    CHECK(status == 0, "status %d:\n%s", status, output);
+}
+
 void test_run_dist(void) {
     RUN(three_resume_after_a_rank_is_killed);
     RUN(another_build_is_refused);
+    RUN(pre_inference_over_processes);
 }

@@ -31,6 +31,11 @@ static const Row rows[] = {
     {"llama, 3 ranks, recompute", LLAMA "--recompute ", "local:3"},
     {"llama, 2 ranks, cached prefix", LLAMA "--cache 1M ", "local:2"},
     {"llama, 3 ranks, cached prefix in a file", LLAMA "--cache 1 ", "local:3"},
+    {"llama, 1 rank, pre-inference", LLAMA "--cache 1M ", "local:1 --pre-infer"},
+    {"llama, 2 ranks, pre-inference", LLAMA "--cache 1M ", "local:2 --pre-infer"},
+    {"llama, 4 ranks, pre-inference into a file", LLAMA "--cache 1 ",
+     "local:4 --placement plain --pre-infer"},
+    {"resnet, 3 ranks, pre-inference", STAGES "--cache 1M ", "local:3 --pre-infer"},
     {"llama, 2 ranks, ends always active", LLAMA "--always-active ends --switch-warmup 2 ",
      "local:2"},
     {"resnet, 3 ranks", STAGES, "local:3"},
@@ -108,18 +113,24 @@ static void replicas_share_the_batch(void) {
 /* ---- what is told -------------------------------------------------------------------------- */
 
 /* The peaks of all ranks together are as planned. */
-static void memory_is_as_planned(void) {
+static void memory_is_as_planned(const void *flags) {
     RunFile file;
-    const Printed *printed = run(0, "train " LLAMA "--steps 22 --out told --pipeline local:2");
+    const bool infers = strstr(flags, "--pre-infer");
+    const char *dir = infers ? "told-infer" : "told";
+    const Printed *printed = run(0, "train " LLAMA "--steps 22 --out %s --pipeline local:2 %s", dir,
+                                 (const char *)flags);
     CHECK(strstr(printed->out, "2 ranks (threads), virtual placement, 1f1b, 4 parts"), "\"%s\"",
           printed->out);
     CHECK(strstr(printed->out, "2 ranks together"), "\"%s\"", printed->out);
-    if (read_run(&file, "told"))
+    CHECK(!infers || strstr(printed->out, "pre-inference for submodel 2: 32 samples in "), "\"%s\"",
+          printed->out);
+    if (read_run(&file, dir))
         for (int role = 0; role < MEM_ROLES; role++)
-            CHECK(file.memory[role].peak == file.memory[role].planned,
-                  "%s: peak %llu, planned %llu", file.memory[role].role,
-                  (unsigned long long)file.memory[role].peak,
-                  (unsigned long long)file.memory[role].planned);
+            if (role != MEM_CACHE) /* as much as samples come by */
+                CHECK(file.memory[role].peak == file.memory[role].planned,
+                      "%s: peak %llu, planned %llu", file.memory[role].role,
+                      (unsigned long long)file.memory[role].peak,
+                      (unsigned long long)file.memory[role].planned);
     runfile_free(&file);
 }
 
@@ -153,6 +164,8 @@ static const struct {
     {"--pipeline tcp", "it takes none, local:N, mpi or nccl"},
     {"--pipeline local:3 --replicas 2", "--replicas 2: 3 ranks are not a multiple of that"},
     {"--replicas 2", "--replicas needs --pipeline"},
+    {"--cache 1M --pre-infer", "--pre-infer needs --pipeline"},
+    {"--pipeline local:2 --pre-infer", "--pre-infer computes what --cache keeps"},
     {"--placement virtual", "--placement needs --pipeline"},
     {"--pipeline-schedule 1f1b --pipeline none", "--pipeline-schedule needs --pipeline"},
     {"--pipeline local:16 --replicas 16", "--replicas 16: a batch has only 8 samples"},
@@ -181,9 +194,11 @@ static void wrong_use_is_told(void) {
 
 /* ---- interrupted --------------------------------------------------------------------------- */
 
+/* With pre-inference they may be killed in its middle. */
 static void killed_ranks_resume(void) {
-    pid_t process =
-        program_start("train " LLAMA ENDLESS "--save-every 5 --out ranks-cut --pipeline local:3");
+    pid_t process = program_start("train " LLAMA ENDLESS
+                                  "--save-every 5 --out ranks-cut --pipeline local:3 --cache 1M "
+                                  "--pre-infer");
     wait_for_saves(process, "ranks-cut/checkpoint.h5", 0, 4);
     kill(process, SIGKILL);
     CHECK(program_wait(process) == -SIGKILL, "ended before it was killed");
@@ -201,7 +216,8 @@ void test_ranks(void) {
     RUN(figure_2_keeps_its_submodels);
     RUN(replicas_share_the_batch);
     RUN(a_resume_keeps_its_ranks);
-    RUN(memory_is_as_planned);
+    RUN_ROW("memory_is_as_planned", memory_is_as_planned, "");
+    RUN_ROW("memory_is_as_planned pre-inference", memory_is_as_planned, "--cache 1M --pre-infer");
     RUN(rounding_is_told);
     RUN(wrong_use_is_told);
     RUN(killed_ranks_resume);

@@ -1,0 +1,121 @@
+/* Pre-inference (section 3.2.2 of the paper): all ranks hold the frozen prefix, with parameters
+ * alone, and each infers a share of the samples.  A gather brings the outputs to the rank of the
+ * lowest active block, which caches them. */
+#include <stdlib.h>
+
+#include "../ref/base/error.h"
+#include "../ref/layout.h"
+#include "rank_inside.h"
+
+/* Returns the first of the n samples of this replica that rank r infers; those of rank r + 1 follow
+ * its. */
+static int share_first(const RankEngine *e, int r) {
+    const int ranks = e->settings.infer_ranks;
+    return (int)((long long)e->batch.n * (r < ranks ? r : ranks) / ranks);
+}
+
+static bool infers(const RankEngine *e) { return e->transport->rank < e->settings.infer_ranks; }
+
+/* ---- the stage of the prefix ---- */
+
+/* Copies a tensor from its owner to the stages of the prefix on all ranks. */
+static int share_tensor(RankEngine *e, TensorRole role, int number, int block, size_t count) {
+    real *data = malloc((count + 1) * sizeof *data);
+    if (!data) return error_set("pipeline: out of memory for a tensor of %zu elements", count);
+    int owner = block_rank(e, block);
+    int failed = (owner == e->transport->rank && rank_read_stage(e, role, number, data)) ||
+                 transport_broadcast(e->transport, owner, data, count * sizeof *data);
+    if (!failed && infers(e)) {
+        Stage *stage = e->inference.stage;
+        failed = stage->is->write(stage, role, number, data);
+    }
+    free(data);
+    return failed ? -1 : 0;
+}
+
+static int share_prefix(RankEngine *e) {
+    const Model *m = e->base.model;
+    for (int p = 0; p < m->params; p++)
+        if (m->param[p].block < e->cache.lowest &&
+            share_tensor(e, TENSOR_PARAMETER, p, m->param[p].block, m->param[p].count))
+            return -1;
+    for (int i = 0; i < m->buffers; i++)
+        if (m->buffer[i].block < e->cache.lowest &&
+            share_tensor(e, TENSOR_BUFFER, i, m->buffer[i].block, (size_t)m->buffer[i].count))
+            return -1;
+    return 0;
+}
+
+static int open_stage(RankEngine *e) {
+    RankInference *i = &e->inference;
+    StageSettings settings = e->stage->settings;
+    if (rank_prefix_create(&i->blocks, &settings, e->base.model, e->cache.lowest)) return -1;
+    i->stage = e->settings.infer_stage(e->base.model, settings);
+    return i->stage ? 0 : -1;
+}
+
+static int infer_open(RankEngine *e) {
+    RankInference *i = &e->inference;
+    size_t samples = (size_t)e->stage->settings.batch * (size_t)e->settings.micro_batches;
+    i->open = true;
+    if (!rank_cache_is_here(e)) {
+        i->values = malloc(samples * rank_cache_width(e) * sizeof *i->values);
+        if (!i->values) return error_set("cache: out of memory for a batch");
+    }
+    return (infers(e) && open_stage(e)) || share_prefix(e) ? -1 : 0;
+}
+
+/* Counts in the peaks that the stage of the prefix was there beside this rank's own. */
+static void count_peaks(MemCount *counted, const MemCount *beside) {
+    for (int role = 0; role < MEM_ROLES; role++)
+        counted->peak[role] =
+            size_max(counted->peak[role], counted->current[role] + beside->peak[role]);
+    counted->total_peak =
+        size_max(counted->total_peak, counted->total_current + beside->total_peak);
+}
+
+void rank_infer_close(RankEngine *e) {
+    RankInference *i = &e->inference;
+    if (i->stage) {
+        count_peaks(&e->stage->memory, &i->stage->memory);
+        i->stage->is->free(i->stage);
+    }
+    rank_blocks_free(&i->blocks);
+    free(i->values);
+    *i = (RankInference){.open = false};
+}
+
+/* ---- a batch ---- */
+
+/* Overwrites values[end - first][width] with the outputs for those samples of the replica. */
+static int infer_share(RankEngine *e, real *values, int first, int end) {
+    Stage *stage = e->inference.stage;
+    const int size = stage->settings.batch, lowest = e->cache.lowest;
+    for (int at = first; at < end; at += size) {
+        Batch some = batch_slice(&e->batch, e->base.model, at, at + size < end ? at + size : end);
+        stage->is->begin(stage, &some, MODE_EVALUATE);
+        for (int b = 0; b < lowest; b++) stage->is->forward(stage, b);
+        real *out = values + (size_t)(at - first) * rank_cache_width(e);
+        if (stage->is->read(stage, TENSOR_VALUE, lowest - 1, out) == READ_FAILED) return -1;
+    }
+    return 0;
+}
+
+int rank_infer(RankEngine *e) {
+    if (e->cache.lowest < 0) return 0;
+    if (!e->inference.open && infer_open(e)) return -1;
+    const int rank = e->transport->rank, holder = block_rank(e, e->cache.lowest);
+    const size_t width = rank_cache_width(e);
+    real *values = rank == holder ? rank_cache_values(e) : e->inference.values;
+    if (infers(e) && infer_share(e, values + (size_t)share_first(e, rank) * width,
+                                 share_first(e, rank), share_first(e, rank + 1)))
+        return -1;
+    for (int r = 0; r < e->settings.infer_ranks; r++) {
+        size_t first = (size_t)share_first(e, r), count = (size_t)share_first(e, r + 1) - first;
+        if (transport_move(e->transport, r, holder, values + first * width,
+                           count * width * sizeof *values))
+            return -1;
+    }
+    e->cache.hit = false;
+    return rank_cache_store(e);
+}
