@@ -35,9 +35,9 @@ typedef struct {
     int (*evaluate)(Engine *engine, const Batch *batch, Loss *loss);
     /* The same as of a stage.  They also fail when a rank of a pipeline is gone. */
     size_t (*read)(Engine *engine, TensorRole role, int number, real *data);
-    /* Returns a tensor where it is and sets *count to its elements; valid until the next call that
-     * changes it.  NULL if it does not exist now or is in no memory of this process: read copies
-     * it.  The function is NULL in pipelines. */
+    /* Returns a tensor where it is and sets *count to its elements; valid until the next activate.
+     * NULL if it does not exist now or is in no memory of this process: read copies it.  The
+     * function is NULL in pipelines. */
     real *(*view)(Engine *engine, TensorRole role, int number, size_t *count);
     int (*write)(Engine *engine, TensorRole role, int number, const real *data);
     uint64_t (*optimizer_step)(Engine *engine, int block);

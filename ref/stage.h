@@ -145,7 +145,7 @@ typedef struct {
     /* ---- optional calls; NULL where a device does not offer them ---- */
 
     /* Returns a tensor where it is, in host memory, and sets *count to its elements; valid until
-     * the next call that changes it.  NULL if it does not exist now. */
+     * the next activate.  NULL if it does not exist now. */
     real *(*view)(Stage *stage, TensorRole role, int number, size_t *count);
     /* Generation: a forward pass over `count` >= 1 tokens of one sequence, at positions first,
      * first + 1, ..., that follow those of earlier calls, whose keys and values are kept.

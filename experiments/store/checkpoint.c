@@ -89,6 +89,8 @@ static int read_tensor(const H5File *file, Engine *engine, int group, int number
     bool optional = role == TENSOR_BUFFER ? foreign : role != TENSOR_PARAMETER;
     if (optional && !h5_exists(file, name.text)) return 0;
     for (int i = 0; i < info.rank; i++) size[i] = info.dims[i].size;
+    real *place = engine->is->view ? engine->is->view(engine, role, number, &(size_t){0}) : NULL;
+    if (place) return h5_read(file, name.text, H5_REAL, place, info.rank, size);
     real *numbers = xmalloc(info.count * sizeof *numbers);
     int failed = h5_read(file, name.text, H5_REAL, numbers, info.rank, size) ||
                  engine->is->write(engine, role, number, numbers);
