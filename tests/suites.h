@@ -85,6 +85,5 @@ SUITE(trainings)
 SUITE(trainings_resumed)
 SUITE(trainings_plan)
 SUITE(plateau)
-SUITE(results)
 SUITE(finetune)
 #endif

@@ -1,0 +1,119 @@
+"""The committed files of results."""
+import math
+import pathlib
+import subprocess
+
+import h5py
+import pytest
+
+import check_schema
+import compare
+import curves
+import store
+import study
+import tables
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "experiments" / "results"
+FILES = {path.stem: store.format_of(path) for path in sorted(RESULTS.glob("*.h5"))}
+STUDIES = [name for name, kind in FILES.items() if kind == study.FORMAT]
+TABLES = [name for name, kind in FILES.items() if kind == tables.FORMAT]
+
+
+def read(name):
+    return study.read([RESULTS / f"{name}.h5"]).trainings
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_schema(name):
+    kinds = check_schema.read_page(RESULTS / "README.md")
+    assert check_schema.Check(RESULTS / f"{name}.h5", kinds).mistakes == []
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_computed_columns(name):
+    """What is computed from the curves in the committed files is what is computed today, but for roundings."""
+    stored, today = read(name), read(name)
+    compare.converge(today)
+    for had, has in zip(stored, today):
+        for column in study.COMPUTED:
+            assert has[column] == pytest.approx(had[column], rel=1e-9, abs=0, nan_ok=True), (had["row"], column)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_rule(name):
+    """The files say by which rule: today's."""
+    with h5py.File(RESULTS / f"{name}.h5") as file:
+        assert store.attribute(file, "convergence") == curves.RULE, "bcd report FILE --study FILE writes it anew"
+
+
+def git(*words):
+    return subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def history():
+    """The commits before today's; None of a copy without the whole history."""
+    if git("rev-parse", "--is-shallow-repository").stdout.strip() != "false":
+        return None
+    return set(git("log", "--format=%H").stdout.split())
+
+
+@pytest.mark.parametrize("name", STUDIES + TABLES)
+def test_provenance(name, history):
+    """Every result can be made again: it is of a commit in the history, without changes."""
+    path = RESULTS / f"{name}.h5"
+    every = [t.provenance for t in read(name)] if name in STUDIES else [tables.of(str(path)).provenance]
+    for provenance in every:
+        assert provenance["wall"] > 0
+    if history is None:
+        pytest.skip("not the whole history is here")
+    for commit in {provenance["commit"] for provenance in every}:
+        full = git("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}").stdout.strip()
+        assert full in history, f"commit {commit} is not in the history"
+
+
+@pytest.mark.parametrize("name, seconds", [("cost", 1), ("memory", 60), ("timing", 1800)])
+def test_seconds(name, seconds):
+    """What the page says of their seconds."""
+    assert tables.of(str(RESULTS / f"{name}.h5")).provenance["wall"] < seconds
+
+
+def test_multipliers():
+    """In no training BCD reaches the loss of its full update in fewer updates."""
+    found = [t for name in STUDIES for t in read(name) if t["submodels"] > 1]
+    for t in found:
+        assert not t["multiplier"] <= 1 and not t["valid_multiplier"] <= 1, t["row"]
+    assert sum(math.isfinite(t["multiplier"]) for t in found) > 100
+
+
+# The settings that paper_repro.md states of the converged trainings, and the appendix of the short ones: by the beginning
+# of the model, the optimizer and the schedule; "" are all.
+SAID = [
+    ("converged", "", "", "", {"weight-decay": 1e-5, "decay": "all", "order": "cyclic", "keep-state": 0,
+                               "frozen-norm": "running", "precision": "fp32", "device": "cpu"}),
+    ("converged", "resnet", "", "", {"batch": 128, "augment": 1, "clip": 0, "eval-samples": 0}),
+    ("converged", "resnet", "sgd", "", {"momentum": 0.9}),
+    ("converged", "resnet", "", "constant", {"warmup": 0}),
+    ("converged", "resnet", "", "cosine", {"warmup": 79, "final-lr": 0, "limit": 10000}),
+    ("converged", "gpt", "", "", {"batch": 16, "context": 64, "augment": 0, "clip": 1, "warmup": 100, "eval-samples": 1000}),
+    ("converged", "gpt", "", "cosine", {"final-lr": 0}),
+    ("validity", "", "", "", {"weight-decay": 1e-5, "augment": 0}),
+    ("validity", "", "sgd", "", {"momentum": 0.9, "lr": 0.1}),
+    ("validity", "resnet", "", "", {"batch": 128, "warmup": 0, "clip": 0}),
+    ("validity", "resnet", "adam", "", {"lr": 0.003}),
+    ("validity", "gpt", "", "", {"batch": 16, "warmup": 50}),
+    ("validity", "gpt", "sgd", "", {"clip": 1}),
+    ("validity", "gpt", "adam", "", {"lr": 0.001, "clip": 0}),
+]
+
+
+@pytest.mark.parametrize("name, model, optimizer, schedule, settings", SAID)
+def test_settings(name, model, optimizer, schedule, settings):
+    found = [t for t in read(name) if t["model"].startswith(model) and optimizer in t["optimizer"]
+             and schedule in t.setting("schedule")]
+    assert found
+    for t in found:
+        assert {flag: t.setting(flag) for flag in settings} == settings, t["row"]
+        if name == "converged":
+            assert t.setting("always-active") in ("", "none")
