@@ -65,10 +65,10 @@ native := $(call accepts,-march=$(MARCH))
 # Compilers prefer 256-bit vectors even where 512 are there; the matrix kernel wants the long ones.
 has_avx512 := $(shell $(CC) $(native) -dM -E -x c /dev/null 2>/dev/null | grep -c -w __AVX512F__)
 wide := $(if $(filter 1,$(has_avx512)),$(call accepts,-mprefer-vector-width=512))
-lib_cflags := $(shell pkg-config --cflags hdf5 libpcre2-8 libcjson libzstd)
+lib_cflags := $(shell pkg-config --cflags hdf5 libpcre2-8 libcjson libzstd zlib)
 # The high-level HDF5 library (dimension scales) lies beside the plain one and has no .pc file.
 lib_libs := $(shell pkg-config --libs-only-L hdf5) -lhdf5_hl \
-            $(shell pkg-config --libs hdf5 libpcre2-8 libcjson libzstd)
+            $(shell pkg-config --libs hdf5 libpcre2-8 libcjson libzstd zlib)
 # HDF5's own libraries are named, as its .pc file forgets them; cJSON has no static library; and the C
 # library loads libgcc_s by itself when a thread ends, from where only the machine's own would be.
 ifeq ($(STATIC),yes)
@@ -329,7 +329,7 @@ install: $(BUILD)/bcd $(commands)                 ## install to PREFIX (/usr/loc
 	install experiments/paper/launch "$(DESTDIR)$(PREFIX)/lib/bcd/paper"
 	for name in $(notdir $(commands)); do \
 	    ln -sf paper/launch "$(DESTDIR)$(PREFIX)/lib/bcd/$$name"; done
-	install -m 644 data/encode.py "$(DESTDIR)$(PREFIX)/lib/bcd"
+	install -m 644 data/encode.py data/records.py "$(DESTDIR)$(PREFIX)/lib/bcd"
 	ln -sf ../lib/bcd/bcd "$(DESTDIR)$(PREFIX)/bin/bcd"
 
 clean:                                ## remove everything built

@@ -1,212 +1,257 @@
 #!/usr/bin/env python3
-"""Encodes text with a model's own tokenizer; `bcd tokenize --tokenizer DIR` runs it.
+"""Encodes text with a model's own tokenizer, as `transformers` does; bcd tokenize and bcd sample run it.
 
-    encode.py DIR FILE...        tokens of files
-    encode.py --prompt DIR TEXT  tokens of a text to continue: no first line, no end token
+    encode.py DIR NAME           tokens of the records on standard input (records.py); NAME is the
+                                 file's, for errors
+    encode.py --prompt DIR       tokens of the text on standard input, which a model is to continue
+    encode.py --chat DIR         the same for a message, which it is to answer
     encode.py --decode DIR FILE  the text of tokens
 
-DIR is a model's directory.  Its tokenizer.json is read by the package `tokenizers`, or else its
-tokenizer.model by `sentencepiece`.  A FILE is plain text, one document, or JSON lines (.jsonl):
-
-    {"text": "..."}                       every token is a target of the loss
-    {"prompt": "...", "answer": "..."}    the answer is ("completion" and "response" are other names
-                                          of it)
-    {"messages": [{"role": "...", "content": "..."}]}
-                                          what the assistant says is; rendered by the model's
-                                          chat template (jinja2)
-
-Standard output gets a line "NAME VOCABULARY MASKED" and then 32-bit little-endian tokens, whose
-highest bit marks those that are no targets.  An error is one line, with exit status 1, or 3 if a
-package is missing."""
+DIR is a model's directory.  Output is a line and then 32-bit little-endian tokens, whose highest bit
+marks those that are no targets of the loss.  The line begins with the vocabulary.  For records it
+may go on with a note for the user, for prompts with the tokens that end a text.  An error is one
+line, with exit status 1, or 3 if a package is missing."""
 import array
+import io
+import itertools
 import json
 import os
+import re
 import sys
 
-FNV_START, FNV_PRIME, ALL = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1
+from records import Answer, Chat, Instruction, Stop, Stream, Text, not_utf8, records
+
 NO_TARGET = 1 << 31
-ANSWERS = ("answer", "completion", "response")
-BATCH = 256
+BATCH = 256  # records
+PIECE = 1 << 18  # characters that are encoded at once; the tokenizer takes some 200 bytes for each
+OVERLAP, AGREE = 1 << 12, 32  # characters, and tokens
+PACKAGES = "transformers jinja2"
 
-
-class Stop(Exception):
-    status = 1
+# What Stanford's Alpaca was trained on (Taori et al. 2023), for models without a chat template.
+ALPACA = ("Below is an instruction that describes a task{}. Write a response that appropriately "
+          "completes the request.\n\n### Instruction:\n{}\n\n{}### Response:\n")
 
 
 class Missing(Stop):
     status = 3  # another Python may have the package
 
 
-def name_of(path):
-    """Returns hf: and twelve digits of the file's FNV-1a checksum, as in data/checksum.h."""
-    total = FNV_START
-    with open(path, "rb") as file:
-        for byte in file.read():
-            total = ((total ^ byte) * FNV_PRIME) & ALL
-    return "hf:%012x" % (total & 0xFFFFFFFFFFFF)
+def missing(error):
+    what = f"the Python package {error.name} is missing" if error.name else first_line(error).split(". ")[0]
+    return Missing(f"{what}; type: pip install -U {PACKAGES}")
 
 
-def read_text(directory, name):
+def load(directory):
+    """Returns the tokenizer.  Nothing is downloaded, and no code of the directory is run."""
+    os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error",
+                      TRANSFORMERS_NO_ADVISORY_WARNINGS="1", TOKENIZERS_PARALLELISM="true")
+    try:
+        from transformers import AutoTokenizer
+    except ImportError as error:
+        raise missing(error) from None
+    try:
+        return AutoTokenizer.from_pretrained(directory, local_files_only=True)
+    except ImportError as error:
+        raise missing(error) from None
+    except Exception as error:  # each kind of tokenizer has its own
+        raise Stop(f"{directory}: cannot read its tokenizer: {first_line(error)}") from None
+
+
+def first_line(error):
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def settings(directory, name):
     path = os.path.join(directory, name)
     if not os.path.exists(path):
-        return ""
+        return {}
     with open(path, encoding="utf-8") as file:
-        return file.read()
+        return json.load(file)
 
 
-def read_json(directory, name):
-    return json.loads(read_text(directory, name) or "{}")
-
-
-def package(name):
-    try:
-        return __import__(name)
-    except ImportError:
-        raise Missing(f"the Python package {name} is missing; type: pip install {name}") from None
-
-
-class JsonTokenizer:
-    """tokenizer.json, read by `tokenizers`"""
-
-    def __init__(self, path):
-        self.tokenizer = package("tokenizers").Tokenizer.from_file(path)
-        ids = self.tokenizer.get_vocab(with_added_tokens=True).values()
-        self.vocabulary = max(ids) + 1
-        self.id_of = self.tokenizer.token_to_id
-
-    def encode(self, texts, special):
-        """Returns for each text its tokens, and the position in the text at which each begins."""
-        batch = self.tokenizer.encode_batch(texts, add_special_tokens=special)
-        return [(e.ids, [begin for begin, _ in e.offsets]) for e in batch]
-
-    def decode(self, ids):
-        return self.tokenizer.decode(ids)
-
-
-class ModelTokenizer:
-    """tokenizer.model, read by `sentencepiece`"""
-
-    def __init__(self, path):
-        self.pieces = package("sentencepiece").SentencePieceProcessor(model_file=path)
-        self.vocabulary = self.pieces.vocab_size()
-        self.id_of = self.pieces.piece_to_id
-
-    def encode(self, texts, special):
-        return [(self.pieces.encode(t, add_bos=special), None) for t in texts]
-
-    def decode(self, ids):
-        return self.pieces.decode(ids)
+def end_ids(directory, name):
+    ids = settings(directory, name).get("eos_token_id")
+    return ids if isinstance(ids, list) else [] if ids is None else [ids]
 
 
 class Encoder:
+    """A tokenizer, the special tokens that go around a text, and the token that ends it."""
+
     def __init__(self, directory):
-        kinds = (("tokenizer.json", JsonTokenizer), ("tokenizer.model", ModelTokenizer))
-        paths = [(os.path.join(directory, name), kind) for name, kind in kinds]
-        found = [(path, kind) for path, kind in paths if os.path.exists(path)]
-        if not found:
-            raise Stop(f"{directory}: neither tokenizer.json nor tokenizer.model is there")
-        path, kind = found[0]
-        self.directory = directory
-        self.tokenizer, self.name = kind(path), name_of(path)
-        self.settings = read_json(directory, "tokenizer_config.json")
-        self.end = self.special("eos_token", directory)
-        self.template = None
+        self.directory, self.tokenizer = directory, load(directory)
+        self.vocabulary = max(self.tokenizer.get_vocab().values()) + 1
+        self.before, self.after = self.surroundings()
+        self.end, self.note = self.find_end()
+        if self.end is not None and self.after[-1:] != [self.end]:
+            self.after = self.after + [self.end]
 
-    def special(self, name, directory):
-        """Returns the number of a special token, as the tokenizer or the model says, or None."""
-        token = self.settings.get(name)
-        if isinstance(token, dict):
-            token = token.get("content")
-        if isinstance(token, str):
-            return self.tokenizer.id_of(token)
-        number = read_json(directory, "config.json").get(name + "_id")
-        number = number[0] if isinstance(number, list) and number else number
-        return number if isinstance(number, int) and number < self.tokenizer.vocabulary else None
+    def encode(self, texts, **options):
+        """Returns the tokens of each text, without special ones around it."""
+        return self.tokenizer(texts, add_special_tokens=False, padding=False, truncation=False,
+                              return_attention_mask=False, return_token_type_ids=False,
+                              verbose=False, **options)
 
-    def ending(self):
-        return [] if self.end is None else [self.end]
+    def surroundings(self):
+        if not self.tokenizer("")["input_ids"]:
+            return [], []
+        encoded = self.tokenizer("a", return_special_tokens_mask=True)
+        pairs = list(zip(encoded["input_ids"], encoded["special_tokens_mask"]))
+        sides = [[i for i, _ in itertools.takewhile(lambda pair: pair[1], side)]
+                 for side in (pairs, pairs[::-1])]
+        return sides[0], sides[1][::-1]
 
-    def texts(self, texts):
-        for ids, _ in self.tokenizer.encode([t for t in texts if t], True):
-            yield ids + self.ending()
+    def find_end(self):
+        """Returns the end token, or None, and a note on where it comes from if that is unusual."""
+        end, unknown = self.tokenizer.eos_token_id, self.tokenizer.unk_token_id
+        tokens = settings(self.directory, "config.json").get("vocab_size")
+        if end is not None and tokens and end >= tokens:
+            raise Stop(f"{self.directory}: the end token {self.tokenizer.eos_token!r} is unknown to "
+                       f"the model, which has {tokens} tokens")
+        if end is not None and (end != unknown or self.tokenizer.eos_token == self.tokenizer.unk_token):
+            return end, ""
+        for name in ("generation_config.json", "config.json"):
+            for end in end_ids(self.directory, name):
+                return end, f"texts end in token {end}, as {name} says; the tokenizer names none"
+        return None, "nothing marks where a text ends: the model's directory names no end token"
 
-    def answers(self, pairs):
-        prompts = self.tokenizer.encode([p for p, _ in pairs], True)
-        answers = self.tokenizer.encode([a for _, a in pairs], False)
-        for (prompt, _), (answer, _) in zip(prompts, answers):
-            yield [t | NO_TARGET for t in prompt] + answer + self.ending()
+    def ends(self):
+        """Returns the tokens at which the model ends a text."""
+        ids = [] if self.end is None else [self.end]
+        return list(dict.fromkeys(ids + end_ids(self.directory, "generation_config.json")))
 
-    def render(self, messages, prompt=False):
-        if self.template is None:
-            source = read_text(self.directory, "chat_template.jinja") or self.settings.get("chat_template")
-            if isinstance(source, list):
-                source = next((t["template"] for t in source if t.get("name") == "default"), None)
-            if not source or not isinstance(source, str):
-                raise Stop(f"{self.directory} has no chat template, and the file has messages")
-            sandbox = __import__("jinja2.sandbox").sandbox if package("jinja2") else None
-            environment = sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
-            self.template = environment.from_string(source)
-        names = ("bos_token", "eos_token", "unk_token", "pad_token")
-        tokens = {n: self.settings.get(n) or "" for n in names}
-        tokens = {n: t["content"] if isinstance(t, dict) else t for n, t in tokens.items()}
-        return self.template.render(messages=messages, add_generation_prompt=prompt, **tokens)
+    # ---- texts ----
 
-    def chats(self, chats):
-        for messages in chats:
-            whole, learned = self.render(messages), []
-            for i, message in enumerate(messages):
-                if message["role"] == "assistant":
-                    begin = self.render(messages[:i], prompt=True)
-                    end = self.render(messages[: i + 1])
-                    if not (whole.startswith(begin) and whole.startswith(end)):
-                        raise Stop("the chat template changes what was said before")
-                    learned.append((len(begin), len(end)))
-            (ids, places), = self.tokenizer.encode([whole], False)
-            if places is None:
-                raise Stop("chats need tokenizer.json")
-            yield [t if any(b <= at < e for b, e in learned) else t | NO_TARGET
-                   for t, at in zip(ids, places)]
+    def texts(self, batch):
+        short = [record.text for record in batch if 0 < len(record.text) <= PIECE]
+        encoded = iter(self.encode(short)["input_ids"] if short else ())
+        for where, text in batch:
+            if len(text) > PIECE:
+                yield from self.stream(Stream(where, io.StringIO(text, newline="").read))
+            elif text:
+                yield self.before + next(encoded) + self.after
+
+    def stream(self, record):
+        """Yields the tokens of a long text.  Pieces overlap, and are joined in the middle of AGREE
+        tokens that are the same in both; where they never are, the piece grows."""
+        text = record.read(PIECE if self.tokenizer.is_fast else -1)
+        if not text:
+            return
+        yield self.before
+        ids, spans = self.encode_spans(text)
+        done = 0  # of these tokens
+        while more := record.read(PIECE) if self.tokenizer.is_fast else "":
+            start = max(len(text) - OVERLAP, 0)
+            next_ids, next_spans = self.encode_spans(text[start:] + more)
+            cut = common_run(ids, spans, done, next_ids, next_spans, start)
+            if cut:
+                yield ids[done:cut[0]]
+                text, ids, spans, done = text[start:] + more, next_ids, next_spans, cut[1]
+            else:
+                text += more
+                ids, spans = self.encode_spans(text)
+        yield ids[done:]
+        yield self.after
+
+    def encode_spans(self, text):
+        """Returns the tokens of a text, and the characters that each stands for."""
+        if not self.tokenizer.is_fast:
+            return self.encode([text])["input_ids"][0], None
+        encoded = self.encode([text], return_offsets_mapping=True)
+        return encoded["input_ids"][0], encoded["offset_mapping"][0]
+
+    # ---- prompts and answers ----
+
+    def answers(self, batch):
+        prompts = self.encode([record.prompt for record in batch])["input_ids"]
+        wholes = self.encode([record.prompt + record.answer for record in batch])["input_ids"]
+        for record, prompt, whole in zip(batch, prompts, wholes):
+            # The prompt's tokens are those of bcd sample, also where a token would reach over its end.
+            answer = whole[len(prompt):]
+            if whole[:len(prompt)] != prompt:
+                answer, = self.encode([record.answer])["input_ids"]
+            yield [t | NO_TARGET for t in self.before + prompt] + answer + self.after
+
+    def instructions(self, batch):
+        for where, instruction, more, output in batch:
+            if self.tokenizer.chat_template:
+                question = instruction + ("\n\n" + more if more else "")
+                yield from self.chats([Chat(where, [{"role": "user", "content": question},
+                                                    {"role": "assistant", "content": output}])])
+                continue
+            prompt = ALPACA.format(
+                ", paired with an input that provides further context" if more else "", instruction,
+                f"### Input:\n{more}\n\n" if more else "")
+            yield from self.answers([Answer(where, prompt, output)])
+
+    # ---- chats ----
+
+    def render(self, messages, tools=None, prompt=False):
+        return self.tokenizer.apply_chat_template(messages, tools=tools, tokenize=False,
+                                                  add_generation_prompt=prompt)
+
+    def chats(self, batch):
+        for chat in batch:
+            if not self.tokenizer.chat_template:
+                raise Stop(f"{chat.where}: has messages, and {self.directory} has no chat template")
+            template = self.tokenizer.get_chat_template(tools=chat.tools)
+            marked = re.search(r"{%-?\s*generation\s*-?%}", template)
+            yield from self.by_marks(chat) if marked and not chat.given else self.by_prefixes(chat)
+
+    def by_marks(self, chat):
+        """The template itself marks what the assistant says."""
+        encoded = self.tokenizer.apply_chat_template(
+            chat.messages, tools=chat.tools, return_dict=True, return_assistant_tokens_mask=True)
+        yield [t if counts else t | NO_TARGET
+               for t, counts in zip(encoded["input_ids"], encoded["assistant_masks"])]
+
+    def by_prefixes(self, chat):
+        """An answer is what the template adds to the prompt for it."""
+        whole = self.render(chat.messages, chat.tools)
+        turns = [self.turn(chat, i) for i, message in enumerate(chat.messages)
+                 if i >= chat.given and message["role"] == "assistant"]
+        if all(whole.startswith(begin) and whole.startswith(end) for begin, end in turns):
+            yield self.masked(whole, [(len(begin), len(end)) for begin, end in turns])
+            return
+        # Some templates leave out of a chat what an earlier answer began with, its thoughts for
+        # example.  Then each answer is a sample, after what the model will see before it.
+        for begin, end in turns:
+            if not end.startswith(begin):
+                opening = begin[len(os.path.commonprefix([begin, end])):]
+                raise Stop(f"{chat.where}: the chat template opens an answer with {opening!r}, and "
+                           "then leaves that out of the chat; it cannot be trained on")
+            yield self.masked(end, [(len(begin), len(end))])
+
+    def turn(self, chat, i):
+        """Returns the chat before answer i, with the prompt for it, and the chat up to its end."""
+        return (self.render(chat.messages[:i], chat.tools, prompt=True),
+                self.render(chat.messages[:i + 1], chat.tools))
+
+    def masked(self, text, learned):
+        """Tokens count that have a character in one of the ranges `learned`.  Some tokenizers trim
+        the range of a blank to its end."""
+        ids, spans = self.encode_spans(text)
+        if spans is None:
+            raise Stop(f"{self.directory}: chats need a tokenizer.json")
+        return [t if any(b < end and min(begin, end - 1) < e for b, e in learned) else t | NO_TARGET
+                for t, (begin, end) in zip(ids, spans)]
 
 
-def record_of(item, where):
-    """Returns ("texts", text), ("answers", (prompt, answer)) or ("chats", messages)."""
-    if isinstance(item, dict):
-        answer = next((item[name] for name in ANSWERS if name in item), None)
-        if isinstance(item.get("text"), str):
-            return "texts", item["text"]
-        if isinstance(item.get("prompt"), str) and isinstance(answer, str):
-            return "answers", (item["prompt"], answer)
-        messages = item.get("messages")
-        if isinstance(messages, list) and all(
-                isinstance(m, dict) and isinstance(m.get("role"), str) for m in messages):
-            return "chats", messages
-    raise Stop(f"{where}: no object with \"text\", \"prompt\" and \"answer\", or \"messages\"")
+def common_run(ids, spans, done, next_ids, next_spans, shift):
+    """Finds AGREE tokens, after the first `done`, that stand for the same characters in both; those of
+    the second begin at `shift`.  Returns the positions in the middle of them, or None."""
+    places = {(begin + shift, end + shift, token): j
+              for j, ((begin, end), token) in enumerate(zip(next_spans, next_ids))}
+    run, last = 0, None
+    for i in range(done, len(ids)):
+        j = places.get((*spans[i], ids[i])) if spans[i][0] >= shift else None
+        run = 0 if j is None else run + 1 if last is not None and j == last + 1 else 1
+        last = j
+        if run == AGREE:
+            return i - AGREE // 2, j - AGREE // 2
+    return None
 
 
-def records_of(file, lines):
-    """Yields what record_of returns for each of the JSON lines, or for the whole text."""
-    if not lines:
-        yield "texts", file.read()
-        return
-    for number, line in enumerate(file, 1):
-        if line.strip():
-            where = f"{file.name}:{number}"
-            try:
-                yield record_of(json.loads(line), where)
-            except json.JSONDecodeError as error:
-                raise Stop(f"{where}: no JSON: {error.msg}") from None
-
-
-def records(path):
-    if path.endswith(".zst"):
-        raise Stop(f"{path}: is compressed, which only bytes and gpt2 read; type: zstd -d {path}")
-    lines = path.endswith((".jsonl", ".ndjson"))
-    try:
-        with open(path, encoding="utf-8-sig" if lines else "utf-8") as file:
-            yield from records_of(file, lines)
-    except UnicodeDecodeError:
-        raise Stop(f"{path}: is not in UTF-8; convert it first, for example with iconv") from None
-
+# ---- what is asked for ----
 
 def bytes_of(ids):
     numbers = array.array("I", ids)
@@ -215,48 +260,80 @@ def bytes_of(ids):
     return numbers.tobytes()
 
 
-def prompt(encoder, text, out):
-    (ids, _), = encoder.tokenizer.encode([text], True)
-    out.write(bytes_of(ids))
+def encode_batch(encoder, batch, out):
+    """Writes the tokens of records of one kind; an error says which record it is about."""
+    kinds = {Text: encoder.texts, Stream: lambda batch: encoder.stream(batch[0]),
+             Answer: encoder.answers, Chat: encoder.chats, Instruction: encoder.instructions}
+    encoded = (bytes_of(ids) for ids in kinds[type(batch[0])](batch))
+    try:
+        out.writelines(encoded if len(batch) == 1 else list(encoded))
+    except (Stop, MemoryError):
+        raise
+    except ImportError as error:
+        raise missing(error) from None
+    except Exception as error:  # whatever a template or a tokenizer raises
+        if len(batch) == 1:
+            raise Stop(f"{batch[0].where}: {first_line(error)}") from None
+        for record in batch:
+            encode_batch(encoder, [record], out)
 
 
-def decode(encoder, path, out):
+def batches(found):
+    """Groups neighbouring records of one kind, so that a group is neither long nor large."""
+    batch, size = [], 0
+    for record in found:
+        if batch and (type(record) is not type(batch[0]) or len(batch) == BATCH or size > PIECE):
+            yield batch
+            batch, size = [], 0
+        batch.append(record)
+        size += len(record.text) if isinstance(record, Text) else PIECE // BATCH
+    if batch:
+        yield batch
+
+
+def encode(out, directory, name):
+    encoder = Encoder(directory)
+    out.write(f"{encoder.vocabulary} {encoder.note}\n".encode())
+    for batch in batches(records(name, sys.stdin.buffer)):
+        encode_batch(encoder, batch, out)
+
+
+def prompt(out, directory, chat=False):
+    encoder = Encoder(directory)
+    try:
+        text = sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError:
+        raise not_utf8("the prompt") from None
+    if chat and not encoder.tokenizer.chat_template:
+        raise Stop(f"{directory}: has no chat template")
+    before = [] if chat else encoder.before
+    if chat:
+        text = encoder.render([{"role": "user", "content": text}], prompt=True)
+    ids, = encoder.encode([text])["input_ids"]
+    out.write(" ".join(map(str, [encoder.vocabulary] + encoder.ends())).encode() + b"\n")
+    out.write(bytes_of(before + ids))
+
+
+def decode(out, directory, path):
     with open(path, "rb") as file:
         numbers = array.array("I", file.read())
     if sys.byteorder == "big":
         numbers.byteswap()
-    out.write(encoder.tokenizer.decode(numbers.tolist()).encode())
+    tokenizer = load(directory)
+    out.write(tokenizer.decode(numbers.tolist(), skip_special_tokens=True,
+                               clean_up_tokenization_spaces=False).encode())
 
 
-def encode_all(encoder, paths, out):
-    kinds = {next(records(path), ("texts", None))[0] for path in paths}
-    masked = kinds != {"texts"}
-    out.write(f"{encoder.name} {encoder.tokenizer.vocabulary} {int(masked)}\n".encode())
-
-    def flush(kind, batch):
-        for ids in getattr(encoder, kind)(batch) if batch else ():
-            out.write(bytes_of(ids))
-
-    for path in paths:
-        kind, batch = "texts", []
-        for other, record in records(path):
-            if other != "texts" and not masked:
-                raise Stop(f"{path}: has texts before prompts; put them into separate files")
-            if other != kind or len(batch) == BATCH:
-                flush(kind, batch)
-                kind, batch = other, []
-            batch.append(record)
-        flush(kind, batch)
+MODES = {"--prompt": prompt, "--chat": lambda out, directory: prompt(out, directory, chat=True),
+         "--decode": decode}
 
 
 def main():
-    if len(sys.argv) < 3:
-        raise Stop("usage: encode.py DIR FILE...")
-    modes = {"--prompt": prompt, "--decode": decode}
-    if sys.argv[1] in modes:
-        modes[sys.argv[1]](Encoder(sys.argv[2]), sys.argv[3], sys.stdout.buffer)
+    mode, *rest = sys.argv[1:] or [""]
+    if mode in MODES:
+        MODES[mode](sys.stdout.buffer, *rest)
     else:
-        encode_all(Encoder(sys.argv[1]), sys.argv[2:], sys.stdout.buffer)
+        encode(sys.stdout.buffer, mode, *rest)
     sys.stdout.flush()
 
 
@@ -268,5 +345,7 @@ if __name__ == "__main__":
         sys.exit(reason.status)
     except OSError as reason:
         sys.exit(f"tokenize: {reason.filename}: {reason.strerror}")
+    except MemoryError:
+        sys.exit("tokenize: out of memory")
     except ValueError as reason:
         sys.exit(f"tokenize: {reason}")

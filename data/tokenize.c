@@ -7,6 +7,7 @@
 
 #include "../ref/base/error.h"
 #include "documents.h"
+#include "file.h"
 #include "tokens.h"
 
 enum { REPORT_BYTES = 1 << 20 };
@@ -51,16 +52,14 @@ static int add_file(TokenizeJob *job, const char *path) {
     int found, result = 0;
     while (result == 0 && (found = documents_next(documents, &text, &bytes, &starts)) != 0) {
         result = found < 0 ? -1 : bytes ? add_piece(job, text, bytes, starts) : 0;
-        job->stats->bytes_read = before + documents_bytes_read(documents);
+        job->stats->bytes_read = before + pieces_bytes_read(documents_pieces(documents));
         if (result == 0) result = report(job);
     }
     documents_close(documents);
     return result;
 }
 
-/* Sums up the sizes of the inputs.  It also checks that all exist, so that a missing last one is
- * reported at once instead of after hours. */
-static int measure_inputs(uint64_t *total, const char *const *inputs, int count) {
+int tokenize_measure(uint64_t *total, const char *const *inputs, int count) {
     *total = 0;
     for (int i = 0; i < count; i++) {
         struct stat status;
@@ -87,7 +86,7 @@ int tokenize_file(const char *out, const char *const *inputs, int count, const T
     TokenizeJob job = {
         .tokenizer = tokenizer, .stats = stats, .progress = progress, .context = context};
     *stats = (TokenizeStats){0};
-    if (measure_inputs(&stats->total_bytes, inputs, count)) return -1;
+    if (tokenize_measure(&stats->total_bytes, inputs, count)) return -1;
     if (tokenwriter_open(&job.writer, out, tokenizer->name, tokenizer->vocabulary, false, 0))
         return -1;
     int result = 0;
@@ -96,36 +95,107 @@ int tokenize_file(const char *out, const char *const *inputs, int count, const T
     return finish(&job.writer, out, stats, result);
 }
 
-/* ---- tokens that another program has made ---- */
+/* ---- tokens that another program makes ---- */
+
+/* Writes a line or element of JSON as one line, after its number. */
+static void put_record(FILE *to, size_t number, char *json, size_t bytes) {
+    for (char *at = json; (at = memchr(at, '\n', bytes - (size_t)(at - json)));) *at = ' ';
+    fprintf(to, "%zu ", number);
+    fwrite(json, 1, bytes, to);
+    fputc('\n', to);
+}
+
+int tokenize_feed(FILE *to, const char *input, TokenizeStats *stats, TokenizeProgress progress,
+                  void *context) {
+    TokenizeJob job = {.stats = stats, .progress = progress, .context = context};
+    Documents *documents = documents_open(input);
+    if (!documents) return -1;
+    const Pieces *pieces = documents_pieces(documents);
+    const char *unit = pieces_unit(pieces);
+    const uint64_t before = stats->bytes_read;
+    char *text;
+    size_t bytes;
+    int found, result = 0;
+    fprintf(to, "%s\n", unit ? unit : "text");
+    while (result == 0 && !ferror(to) && (found = documents_record(documents, &text, &bytes))) {
+        if (found < 0)
+            result = -1;
+        else if (unit)
+            put_record(to, pieces_number(pieces), text, bytes);
+        else
+            fwrite(text, 1, bytes, to);
+        stats->text_bytes += found > 0 ? bytes : 0;
+        stats->bytes_read = before + pieces_bytes_read(pieces);
+        if (result == 0) result = report(&job);
+    }
+    documents_close(documents);
+    return result;
+}
 
 static int refuse(const char *out, const char *what) {
     return error_set("tokenize: %s: the program that encodes the text %s", out, what);
 }
 
-int tokenize_encoded(const char *out, FILE *from, TokenizeStats *stats) {
-    enum { PIECE = 4096 };
-    char line[64], name[TOKENIZER_NAME];
-    int vocabulary, masked, numbers[PIECE];
-    unsigned char bytes[4 * PIECE];
-    TokenWriter writer;
-    *stats = (TokenizeStats){0};
-    if (!fgets(line, sizeof line, from) ||
-        sscanf(line, "%15s %d %d", name, &vocabulary, &masked) != 3 || vocabulary < 1 ||
-        (masked != 0 && masked != 1))
+/* Reads up to `size` numbers; -1 - token stands for one that is no target.  *torn is set if the
+ * file ends within a number. */
+static size_t read_numbers(int *numbers, size_t size, FILE *from, bool *torn) {
+    unsigned char bytes[4];
+    size_t count = 0, got = 0;
+    while (count < size && (got = fread(bytes, 1, 4, from)) == 4) {
+        const uint32_t raw = (uint32_t)little_endian_get(bytes, 4);
+        const int token = (int)(raw & 0x7fffffff);
+        numbers[count++] = raw >> 31 ? -1 - token : token;
+    }
+    *torn = count < size && got != 0;
+    return count;
+}
+
+enum { NUMBERS = 4096 };
+
+/* Reads the first line: the vocabulary, and after a blank what the user should know. */
+static int read_head(FILE *from, const char *out, int *vocabulary, char note[TOKENIZE_NOTE]) {
+    char line[16 + TOKENIZE_NOTE];
+    int used = 0;
+    rewind(from);
+    if (!fgets(line, sizeof line, from) || sscanf(line, "%d%n", vocabulary, &used) != 1 ||
+        *vocabulary < 1)
         return refuse(out, "did not begin with the line about its tokens");
+    line[strcspn(line, "\n")] = 0;
+    snprintf(note, TOKENIZE_NOTE, "%s", line + used + (line[used] == ' '));
+    return 0;
+}
+
+/* Finds out whether any token is no target. */
+static int look_for_masks(bool *masked, FILE *const *from, int files, const char *out,
+                          int *vocabulary, char note[TOKENIZE_NOTE]) {
+    int numbers[NUMBERS];
+    bool torn = false;
+    size_t count;
+    for (int f = 0; f < files; f++) {
+        if (read_head(from[f], out, vocabulary, note)) return -1;
+        while (!*masked && (count = read_numbers(numbers, NUMBERS, from[f], &torn)) > 0)
+            for (size_t i = 0; i < count; i++) *masked |= numbers[i] < 0;
+    }
+    return 0;
+}
+
+int tokenize_encoded(const char *out, const char *name, FILE *const *from, int files,
+                     TokenizeStats *stats) {
+    int vocabulary = 0, numbers[NUMBERS], result = 0;
+    bool masked = false, torn = false;
+    TokenWriter writer;
+    stats->tokens = 0;
+    if (look_for_masks(&masked, from, files, out, &vocabulary, stats->note)) return -1;
     if (tokenwriter_open(&writer, out, name, vocabulary, masked, 0)) return -1;
-    size_t got;
-    int result = 0;
-    while (result == 0 && (got = fread(bytes, 1, sizeof bytes, from)) > 0) {
-        const size_t count = got / 4;
-        for (size_t i = 0; i < count; i++) {
-            const uint32_t raw = (uint32_t)little_endian_get(bytes + 4 * i, 4);
-            const int token = (int)(raw & 0x7fffffff);
-            numbers[i] = raw >> 31 ? -1 - token : token;
+    for (int f = 0; f < files && result == 0; f++) {
+        size_t count = 1;
+        result = read_head(from[f], out, &vocabulary, stats->note);
+        while (result == 0 && count > 0) {
+            count = read_numbers(numbers, NUMBERS, from[f], &torn);
+            result = torn ? refuse(out, "ended in the middle of a token")
+                          : tokenwriter_add(&writer, numbers, count);
+            stats->tokens += count;
         }
-        result = got % 4 ? refuse(out, "ended in the middle of a token")
-                         : tokenwriter_add(&writer, numbers, count);
-        stats->tokens += count;
     }
     return finish(&writer, out, stats, result);
 }

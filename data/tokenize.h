@@ -6,9 +6,12 @@
 
 #include "tokenizer.h"
 
+enum { TOKENIZE_NOTE = 256 };
+
 typedef struct {
     uint64_t bytes_read, total_bytes; /* of the input files, before decompression */
     uint64_t documents, text_bytes, tokens;
+    char note[TOKENIZE_NOTE]; /* what the user should know about the tokens, or "" */
 } TokenizeStats;
 
 /* Called about once for each megabyte of text.  Return 0 to go on, or non-zero to stop, which
@@ -23,7 +26,18 @@ typedef int (*TokenizeProgress)(void *context, const TokenizeStats *stats);
 int tokenize_file(const char *out, const char *const *inputs, int count, const Tokenizer *tokenizer,
                   TokenizeStats *stats, TokenizeProgress progress, void *context);
 
-/* Writes a token file from the output of data/encode.py: a line with the tokenizer's name, its
- * vocabulary, and 1 if tokens have masks, then 32-bit tokens.  Sets stats->tokens.  -1 and an
- * error. */
-int tokenize_encoded(const char *out, FILE *from, TokenizeStats *stats);
+/* Sums up the sizes of the inputs.  It also checks that all exist, so that a missing last one is
+ * reported at once instead of after hours.  -1 and an error. */
+int tokenize_measure(uint64_t *total, const char *const *inputs, int count);
+
+/* Writes a file for data/encode.py: a line "text", "line" or "element", and then the text, or each
+ * line or element of JSON as one line after its number.  Raises stats->bytes_read and text_bytes.
+ * Stops early, without an error, when `to` cannot be written.  Returns as tokenize_file. */
+int tokenize_feed(FILE *to, const char *input, TokenizeStats *stats, TokenizeProgress progress,
+                  void *context);
+
+/* Writes a token file from the outputs from[files] of data/encode.py, each a line with the
+ * vocabulary and perhaps a note, then 32-bit tokens, whose highest bit says that they are no
+ * targets.  `name` is that of the tokenizer.  Sets stats->tokens and note.  -1 and an error. */
+int tokenize_encoded(const char *out, const char *name, FILE *const *from, int files,
+                     TokenizeStats *stats);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../ref/base/error.h"
 #include "checksum.h"
@@ -47,6 +48,15 @@ int tokenizer_fingerprint(char name[TOKENIZER_NAME], const char *path) {
     snprintf(name, TOKENIZER_NAME, "hf:%012llx", (unsigned long long)sum & 0xFFFFFFFFFFFF);
     free(data);
     return 0;
+}
+
+int tokenizer_of_model(char name[TOKENIZER_NAME], const char *dir) {
+    char path[PATH_BYTES];
+    for (int i = 0; i < TOKENIZER_FILES; i++) {
+        if (path_join(path, dir, tokenizer_files[i])) return -1;
+        if (access(path, F_OK) == 0) return tokenizer_fingerprint(name, path);
+    }
+    return error_set("%s: neither tokenizer.json nor tokenizer.model is there", dir);
 }
 
 int tokenizer_part(const char *name) {

@@ -36,6 +36,8 @@ extern const char *const tokenizer_files[TOKENIZER_FILES];
 /* Overwrites `name` with what a token file made by such a file says: hf: and twelve digits of the
  * file's checksum.  -1 and an error. */
 int tokenizer_fingerprint(char name[TOKENIZER_NAME], const char *path);
+/* Does the same for the first of these files that a model's directory has. */
+int tokenizer_of_model(char name[TOKENIZER_NAME], const char *dir);
 
 /* Returns N of "wikitext2:N", "shakespeare:N", or a tokenizer's name "gpt2:N"; 0 if there is no
  * ":N", -1 if N is not a positive number. */

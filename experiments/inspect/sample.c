@@ -13,10 +13,14 @@
 #include "../train/python.h"
 #include "generate.h"
 
+enum { ENDS = 16 };
+
 typedef struct {
     Setup setup;
-    Tokenizer *tokenizer; /* NULL: Python reads that of the model in options.init */
-    int *text;            /* tokens so far: the prompt, then what was sampled */
+    Tokenizer *tokenizer;      /* NULL: Python reads that of the model in options.init */
+    int vocabulary;            /* of the tokenizer; the model may have more tokens, never drawn */
+    int ends[ENDS], end_count; /* tokens that end a text */
+    int *text;                 /* tokens so far: the prompt, then what was sampled */
     size_t count;
     Generator generator;
     FILE *exchange; /* tokens from Python and to it */
@@ -24,23 +28,41 @@ typedef struct {
 
 /* ---- the model's own tokenizer --------------------------------------------------------------- */
 
-/* Runs data/encode.py MODE DIR ARGUMENT with its output to `out`, or if NULL to standard output. */
-static int encode_py(const Sampling *s, const char *mode, const char *argument, FILE *out) {
-    const char *arguments[] = {mode, s->setup.options.init, argument};
-    fflush(stdout);
-    return python_run("data/encode.py", arguments, 3, out) == PYTHON_DONE ? 0 : -1;
+static int write_prompt(void *context, FILE *to) {
+    fputs(context, to);
+    return 0;
+}
+
+/* Reads the first line that encode.py writes for a prompt: the vocabulary, and the tokens that end
+ * a text. */
+static int read_head(Sampling *s) {
+    char line[256];
+    const char *at = line;
+    int number, used;
+    rewind(s->exchange);
+    if (!fgets(line, sizeof line, s->exchange)) *line = 0;
+    for (; sscanf(at, "%d%n", &number, &used) == 1; at += used)
+        if (!s->vocabulary)
+            s->vocabulary = number;
+        else if (s->end_count < ENDS)
+            s->ends[s->end_count++] = number;
+    return s->vocabulary > 0 ? 0 : error_set("sample: data/encode.py gave no vocabulary");
 }
 
 /* Overwrites s->text with the prompt's tokens, with space for those to come. */
 static int encode_prompt(Sampling *s, const SampleFlags *flags) {
+    const char *arguments[] = {"--prompt", s->setup.options.init};
+    const PythonInput in = {write_prompt, (void *)(uintptr_t)flags->prompt};
     unsigned char raw[4];
     s->exchange = tmpfile();
     if (!s->exchange) return error_set("sample: no temporary file");
-    if (encode_py(s, "--prompt", flags->prompt, s->exchange)) return -1;
+    if (python_run("data/encode.py", arguments, 2, &in, s->exchange) != PYTHON_DONE || read_head(s))
+        return -1;
+    const long begin = ftell(s->exchange);
     fseek(s->exchange, 0, SEEK_END);
-    const size_t count = (size_t)ftell(s->exchange) / 4;
+    const size_t count = (size_t)(ftell(s->exchange) - begin) / 4;
     s->text = xmalloc((count + (size_t)flags->tokens) * sizeof *s->text);
-    rewind(s->exchange);
+    fseek(s->exchange, begin, SEEK_SET);
     while (s->count < count && fread(raw, 1, 4, s->exchange) == 4) {
         const int token = (int)little_endian_get(raw, 4);
         if (token < 0 || token >= s->setup.model->outputs)
@@ -59,12 +81,17 @@ static int encode_prompt(Sampling *s, const SampleFlags *flags) {
 static int print_decoded(const Sampling *s) {
     unsigned char raw[4];
     rewind(s->exchange);
+    if (ftruncate(fileno(s->exchange), 0))
+        return error_set("sample: cannot write a temporary file");
     for (size_t i = 0; i < s->count; i++) {
         little_endian_put(raw, 4, (unsigned)s->text[i]);
         fwrite(raw, 1, 4, s->exchange);
     }
     if (fflush(s->exchange)) return error_set("sample: cannot write a temporary file");
-    return encode_py(s, "--decode", text_of("/dev/fd/%d", fileno(s->exchange)).text, NULL);
+    const Text path = text_of("/dev/fd/%d", fileno(s->exchange));
+    const char *arguments[] = {"--decode", s->setup.options.init, path.text};
+    fflush(stdout);
+    return python_run("data/encode.py", arguments, 3, NULL, NULL) == PYTHON_DONE ? 0 : -1;
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -86,17 +113,24 @@ static int start_text(Sampling *s, const SampleFlags *flags) {
     return 0;
 }
 
+/* Returns true if the model's own tokenizer says that a text ends with this token. */
+static bool is_end(const Sampling *s, int token) {
+    int i = 0;
+    while (i < s->end_count && s->ends[i] != token) i++;
+    return i < s->end_count;
+}
+
 static int sample(Sampling *s, const SampleFlags *flags, uint64_t seed) {
-    const Model *model = s->setup.model;
     if (generator_open(&s->generator, &s->setup) || start_text(s, flags)) return -1;
+    const int known = s->tokenizer ? s->tokenizer->vocabulary : s->vocabulary;
+    const int vocabulary = known < s->setup.model->outputs ? known : s->setup.model->outputs;
     for (int i = 0; i < flags->tokens; i++) {
-        /* The model may have more tokens than the tokenizer, which are never drawn. */
-        const int vocabulary = s->tokenizer ? s->tokenizer->vocabulary : model->outputs;
         const real *logits = generator_next(&s->generator, s->text, s->count);
         if (!logits) return -1;
         const int token = generator_draw(logits, vocabulary, flags,
                                          random_uniform(seed, STREAM_SAMPLE, (uint64_t)i));
         s->text[s->count++] = token;
+        if (!s->tokenizer && is_end(s, token)) break;
         if (!s->tokenizer) continue;
         size_t bytes;
         const char *text = s->tokenizer->decode(s->tokenizer, token, &bytes);

@@ -19,21 +19,21 @@ static int show(void *context, const TokenizeStats *stats) {
     if (!is_terminal(stdout) || now - *shown < 0.2) return 0;
     *shown = now;
     printf(
-        "\r\033[K%.0f %%  %s tokens",
+        "\r\033[K%.0f %%  %s bytes of text",
         stats->total_bytes ? 100.0 * (double)stats->bytes_read / (double)stats->total_bytes : 0.0,
-        format_count((double)stats->tokens).text);
+        format_count((double)stats->text_bytes).text);
     fflush(stdout);
     return 0;
 }
 
 /* Overwrites `out` with the input's name, its ending replaced by .tokens: b.c.tokens for b.c.jsonl
- * and for b.c.jsonl.zst. */
+ * and for b.c.jsonl.zst or .gz. */
 static int name_output(char out[OPTION_TEXT], const char *input) {
     if (strlen(input) + sizeof ".tokens" > OPTION_TEXT)
         return error_set("%.60s...: the path is too long; give --out", input);
     strcpy(out, input);
     char *slash = strrchr(out, '/'), *name = slash ? slash + 1 : out, *dot = strrchr(name, '.');
-    if (dot && strcmp(dot, ".zst") == 0) {
+    if (dot && (strcmp(dot, ".zst") == 0 || strcmp(dot, ".gz") == 0)) {
         *dot = 0;
         dot = strrchr(name, '.');
     }
@@ -42,23 +42,58 @@ static int name_output(char out[OPTION_TEXT], const char *input) {
     return 0;
 }
 
-/* Tokenizes with data/encode.py and the tokenizer of a model's directory. */
+/* ---- by a model's own tokenizer ---- */
+
+typedef struct {
+    const char *input;
+    TokenizeStats *stats;
+    double shown;
+} Feed;
+
+/* Also when an earlier Python did not read it. */
+static int write_input(void *context, FILE *to) {
+    Feed *feed = context;
+    TokenizeStats before = *feed->stats;
+    const int result = tokenize_feed(to, feed->input, feed->stats, show, &feed->shown);
+    if (ferror(to)) *feed->stats = before;
+    return result;
+}
+
+/* Runs data/encode.py for each input, whose output goes to encoded[]. */
+static int encode_files(FILE **encoded, const CommandLine *line, TokenizeStats *stats) {
+    Feed feed = {.stats = stats};
+    int failed = 0;
+    for (int i = 0; i < line->positionals && !failed; i++) {
+        const char *arguments[] = {line->tokenizer, line->positional[i]};
+        const PythonInput in = {write_input, &feed};
+        feed.input = line->positional[i];
+        encoded[i] = tmpfile();
+        if (!encoded[i])
+            failed = error_set("tokenize: no temporary file: %s", strerror(errno));
+        else
+            failed = python_run("data/encode.py", arguments, 2, &in, encoded[i]) != PYTHON_DONE;
+    }
+    if (feed.shown > 0) printf("\r\033[K");
+    return failed;
+}
+
 static int tokenize_by_model(const char *out, const CommandLine *line, TokenizeStats *stats) {
-    const char *arguments[1 + POSITIONAL_MAX] = {line->tokenizer};
-    if (access(line->tokenizer, F_OK))
+    const char *dir = line->tokenizer;
+    char name[TOKENIZER_NAME];
+    FILE *encoded[POSITIONAL_MAX] = {NULL};
+    if (access(dir, F_OK))
         return error_set("--tokenizer \"%s\": it takes bytes, gpt2, or the directory of a model",
-                         line->tokenizer);
-    FILE *encoded = tmpfile();
-    if (!encoded) return error_set("tokenize: no temporary file: %s", strerror(errno));
-    for (int i = 0; i < line->positionals; i++) arguments[1 + i] = line->positional[i];
-    int failed =
-        python_run("data/encode.py", arguments, 1 + line->positionals, encoded) != PYTHON_DONE;
-    rewind(encoded);
-    failed = failed || tokenize_encoded(out, encoded, stats);
-    fclose(encoded);
+                         dir);
+    if (tokenizer_of_model(name, dir) ||
+        tokenize_measure(&stats->total_bytes, line->positional, line->positionals))
+        return -1;
+    int failed = encode_files(encoded, line, stats) ||
+                 tokenize_encoded(out, name, encoded, line->positionals, stats);
+    for (int i = 0; i < line->positionals && encoded[i]; i++) fclose(encoded[i]);
     if (failed) return -1;
-    printf("%s: %llu tokens\ntrain on it with: bcd train --init %s --data %s\n", out,
-           (unsigned long long)stats->tokens, quoted(line->tokenizer).text, quoted(out).text);
+    printf("%s: %llu tokens\n%s%strain on it with: bcd train --init %s --data %s\n", out,
+           (unsigned long long)stats->tokens, stats->note, *stats->note ? "\n" : "",
+           quoted(dir).text, quoted(out).text);
     return 0;
 }
 
@@ -73,7 +108,7 @@ int command_tokenize(const CommandLine *line) {
     for (int i = 0; i < line->positionals; i++)
         if (strcmp(out, line->positional[i]) == 0)
             return error_set("--out %s: it is one of the inputs; give another name", out);
-    TokenizeStats stats;
+    TokenizeStats stats = {0};
     if (!bytes && strcmp(line->tokenizer, "gpt2") != 0) return tokenize_by_model(out, line, &stats);
     Tokenizer *tokenizer = data_tokenizer(
         bytes ? "text" : "wikitext2", line->options.data_dir[0] ? line->options.data_dir : NULL);

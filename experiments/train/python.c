@@ -1,6 +1,9 @@
+#define _GNU_SOURCE /* pipe2 */
 #include "python.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,18 +31,39 @@ static int find_script(char path[PATH], const char *script) {
     return error_set("%s is neither next to the program nor in its source tree", name);
 }
 
-/* Returns the exit status. */
-static int run_one(char *const argv[], FILE *out, FILE *complaints) {
+/* Writes a child's standard input.  If it ends before it has read all, its status says why. */
+static int write_input(const PythonInput *in, int pipe_end) {
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+    FILE *to = fdopen(pipe_end, "wb");
+    if (!to) return error_set("python: no memory for its input");
+    sigaction(SIGPIPE, &ignore, &before);
+    const int failed = in->write(in->context, to);
+    fclose(to);
+    sigaction(SIGPIPE, &before, NULL);
+    return failed;
+}
+
+/* Runs one Python and sets *status, as waitpid does.  Returns -1 and an error if its input
+ * failed. */
+static int run_one(int *status, char *const argv[], const PythonInput *in, FILE *out,
+                   FILE *complaints) {
     posix_spawn_file_actions_t streams;
     pid_t child;
-    int status = NO_PYTHON << 8;
+    int ends[2], failed = 0;
+    if (in && pipe2(ends, O_CLOEXEC)) return error_set("%s: no pipe: %s", argv[0], strerror(errno));
     posix_spawn_file_actions_init(&streams);
+    if (in) posix_spawn_file_actions_adddup2(&streams, ends[0], 0);
     if (out) posix_spawn_file_actions_adddup2(&streams, fileno(out), 1);
     posix_spawn_file_actions_adddup2(&streams, fileno(complaints), 2);
-    if (posix_spawnp(&child, argv[0], &streams, NULL, argv, environ) == 0)
-        while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+    const bool started = posix_spawnp(&child, argv[0], &streams, NULL, argv, environ) == 0;
     posix_spawn_file_actions_destroy(&streams);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+    if (in) close(ends[0]);
+    if (in && started) failed = write_input(in, ends[1]);
+    if (in && !started) close(ends[1]);
+    *status = NO_PYTHON << 8;
+    if (started)
+        while (waitpid(child, status, 0) < 0 && errno == EINTR) continue;
+    return failed;
 }
 
 static void take_last_line(FILE *complaints, const char *script) {
@@ -51,7 +75,26 @@ static void take_last_line(FILE *complaints, const char *script) {
     error_set("%s", *line ? line : script);
 }
 
-PythonResult python_run(const char *script, const char *const arguments[], int count, FILE *out) {
+/* Sets the error of a child that ended with this status, as waitpid gives it. */
+static void set_error(int status, FILE *complaints, const char *script) {
+    const int signal_number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    const bool memory = signal_number == SIGKILL || signal_number == SIGABRT;
+    if (signal_number)
+        error_set("%s was ended by signal %d (%s)%s", script, signal_number,
+                  strsignal(signal_number), memory ? "; is there enough memory?" : "");
+    else if (WEXITSTATUS(status) == NO_PYTHON)
+        error_set("Python is missing; type: apt-get install --no-install-recommends python3");
+    else
+        take_last_line(complaints, script);
+}
+
+static bool is_missing(int status) {
+    return WIFEXITED(status) &&
+           (WEXITSTATUS(status) == NO_PACKAGE || WEXITSTATUS(status) == NO_PYTHON);
+}
+
+PythonResult python_run(const char *script, const char *const arguments[], int count,
+                        const PythonInput *in, FILE *out) {
     const char *own = getenv("PYTHON"), *names[] = {own ? own : "python3", "/usr/bin/python3"};
     char path[PATH], *argv[PYTHON_ARGUMENTS] = {NULL, "-B", path}; /* -B: writes no *.pyc */
     if (find_script(path, script)) return PYTHON_FAILED;
@@ -61,19 +104,15 @@ PythonResult python_run(const char *script, const char *const arguments[], int c
         return PYTHON_FAILED;
     }
     for (int i = 0; i < count; i++) argv[3 + i] = (char *)(uintptr_t)arguments[i];
-    int status = NO_PYTHON;
-    for (int i = 0; i < (own ? 1 : 2) && (status == NO_PACKAGE || status == NO_PYTHON); i++) {
+    int status = NO_PYTHON << 8, failed = 0;
+    for (int i = 0; i < (own ? 1 : 2) && !failed && is_missing(status); i++) {
         rewind(complaints);
         if (ftruncate(fileno(complaints), 0)) break;
         argv[0] = (char *)(uintptr_t)names[i];
-        status = run_one(argv, out, complaints);
+        failed = run_one(&status, argv, in, out, complaints);
     }
-    if (status == NO_PYTHON)
-        error_set("Python is missing; type: apt-get install --no-install-recommends python3");
-    else if (status)
-        take_last_line(complaints, script);
+    if (!failed && status) set_error(status, complaints, script);
     fclose(complaints);
-    return status == 0                                   ? PYTHON_DONE
-           : status == NO_PACKAGE || status == NO_PYTHON ? PYTHON_MISSING
-                                                         : PYTHON_FAILED;
+    if (!failed && is_missing(status)) return PYTHON_MISSING;
+    return failed || status ? PYTHON_FAILED : PYTHON_DONE;
 }

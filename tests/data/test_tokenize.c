@@ -1,8 +1,7 @@
-/* Documents out of text, JSON lines and zstd, and token files made of them. */
+/* Documents out of text and JSON, and token files made of them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 
 #include "../../data/documents.h"
 #include "../../data/tokenize.h"
@@ -14,9 +13,8 @@ static Tokenizer *tiny(void) {
     return tokenizer_gpt2_parse(tiny_merges(), strlen(tiny_merges()), "DIR");
 }
 
-/* Returns all documents of a file, each after a '|', for the caller to free; NULL on failure. */
-static char *join_documents(const char *path) {
-    Documents *documents = documents_open(path);
+/* Returns all documents, each after a '|', for the caller to free; NULL on failure. */
+static char *join(Documents *documents) {
     if (!documents) return NULL;
     const char *text;
     char *joined = NULL;
@@ -34,6 +32,8 @@ static char *join_documents(const char *path) {
     free(joined);
     return NULL;
 }
+
+static char *join_documents(const char *path) { return join(documents_open(path)); }
 
 static void check_documents(const char *path, const char *expected) {
     char *joined = join_documents(path);
@@ -62,15 +62,22 @@ typedef struct {
     const char *what, *line, *error;
 } BadLine;
 
+#define NO_TEXT "has no string \"text\"; prompts and chats need --tokenizer with a model"
+
 static const BadLine bad_lines[] = {
     {"not JSON", "text", "is not JSON"},
     {"cut off", "{\"text\": \"a", "is not JSON"},
     {"more behind the object", "{\"text\": \"a\"} {\"text\": \"b\"}", "is not JSON"},
-    {"half a surrogate pair", "{\"text\": \"\\ud83c\"}", "is not JSON"},
-    {"no text", "{\"txt\": \"a\"}", "has no string \"text\""},
-    {"another case", "{\"Text\": \"a\"}", "has no string \"text\""},
-    {"text is a number", "{\"text\": 3}", "has no string \"text\""},
-    {"no object", "\"text\"", "has no string \"text\""},
+    {"half a surrogate pair", "{\"text\": \"\\ud83c\"}",
+     "has half of a surrogate pair, which is no character; remove it"},
+    {"the other half", "{\"text\": \"a\\\\\\uDC00b\"}",
+     "has half of a surrogate pair, which is no character; remove it"},
+    {"two first halves", "{\"text\": \"\\ud83c\\ud83c\"}",
+     "has half of a surrogate pair, which is no character; remove it"},
+    {"no text", "{\"txt\": \"a\"}", NO_TEXT},
+    {"another case", "{\"Text\": \"a\"}", NO_TEXT},
+    {"text is a number", "{\"text\": 3}", NO_TEXT},
+    {"no object", "\"text\"", NO_TEXT},
     {"a zero character", "{\"text\": \"a\\u0000b\"}", "has a zero character; remove it"},
     {"a zero behind backslashes", "{\"text\": \"\\\\\\u0000b\"}",
      "has a zero character; remove it"},
@@ -91,6 +98,7 @@ static void nested_too_deep(void) {
     enum { DEPTH = 100000 };
     char *text = malloc(DEPTH + 1);
     memset(text, '[', DEPTH);
+    text[0] = '{'; /* else it is an array */
     const char *path = scratch_file("deep.jsonl", text, DEPTH);
     CHECK(!join_documents(path), "it passes");
     CHECK_ERROR("tokenize: %s: line 1 is not JSON", path);
@@ -98,61 +106,13 @@ static void nested_too_deep(void) {
 }
 
 static void zero_byte_in_a_line(void) {
-    const char line[] = "{\"text\": \"a\"}\0more\n";
-    const char *path = scratch_file("zero.jsonl", line, sizeof line - 1);
+    char line[600];
+    memset(line, ' ', sizeof line);
+    memcpy(line, "{\"text\": \"a\"}", 13);
+    line[590] = 0; /* near the beginning it would mean that this is no text */
+    const char *path = scratch_file("zero.jsonl", line, sizeof line);
     CHECK(!join_documents(path), "it passes");
     CHECK_ERROR("tokenize: %s: line 1 has a zero character; remove it", path);
-}
-
-/* ---- zstd ---- */
-
-/* Compresses text to two frames with checksums, as in concatenated files. */
-static size_t compress_text(char *to, size_t size, const char *text) {
-    const size_t length = strlen(text), half = length / 2;
-    ZSTD_CCtx *context = ZSTD_createCCtx();
-    ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
-    size_t used = ZSTD_compress2(context, to, size, text, half);
-    used += ZSTD_compress2(context, to + used, size - used, text + half, length - half);
-    ZSTD_freeCCtx(context);
-    return used;
-}
-
-static char *long_text(size_t length) {
-    char *text = malloc(length + 1);
-    uint32_t random = 1;
-    for (size_t i = 0; i < length; i++) {
-        random = random * 1664525u + 1013904223u;
-        text[i] = "hello world, abc  \n"[(random >> 16) % 19];
-    }
-    text[length] = 0;
-    return text;
-}
-
-static void zstd_is_decompressed(void) {
-    enum { LENGTH = 3 << 20 }; /* longer than every buffer on the way */
-    char *text = long_text(LENGTH), *compressed = malloc(2 * LENGTH),
-         *expected = malloc(LENGTH + 2);
-    const size_t size = compress_text(compressed, 2 * LENGTH, text);
-    snprintf(expected, LENGTH + 2, "|%s", text);
-    char *joined = join_documents(scratch_file("long.txt.zst", compressed, size));
-    CHECK(joined && strcmp(joined, expected) == 0, "not the same text; error %s", error_message());
-    free(joined);
-
-    const char *cut = scratch_file("cut.txt.zst", compressed, size - 1);
-    CHECK(!join_documents(cut), "a truncated file passes");
-    CHECK_ERROR("tokenize: %s: truncated zstd; get it again", cut);
-    const char *header = scratch_file("header.txt.zst", compressed, 5);
-    CHECK(!join_documents(header), "a truncated header passes");
-    CHECK_ERROR("tokenize: %s: truncated zstd; get it again", header);
-    compressed[size / 4] ^= 0x10;
-    CHECK(!join_documents(scratch_file("changed.txt.zst", compressed, size)),
-          "a changed bit passes");
-    CHECK(strstr(error_message(), "changed.txt.zst: damaged zstd: ") &&
-              strstr(error_message(), "; get it again"),
-          "error %s", error_message());
-    free(expected);
-    free(compressed);
-    free(text);
 }
 
 /* ---- token files ---- */
@@ -202,7 +162,7 @@ static void pieces_give_the_tokens_of_the_whole(void) {
           error_message());
     const char *path = scratch_text("pieces.txt", text);
     for (size_t piece = 1; piece < sizeof text; piece++) {
-        Documents *documents = documents_of(fopen(path, "rb"), path, false, piece);
+        Documents *documents = documents_of(pieces_of(textfile_open(path), false, piece));
         const char *part;
         size_t bytes, count = 0;
         bool starts;
@@ -228,7 +188,7 @@ static void pieces_give_whole_lines(void) {
     static const char *const documents_in_it[] = {"hello world", "a", "b"};
     const char *path = scratch_text("pieces.jsonl", text);
     for (size_t piece = 1; piece <= sizeof text; piece++) {
-        Documents *documents = documents_of(fopen(path, "rb"), path, true, piece);
+        Documents *documents = documents_of(pieces_of(textfile_open(path), true, piece));
         const char *part;
         size_t bytes, count = 0;
         bool starts;
@@ -239,6 +199,40 @@ static void pieces_give_whole_lines(void) {
         }
         documents_close(documents);
         CHECK(count == 3, "pieces of %zu bytes: %zu documents", piece, count);
+    }
+}
+
+/* Arrays of JSON, read in pieces of every size. */
+static const struct {
+    const char *what, *text, *documents, *error; /* error: NULL if there is none */
+} arrays[] = {
+    {"two elements", " \n[{\"text\": \"one, ]\"}, {\"m\": [{}, []],\n\"text\": \"two\"}]\n ",
+     "|one, ]|two", NULL},
+    {"quotes in strings", "[{\"text\": \"a\\\"],\"},{\"text\":\"\\\\\"}]", "|a\"],|\\", NULL},
+    {"no elements", "[ ]", "", NULL},
+    {"no end", "[{\"text\": \"a\"}, {\"text\": \"b\"}", NULL,
+     "the array has no end; get the file again"},
+    {"something behind it", "[{\"text\": \"a\"}]\n{", NULL,
+     "something follows the end of the array"},
+    {"an element is missing", "[{\"text\": \"a\"},]", NULL, "element 2 is not JSON"},
+    {"an element is damaged", "[{\"text\": \"a\"}, {\"text\"}]", NULL, "element 2 is not JSON"},
+    {"lines", "\n{\"text\": \"a\"}\n{\"text\": \"b\"}", "|a|b", NULL},
+};
+
+static void arrays_of_json(void) {
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+        const char *path = scratch_text("array.json", arrays[i].text);
+        for (size_t piece = 1; piece <= strlen(arrays[i].text); piece++) {
+            char *joined = join(documents_of(pieces_of(textfile_open(path), true, piece)));
+            if (arrays[i].error) {
+                CHECK(!joined, "%s: it passes: %s", arrays[i].what, joined);
+                CHECK_ERROR("tokenize: %s: %s", path, arrays[i].error);
+            } else {
+                CHECK(joined && strcmp(joined, arrays[i].documents) == 0, "%s: \"%s\"; error %s",
+                      arrays[i].what, joined, error_message());
+            }
+            free(joined);
+        }
     }
 }
 
@@ -296,14 +290,52 @@ static void failures_leave_no_file(void) {
     CHECK(system(command) != 0, "a temporary file is left behind");
 }
 
-/* Makes a token file from output like that of data/encode.py. */
+/* ---- tokens that another program makes ---- */
+
+static void check_feed(const char *input, const char *expected) {
+    char *fed = NULL;
+    size_t length;
+    TokenizeStats stats = {0};
+    FILE *to = open_memstream(&fed, &length);
+    CHECK(tokenize_feed(to, input, &stats, NULL, NULL) == 0, "%s", error_message());
+    fclose(to);
+    CHECK(strcmp(fed, expected) == 0, "\"%s\", expected \"%s\"", fed, expected);
+    CHECK(stats.bytes_read > 0, "no bytes read");
+    free(fed);
+}
+
+/* Each line goes with its number, each element of an array becomes one line, text is as it is. */
+static void fed_to_another_program(void) {
+    check_feed(scratch_text("feed.txt", "\xEF\xBB\xBFone\r\n two"), "text\none\r\n two");
+    check_feed(scratch_text("feed.jsonl", "{\"a\": 1}\n\n{\"b\": 2}"),
+               "line\n1 {\"a\": 1}\n3 {\"b\": 2}\n");
+    check_feed(scratch_text("feed.json", " [{\n\"a\": 1},\n3\n]\n"),
+               "element\n1 { \"a\": 1}\n2  3 \n");
+    TokenizeStats stats = {0};
+    FILE *to = tmpfile();
+    const char *half = scratch_text("half.json", "[{\"a\": \"\\ud83d\"}]");
+    CHECK(tokenize_feed(to, half, &stats, NULL, NULL) == -1, "half of a pair passes");
+    CHECK_ERROR(
+        "tokenize: %s: element 1 has half of a surrogate pair, which is no character; "
+        "remove it",
+        half);
+    int calls = 1;
+    CHECK(tokenize_feed(to, scratch_text("feed.txt", "text"), &stats, stop_at_once, &calls) == 1,
+          "not stopped");
+    fclose(to);
+}
+
+/* Makes a token file from outputs like those of data/encode.py. */
 static int encoded(const char *head, const void *bytes, size_t count, TokenizeStats *stats) {
-    FILE *from = tmpfile();
-    fputs(head, from);
-    fwrite(bytes, 1, count, from);
-    rewind(from);
-    const int failed = tokenize_encoded(scratch_path("encoded.tokens"), from, stats);
-    fclose(from);
+    FILE *from[2];
+    for (int i = 0; i < 2; i++) {
+        from[i] = tmpfile();
+        fputs(head, from[i]);
+    }
+    fwrite(bytes, 1, count, from[1]);
+    const int failed =
+        tokenize_encoded(scratch_path("encoded.tokens"), "hf:0123456789ab", from, 2, stats);
+    for (int i = 0; i < 2; i++) fclose(from[i]);
     return failed;
 }
 
@@ -311,8 +343,9 @@ static void encoded_elsewhere(void) {
     static const unsigned char bytes[] = {5, 0, 0, 0, 255, 1, 0, 0x80, 0, 0, 0, 0};
     TokenizeStats stats;
     Tokens tokens;
-    CHECK(encoded("hf:0123456789ab 512 1\n", bytes, 12, &stats) == 0, "%s", error_message());
-    CHECK(stats.tokens == 3, "%d tokens", (int)stats.tokens);
+    CHECK(encoded("512 no end\n", bytes, 12, &stats) == 0, "%s", error_message());
+    CHECK(stats.tokens == 3 && strcmp(stats.note, "no end") == 0, "%d tokens, note %s",
+          (int)stats.tokens, stats.note);
     if (!CHECK(tokens_open(&tokens, scratch_path("encoded.tokens")) == 0, "%s", error_message()))
         return;
     CHECK(tokens.masked && tokens.vocabulary == 512 && tokens.count == 3, "another header");
@@ -320,17 +353,21 @@ static void encoded_elsewhere(void) {
     CHECK(tokens_at(&tokens, 1) == 511 && !tokens_is_target(&tokens, 1), "the masked token");
     CHECK(tokens_at(&tokens, 0) == 5 && tokens_is_target(&tokens, 0), "the first token");
     tokens_free(&tokens);
+    CHECK(encoded("512\n", bytes, 4, &stats) == 0 && !*stats.note, "%s", error_message());
+    if (CHECK(tokens_open(&tokens, scratch_path("encoded.tokens")) == 0, "%s", error_message())) {
+        CHECK(!tokens.masked, "masked without a mask");
+        tokens_free(&tokens);
+    }
     CHECK(encoded("", bytes, 0, &stats) && strstr(error_message(), "did not begin with the line"),
           "no head");
-    CHECK(encoded("x 512 2\n", bytes, 12, &stats) &&
-              strstr(error_message(), "did not begin with the line"),
-          "%s", error_message());
-    CHECK(encoded("x 512 1\n", bytes, 11, &stats) && strstr(error_message(), "middle of a token"),
-          "%s", error_message());
-    CHECK(encoded("x 511 1\n", bytes, 12, &stats) && strstr(error_message(), "token 511"), "%s",
+    CHECK(
+        encoded("x\n", bytes, 12, &stats) && strstr(error_message(), "did not begin with the line"),
+        "%s", error_message());
+    CHECK(encoded("512\n", bytes, 11, &stats) && strstr(error_message(), "middle of a token"), "%s",
           error_message());
-    CHECK(encoded("x 512 0\n", bytes, 12, &stats), "a mask where there is none");
-    CHECK(encoded("x 512 1\n", bytes, 0, &stats) && strstr(error_message(), "no text"), "%s",
+    CHECK(encoded("511\n", bytes, 12, &stats) && strstr(error_message(), "token 511"), "%s",
+          error_message());
+    CHECK(encoded("512\n", bytes, 0, &stats) && strstr(error_message(), "no text"), "%s",
           error_message());
 }
 
@@ -340,11 +377,12 @@ void test_data_tokenize(void) {
         RUN_ROW(bad_lines[i].what, check_bad_line, &bad_lines[i]);
     RUN(nested_too_deep);
     RUN(zero_byte_in_a_line);
-    RUN(zstd_is_decompressed);
     RUN(end_of_text_stands_between_documents);
     RUN(pieces_give_the_tokens_of_the_whole);
     RUN(pieces_give_whole_lines);
+    RUN(arrays_of_json);
     RUN(one_long_word);
     RUN(failures_leave_no_file);
+    RUN(fed_to_another_program);
     RUN(encoded_elsewhere);
 }

@@ -42,7 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count) {
     const bool lines = bytes[0] & 1;
     FILE *file = fmemopen((void *)(bytes + 1), count - 1, "rb");
     if (!file) abort();
-    Documents *documents = documents_of(file, "fuzz", lines, 1 + (size_t)(bytes[0] >> 1));
+    Documents *documents =
+        documents_of(pieces_of(textfile_of(file, "fuzz"), lines, 1 + (size_t)(bytes[0] >> 1)));
     if (!documents) return 0;
     Pieces pieces = {NULL, NULL, 0, 0};
     const char *text;

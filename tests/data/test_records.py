@@ -1,0 +1,103 @@
+"""The records that data/records.py finds in what `bcd tokenize` sends it."""
+import io
+import json
+import pathlib
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "data"))
+from records import Answer, Chat, Instruction, Stop, Stream, Text, records  # noqa: E402
+
+HI = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+SYSTEM = {"role": "system", "content": "Be brief"}
+
+FORMS = [
+    ("text", {"text": "a"}, Text("W", "a")),
+    ("answer", {"prompt": "a", "answer": "b"}, Answer("W", "a", "b")),
+    ("completion", {"prompt": "a", "completion": "b"}, Answer("W", "a", "b")),
+    ("response", {"prompt": "a", "response": "b", "text": "ab"}, Answer("W", "a", "b")),
+    ("chat", {"messages": HI, "prompt": "Hi"}, Chat("W", HI)),
+    ("chat with tools", {"messages": HI, "tools": [{"name": "f"}]}, Chat("W", HI, [{"name": "f"}])),
+    ("tools as text", {"messages": HI, "tools": '[{"name": "f"}]'}, Chat("W", HI, [{"name": "f"}])),
+    ("TRL's prompt and completion", {"prompt": HI[:1], "completion": HI[1:]}, Chat("W", HI, None, 1)),
+    ("ShareGPT", {"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello"}]},
+     Chat("W", HI)),
+    ("ShareGPT with a system", {"system": "Be brief", "conversations": [
+        {"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello"}]}, Chat("W", [SYSTEM] + HI)),
+    ("conversations with roles", {"conversations": HI}, Chat("W", HI)),
+    ("a completion after a system", {"system": "Be brief", "prompt": HI, "completion": HI[1:]},
+     Chat("W", [SYSTEM] + HI + HI[1:], None, 3)),
+    ("Alpaca", {"instruction": "Add", "input": "1 2", "output": "3", "text": "Below"},
+     Instruction("W", "Add", "1 2", "3")),
+    ("Alpaca without input", {"instruction": "Add", "output": "3"}, Instruction("W", "Add", "", "3")),
+    ("parts of text", {"messages": [{"role": "user", "content": [
+        {"type": "text", "text": "H"}, {"type": "text", "text": "i"}]}, HI[1]]}, Chat("W", HI)),
+]
+
+ASKS = {"role": "assistant", "tool_calls": [{"name": "f"}]}
+REFUSED = [
+    ("null", "no object with \"text\""),
+    ('{"txt": "a"}', "no object with \"text\"; \"prompt\" and \"answer\""),
+    ('{"prompt": "a", "answer": 3}', "no object with"),
+    ('{"messages": [{"role": "user", "content": "a"}]}', "no message has the role assistant"),
+    ('{"prompt": [{"role": "assistant", "content": "a"}], "completion": []}', "no message has the role"),
+    ('{"messages": [{"content": "a"}]}', "message 1 has no role"),
+    ('{"messages": [{"role": "user", "content": 3}]}', "message 1 has no text as its content"),
+    ('{"messages": [{"role": "user", "content": [{"type": "image"}]}]}', "message 1 has no text"),
+    ('{"conversations": [{"from": "bing", "value": "a"}]}', "message 1 is from 'bing'; there are human"),
+    ('{"chosen": "a", "rejected": "b", "prompt": "c"}', "has preferences"),
+    ('{"text": "a"', "no JSON: Expecting"),
+    ("[" * 100000, "no JSON: nested too deeply"),
+]
+
+
+def feed(*lines, unit="line"):
+    """What tokenize_feed writes of lines of JSON."""
+    return io.BytesIO(b"".join([unit.encode() + b"\n"] + [
+        b"%d %b\n" % (number, line if isinstance(line, bytes) else line.encode())
+        for number, line in enumerate(lines, 1)]))
+
+
+@pytest.mark.parametrize("item, expected", [pytest.param(*row[1:], id=row[0]) for row in FORMS])
+def test_form(item, expected):
+    record, = records("F", feed(json.dumps(item)))
+    assert record == expected._replace(where="F: line 1")
+
+
+def test_tool_calls_have_no_content():
+    record, = records("F", feed(json.dumps({"messages": [HI[0], ASKS]})))
+    assert record.messages == [HI[0], ASKS]
+
+
+@pytest.mark.parametrize("line, error", REFUSED, ids=[error[:24] for _, error in REFUSED])
+def test_refused(line, error):
+    with pytest.raises(Stop, match="^F: element 2: ") as stop:
+        list(records("F", feed('{"text": "a"}', line, unit="element")))
+    assert error in str(stop.value)
+
+
+def test_line_that_is_not_in_utf8():
+    with pytest.raises(Stop, match="^F: line 2: is not in UTF-8; convert the file first"):
+        list(records("F", feed('{"text": "a"}', b'{"text": "\xff"}')))
+
+
+def test_text_is_read_in_pieces_of_every_size():
+    text = "é\r\n日本\rx\n🙂"
+    for size in range(1, 25):
+        stream, = records("F", io.BytesIO(b"text\n" + text.encode()))
+        assert isinstance(stream, Stream)
+        assert "".join(iter(lambda: stream.read(size), "")) == text
+
+
+def test_text_that_is_not_in_utf8_has_its_line():
+    for size in (1, 3, 100):
+        stream, = records("F", io.BytesIO(b"text\none\ntwo \xff\nthree"))
+        with pytest.raises(Stop, match="^F: line 2: is not in UTF-8"):
+            while stream.read(size):
+                pass
+    stream, = records("F", io.BytesIO(b"text\none\n\xe6\x97"))
+    with pytest.raises(Stop, match="^F: line 2: is not in UTF-8"):
+        while stream.read(100):
+            pass

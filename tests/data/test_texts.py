@@ -1,0 +1,311 @@
+"""Texts, prompts and chats in the tokens of a model's own tokenizer.  What must come out is written
+here as text; the package tokenizers turns tokens back into it."""
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = os.environ.get("BCD_PROGRAM", str(ROOT / "build" / "bcd"))
+sys.path.insert(0, str(ROOT / "data"))
+pytest.importorskip("transformers", reason="no transformers; type: pip install -U transformers jinja2")
+tokenizers = pytest.importorskip("tokenizers")
+numpy = pytest.importorskip("numpy")
+import encode  # noqa: E402
+from records import Stop  # noqa: E402
+
+HI = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+SYSTEM = [{"role": "system", "content": "Be nice"}, {"role": "user", "content": "Hi <b>"}, HI[1]]
+TWICE = HI + [{"role": "user", "content": "Bye"}, {"role": "assistant", "content": "Ciao"}]
+TURNS = "{% for m in messages %}{{ m['role'] + ': ' + m['content'] + '\n' }}{% endfor %}"
+PROMPT = "{% if add_generation_prompt %}assistant: {% endif %}"
+MARKED = ("{% for m in messages %}{% if m.role == 'assistant' %}assistant: {% generation %}{{ m.content }}\n"
+          "{% endgeneration %}{% else %}{{ m.role }}: {{ m.content }}\n{% endif %}{% endfor %}" + PROMPT)
+# As Qwen3 does: thoughts are shown in the last answer only, also when there are none.
+FORGETS = ("{% for m in messages %}{{ m.role }}: {% if loop.last and m.role == 'assistant' %}<think></think>"
+           "{% endif %}{{ m.content }}\n{% endfor %}" + PROMPT)
+# As DeepSeek-R1 does: the prompt opens the thoughts, the chat has none.
+OPENS = TURNS + "{% if add_generation_prompt %}assistant: <think>\n{% endif %}"
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """A tokenizer of bytes and pairs with <s> 0, </s> 1, <pad> 2, as JSON.  A blank is part of the word
+    after it."""
+    tokenizer = tokenizers.ByteLevelBPETokenizer()
+    words = [" Hello Ciao <think></think> 1 2 3 4 6 =" for _ in range(1000)] + [" \"Hello\""] * 1000
+    tokenizer.train_from_iterator(words + [(ROOT / "README.md").read_text()], vocab_size=600,
+                                  special_tokens=["<s>", "</s>", "<pad>"], show_progress=False)
+    return json.loads(tokenizer.to_str())
+
+
+def around(before, after):
+    """The post-processor that puts special tokens around a text."""
+    ids = {"<s>": 0, "</s>": 1}
+    special = [[{"SpecialToken": {"id": token, "type_id": 0}} for token in side] for side in (before, after)]
+    return {"type": "TemplateProcessing", "pair": [{"Sequence": {"id": "A", "type_id": 0}},
+                                                   {"Sequence": {"id": "B", "type_id": 1}}],
+            "single": special[0] + [{"Sequence": {"id": "A", "type_id": 0}}] + special[1],
+            "special_tokens": {token: {"id": token, "ids": [i], "tokens": [token]}
+                               for token, i in ids.items() if token in before + after}}
+
+
+TRUNCATION = {"direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 0}
+PADDING = {"strategy": "BatchLongest", "direction": "Right", "pad_to_multiple_of": None, "pad_id": 2,
+           "pad_type_id": 0, "pad_token": "<pad>"}
+LONG = "The quick brown fox jumps over the lazy dog, and some more words make this long."
+
+# What it shows, what tokenizer.json has, the chat template, records, the whole text, what counts.
+CASES = [
+    ("truncation saved in tokenizer.json", {"truncation": TRUNCATION}, None, [{"text": LONG}],
+     LONG + "</s>", LONG + "</s>"),
+    ("padding saved in tokenizer.json", {"padding": PADDING}, None, [{"text": "Hi."}, {"text": LONG}],
+     f"Hi.</s>{LONG}</s>", f"Hi.</s>{LONG}</s>"),
+    ("a start and an end around texts", {"post_processor": around(["<s>"], ["</s>"])}, None,
+     [{"text": "one"}, {"text": "two"}], "<s>one</s><s>two</s>", "<s>one</s><s>two</s>"),
+    ("a start and an end around answers", {"post_processor": around(["<s>"], ["</s>"])}, None,
+     [{"prompt": "2 + 2 =", "answer": " 4"}, {"prompt": "3 + 3 =", "answer": " 6"}],
+     "<s>2 + 2 = 4</s><s>3 + 3 = 6</s>", " 4</s> 6</s>"),
+    ("only a start", {"post_processor": around(["<s>"], [])}, None, [{"prompt": "a", "answer": "b"}],
+     "<s>ab</s>", "b</s>"),
+    ("the template marks answers", {}, MARKED, [{"messages": HI}], "user: Hi\nassistant: Hello\n",
+     " Hello\n"),
+    ("a template that asks for tools", {}, "{% if tools is not none %}You have tools.\n{% endif %}" + TURNS + PROMPT,
+     [{"messages": HI}], "user: Hi\nassistant: Hello\n", " Hello\n"),
+    ("tools", {}, "{% if tools is not none %}You have {{ tools[0].name }}.\n{% endif %}" + TURNS + PROMPT,
+     [{"messages": HI, "tools": [{"name": "f"}]}], "You have f.\nuser: Hi\nassistant: Hello\n", " Hello\n"),
+    ("tojson", {}, "{% for m in messages %}{{ m['role'] + ': ' }}{{ m['content'] | tojson }}\n{% endfor %}" + PROMPT,
+     [{"messages": SYSTEM}], 'system: "Be nice"\nuser: "Hi <b>"\nassistant: "Hello"\n', ' "Hello"\n'),
+    ("two answers", {}, TURNS + PROMPT, [{"messages": TWICE}],
+     "user: Hi\nassistant: Hello\nuser: Bye\nassistant: Ciao\n", " Hello\n Ciao\n"),
+    ("the second answer", {}, MARKED, [{"prompt": TWICE[:3], "completion": TWICE[3:]}],
+     "user: Hi\nassistant: Hello\nuser: Bye\nassistant: Ciao\n", " Ciao\n"),
+    ("thoughts of the last answer only", {}, FORGETS, [{"messages": TWICE}],
+     "user: Hi\nassistant: <think></think>Hello\n"
+     "user: Hi\nassistant: Hello\nuser: Bye\nassistant: <think></think>Ciao\n",
+     " <think></think>Hello\n <think></think>Ciao\n"),
+    ("Alpaca's form as a chat", {}, TURNS + PROMPT, [{"instruction": "Add", "input": "1 2", "output": "3"}],
+     "user: Add\n\n1 2\nassistant: 3\n", " 3\n"),
+    ("Alpaca's form as a prompt", {}, None, [{"instruction": "Add", "input": "1 2", "output": "3"}],
+     "Below is an instruction that describes a task, paired with an input that provides further context. "
+     "Write a response that appropriately completes the request.\n\n### Instruction:\nAdd\n\n"
+     "### Input:\n1 2\n\n### Response:\n3</s>", "3</s>"),
+    ("everything in one file", {}, TURNS + PROMPT,
+     [{"text": "one"}, {"prompt": "a", "answer": " b"}, {"messages": HI}, {"text": ""}, {"text": "two"}],
+     "one</s>a b</s>user: Hi\nassistant: Hello\ntwo</s>", "one</s> b</s> Hello\ntwo</s>"),
+]
+
+REFUSED = [
+    ("the template's own words", "{% if messages[0].role == 'system' %}{{ raise_exception('No system role') }}"
+     "{% endif %}" + TURNS + PROMPT, [{"messages": HI}, {"messages": SYSTEM}], "line 2: No system role"),
+    ("a damaged template", "{% for %}", [{"messages": HI}], "line 1: "),
+    ("no template", None, [{"messages": HI}], "has no chat template"),
+    ("the prompt opens thoughts", OPENS, [{"messages": HI}],
+     "line 1: the chat template opens an answer with '<think>\\n'"),
+]
+
+
+class Model:
+    """A model's directory."""
+
+    def __init__(self, directory, trained, template=None, config={}, **changed):
+        self.directory = str(directory)
+        self.tokenizer = tokenizers.Tokenizer.from_str(json.dumps(trained))
+        settings = {"bos_token": "<s>", "eos_token": "</s>"} | config
+        if template:
+            settings["chat_template"] = template
+        self.write("tokenizer.json", trained | changed)
+        self.write("tokenizer_config.json", settings)
+
+    def write(self, name, value):
+        path = pathlib.Path(self.directory, name)
+        path.write_text(json.dumps(value))
+        return path
+
+    def text(self, ids):
+        return self.tokenizer.decode([int(i) for i in ids], skip_special_tokens=False)
+
+
+@pytest.fixture
+def model(tmp_path, trained):
+    def make(template=None, config={}, **changed):
+        return Model(tmp_path, trained, template, config, **changed)
+    return make
+
+
+def bcd(*arguments, status=0):
+    run = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True,
+                         env=os.environ | {"PYTHON": sys.executable})
+    assert run.returncode == status, run.stderr
+    return run.stdout if status == 0 else run.stderr
+
+
+def read_tokens(path):
+    """Returns the tokens of a token file (tokens.h), and which of them count."""
+    header = path.read_bytes()[:64]
+    width, masked = int.from_bytes(header[12:16], "little"), int.from_bytes(header[36:40], "little")
+    raw = numpy.fromfile(path, dtype=f"<u{width}", offset=64).astype("i8")
+    mask = 1 << (8 * width - 1) if masked else 0
+    return raw & ~mask, (raw & mask) == 0
+
+
+def jsonl(items):
+    return "".join(json.dumps(item) + "\n" for item in items)
+
+
+def encoded(model, feed, name="F"):
+    out, stdin = io.BytesIO(), sys.stdin
+    sys.stdin = io.TextIOWrapper(io.BytesIO(feed))
+    try:
+        encode.encode(out, model.directory, name)
+    finally:
+        sys.stdin = stdin
+    head, _, raw = out.getvalue().partition(b"\n")
+    return head.decode(), numpy.frombuffer(raw, "<u4")
+
+
+def lines(items):
+    """What the program sends of JSON lines (tokenize.h)."""
+    return b"line\n" + b"".join(b"%d %b\n" % (n, json.dumps(item).encode()) for n, item in enumerate(items, 1))
+
+
+@pytest.mark.parametrize("changed, template, items, whole, learned", [pytest.param(*row[1:], id=row[0]) for row in CASES])
+def test_case(model, changed, template, items, whole, learned):
+    model = model(template, **changed)
+    _, raw = encoded(model, lines(items))
+    ids, masked = raw & 0x7fffffff, raw >> 31
+    assert model.text(ids) == whole
+    assert model.text(ids[masked == 0]) == learned
+
+
+@pytest.mark.parametrize("template, items, error", [pytest.param(*row[1:], id=row[0]) for row in REFUSED])
+def test_refused(model, template, items, error):
+    with pytest.raises(Stop, match="^F: line ") as stop:
+        encoded(model(template), lines(items))
+    assert error in str(stop.value) and "\n" not in str(stop.value)
+
+
+def test_program(model, tmp_path):
+    """bcd tokenize itself, on several files."""
+    _, changed, template, items, whole, learned = CASES[-1]
+    model, path = model(template, **changed), tmp_path / "in.jsonl"
+    path.write_text("\n" + jsonl(items))
+    (tmp_path / "b.json").write_text(json.dumps(items, indent=1))
+    said = bcd("tokenize", path, tmp_path / "b.json", "--tokenizer", model.directory)
+    ids, counts = read_tokens(tmp_path / "in.tokens")
+    assert model.text(ids) == 2 * whole and model.text(ids[counts]) == 2 * learned
+    assert said.startswith(f"{tmp_path}/in.tokens: {len(ids)} tokens\ntrain on it with: bcd train --init ")
+    model.write("tokenizer_config.json", {})
+    path.write_text(jsonl([{"text": "a"}, {"messages": HI}]))
+    assert bcd("tokenize", path, "--tokenizer", model.directory, status=1) == (
+        f"bcd: tokenize: {path}: line 2: has messages, and {model.directory} has no chat template\n")
+    path.write_text(jsonl([{"text": "a"}]))
+    assert "nothing marks where a text ends" in bcd("tokenize", path, "--tokenizer", model.directory)
+
+
+def test_template_in_a_file(model, tmp_path):
+    """Newer models have their chat template in a file of its own."""
+    model = model()
+    (tmp_path / "chat_template.jinja").write_text(TURNS + PROMPT)
+    _, ids = encoded(model, lines([{"messages": HI}]))
+    assert model.text(ids[ids >> 31 == 0]) == " Hello\n"
+
+
+def test_a_line_that_cannot_be_encoded_is_named(tmp_path):
+    """A tokenizer of whole words without one for those it does not know."""
+    words = {"version": "1.0", "added_tokens": [], "normalizer": None, "post_processor": None, "decoder": None,
+             "pre_tokenizer": {"type": "WhitespaceSplit"},
+             "model": {"type": "WordLevel", "unk_token": "?", "vocab": {"a": 0, "</s>": 1}}}
+    with pytest.raises(Stop, match="^F: line 2: "):
+        encoded(Model(tmp_path, words), lines([{"text": "a"}, {"text": "a b"}, {"text": "a"}]))
+
+
+def test_plain_text_keeps_its_line_ends(model):
+    model = model()
+    head, ids = encoded(model, b"text\na\r\nb\rc\n")
+    assert head == "600 " and model.text(ids) == "a\r\nb\rc\n</s>"
+
+
+@pytest.mark.parametrize("piece", [64, 100, 1000])
+def test_pieces_give_the_tokens_of_the_whole(model, monkeypatch, piece):
+    model = model(post_processor=around(["<s>"], []))
+    text = (ROOT / "README.md").read_text()[:8000] + "ab" * 400 + " \n\n  日本語 " + LONG * 20
+    monkeypatch.setattr(encode, "PIECE", piece)
+    monkeypatch.setattr(encode, "OVERLAP", piece // 2)
+    monkeypatch.setattr(encode, "AGREE", 8)
+    expected = [0] + model.tokenizer.encode(text).ids + [1]
+    assert encoded(model, b"text\n" + text.encode())[1].tolist() == expected
+    line = b"line\n1 " + json.dumps({"text": text}).encode() + b"\n"
+    assert encoded(model, line)[1].tolist() == expected
+
+
+def test_long_text_is_cut(model, monkeypatch):
+    """In all, little more than the text is encoded: it does not grow into one piece."""
+    model = model()
+    text = (ROOT / "README.md").read_text()
+    lengths = []
+    real = encode.Encoder.encode_spans
+    monkeypatch.setattr(encode.Encoder, "encode_spans", lambda self, t: lengths.append(len(t)) or real(self, t))
+    monkeypatch.setattr(encode, "PIECE", 1000)
+    monkeypatch.setattr(encode, "OVERLAP", 200)
+    encoded(model, b"text\n" + text.encode())
+    assert len(lengths) >= len(text) // 1000 and sum(lengths) < 1.3 * len(text) and max(lengths) <= 1200
+
+
+# The end token: what the tokenizer's settings and the other files say, the token, and the note.
+ENDS = [
+    ({}, {}, 1, ""),
+    ({"eos_token": None}, {"generation_config.json": {"eos_token_id": [2, 1]}}, 2, "generation_config.json says"),
+    ({"eos_token": None}, {"config.json": {"eos_token_id": 1}}, 1, "config.json says"),
+    ({"eos_token": None}, {"special_tokens_map.json": {"eos_token": "<pad>"}}, 2, ""),
+    ({"eos_token": None}, {}, None, "nothing marks where a text ends"),
+]
+
+
+@pytest.mark.parametrize("config, files, end, note", ENDS)
+def test_end_token(model, config, files, end, note):
+    model = model(config=config)
+    if config.get("eos_token", "") is None:
+        model.write("tokenizer_config.json", {"bos_token": "<s>"})
+    for name, value in files.items():
+        model.write(name, value)
+    head, ids = encoded(model, b'line\n1 {"text": "Hi"}\n')
+    assert note in head and (note or head == "600 ")
+    assert ids.tolist() == model.tokenizer.encode("Hi").ids + ([] if end is None else [end])
+
+
+def test_end_token_that_the_model_does_not_have(model):
+    model = model(config={"eos_token": "<end>"})
+    model.write("config.json", {"vocab_size": 600})
+    with pytest.raises(Stop, match="the end token '<end>' is unknown to the model, which has 600 tokens"):
+        encoded(model, b'line\n1 {"text": "Hi"}\n')
+
+
+def prompted(model, monkeypatch, text, **options):
+    out = io.BytesIO()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    encode.prompt(out, model.directory, **options)
+    head, _, raw = out.getvalue().partition(b"\n")
+    return head.decode(), model.text(numpy.frombuffer(raw, "<u4"))
+
+
+def test_prompt(model, monkeypatch):
+    """No end token after a prompt; the first line has the ends."""
+    model = model(TURNS + PROMPT, post_processor=around(["<s>"], ["</s>"]))
+    model.write("generation_config.json", {"eos_token_id": [1, 2]})
+    assert prompted(model, monkeypatch, "Grüße".encode()) == ("600 1 2", "<s>Grüße")
+    assert prompted(model, monkeypatch, b"Hi", chat=True) == ("600 1 2", "user: Hi\nassistant: ")
+    with pytest.raises(Stop, match="the prompt: is not in UTF-8"):
+        prompted(model, monkeypatch, b"\xff")
+
+
+def test_prompt_in_another_locale(model):
+    model = model()
+    run = subprocess.run([sys.executable, ROOT / "data" / "encode.py", "--prompt", model.directory],
+                         input="Grüße".encode(), capture_output=True,
+                         env=os.environ | {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"})
+    assert model.text(numpy.frombuffer(run.stdout.partition(b"\n")[2], "<u4")) == "Grüße"
