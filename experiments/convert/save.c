@@ -173,22 +173,29 @@ static int copy_tokenizer(const char *dir, const char *init, Text *list) {
     return 0;
 }
 
+/* Returns true if the directory's tokenizer made the tokens that the run was trained on. */
+static bool has_own_tokenizer(const char *dir, const Setup *setup) {
+    char name[TOKENIZER_NAME];
+    return tokenizer_of_model(name, dir) == 0 && strcmp(name, setup->tokenizer) == 0;
+}
+
 /* Returns true for a file of another model that a reader of the directory would take for a part of
  * this one. */
-static bool is_stale(const char *name, const char *init) {
+static bool is_stale(const char *name, const char *init, bool own_tokenizer) {
     for (int i = 0; i < KEPT_FILES; i++)
-        if (strcmp(name, kept_files[i]) == 0) return !has_file(init, name);
+        if (strcmp(name, kept_files[i]) == 0) return !has_file(init, name) && !own_tokenizer;
     return strcmp(name, "model.safetensors") &&
            (strstr(name, ".safetensors") || strncmp(name, "pytorch_model", 13) == 0);
 }
 
 /* Refuses a directory with such a file. */
-static int check_stale(const char *dir, const char *init) {
+static int check_stale(const char *dir, const char *init, const Setup *setup) {
+    const bool own_tokenizer = has_own_tokenizer(dir, setup);
     const struct dirent *entry;
     DIR *open = opendir(dir);
     int failed = 0;
     while (open && !failed && (entry = readdir(open)))
-        if (is_stale(entry->d_name, init))
+        if (is_stale(entry->d_name, init, own_tokenizer))
             failed = error_set(
                 "--out %s: holds %s of another model; remove it, or give another "
                 "name",
@@ -219,8 +226,8 @@ int convert_export(const char *place, const char *dir, const Options *asked, Num
     int failed = convert_open_run(&setup, place, asked) || find_init(init, &setup, asked);
     if (!failed && file_same(dir, init))
         failed = error_set("--out %s: the run began with the model there; give another name", dir);
-    failed = failed || check_stale(dir, init) || save(dir, setup.engine, init, numbers, &same) ||
-             copy_tokenizer(dir, init, &copied);
+    failed = failed || check_stale(dir, init, &setup) ||
+             save(dir, setup.engine, init, numbers, &same) || copy_tokenizer(dir, init, &copied);
     setup_free(&setup);
     if (!failed && asked->command == COMMAND_EXPORT && !asked->quiet)
         printf("%s: config.json%s, model.safetensors%s%s%s\n", dir,
