@@ -1,22 +1,19 @@
-"""The long trainings of the record, paired: scores, gaps against budget, multipliers, and what three seeds can decide.
+"""The trainings of the record by name, paired: scores, gaps against budget, multipliers, and what three seeds decide.
 
-A score is the accuracy in per cent or the perplexity, on data not trained on, as the mean of MEAN evaluations up to the
-one that it belongs to.  Every mean here trails."""
+A score is the accuracy in per cent or the perplexity, on data not trained on, as the mean of curves.MEAN evaluations;
+the last of them is the one that it belongs to."""
 import functools
 import math
 import pathlib
-from dataclasses import dataclass
 
-import h5py
 import numpy as np
 from scipy import stats
 
+import compare
+import curves
+import study
+
 RESULTS = pathlib.Path(__file__).resolve().parents[1] / "results"
-MEAN = 5  # evaluations
-# Early stopping: a new best mean betters the best so far by more than this many points of accuracy or nats; a training
-# stops at the best that none replaces within so many epochs.
-POINTS, IMAGE_EPOCHS = 0.5, 10
-NATS, TOKEN_EPOCHS = 0.01, 1
 GPT = "gpt:layers=4,width=128,heads=4,context=64"
 HALF = "resnet:depth=8,width=8"
 LONG, REMEDIES, PILOT = ("converged.h5",), ("remedies.h5",), ("converged-pilot.h5",)
@@ -43,76 +40,18 @@ NETWORKS = {
     "pilot-resnet8": ("ResNet-8, SGD", PILOT, dict(ALL, model="resnet8")),
     "pilot-gpt": ("GPT, Adam", PILOT, dict(ALL, model=GPT)),
 }
-PHASE, PHASES = "40", {"gpt": "0.25e", "gpt-cosine": "0.25e", "gpt4": "0.25e", "pilot-gpt": "0.25e", "pilot-half": "1e",
-                       "pilot-half-adam": "1e", "pilot-half-cosine": "1e", "pilot-resnet8": "1e",
-                       "resnet8-plain": "0.25e"}
-
-# ---- files --------------------------------------------------------------------------------------
-
-@dataclass(frozen=True, eq=False)
-class Training:
-    """A training as its file has it; curves are arrays over evaluations or updates."""
-    settings: dict
-    parameters: int          # of the model
-    steps: int
-    epochs: float
-    evaluated: np.ndarray    # updates done at each evaluation
-    loss: np.ndarray         # validation loss there
-    score: np.ndarray        # accuracy in per cent, or perplexity
-    row_steps: np.ndarray    # of the training curve: the last update that each row stands for
-    row_loss: np.ndarray     # and the mean loss of its updates
-    phases: np.ndarray       # updates done when each phase began
-
-    @property
-    def images(self):
-        return self.settings["model"].startswith("resnet")
-
-    def mean(self, values):
-        """The trailing means; the first belongs to evaluation MEAN - 1."""
-        return np.convolve(values, np.ones(MEAN) / MEAN, "valid")
-
-    def nearest(self, part):
-        """The evaluation nearest to a part of the training."""
-        return int(np.argmin(np.abs(self.evaluated - part * self.steps)))
-
-    def score_at(self, part=1.0):
-        """The score after a part of the training."""
-        last = self.nearest(part)
-        return self.score[last - MEAN + 1:last + 1].mean() if last >= MEAN - 1 else math.nan
-
-    def epoch(self, evaluation):
-        return self.evaluated[evaluation] * self.epochs / self.steps
+# The phases of a method that names none: 40 updates, a quarter of an epoch, an epoch.
+PHASES = dict.fromkeys(NETWORKS, "40") | dict.fromkeys(
+    ["gpt", "gpt-cosine", "gpt4", "pilot-gpt", "resnet8-plain"], "0.25e") | dict.fromkeys(
+    ["pilot-half", "pilot-half-adam", "pilot-half-cosine", "pilot-resnet8"], "1e")
 
 
-def texts(data):
-    return data.asstr()[()] if data.dtype.kind in "SO" else data[()]
-
-
-def training(settings, parameters, steps, epochs, file, rows):
-    evaluation, curve, switches = (
-        {name: data[begin:begin + count] for name, data in file[group].items() if data.dtype.kind != "S"}
-        for group, (begin, count) in zip(("evaluation", "training" if "training" in file else "curve", "switches"), rows))
-    score = 100 * evaluation["accuracy"] if settings["model"].startswith("resnet") else evaluation["perplexity"]
-    return Training(settings, int(parameters), int(steps), float(epochs), evaluation["step"].astype(float), evaluation["loss"], score,
-                    curve["step"].astype(int), curve["loss"], switches["step"].astype(int))
-
+# ---- trainings ----------------------------------------------------------------------------------
 
 @functools.cache
 def trainings(name):
-    """The trainings of a file: of a study, or of one run."""
-    with h5py.File(RESULTS / name) as file:
-        if "table" not in file:
-            settings = {flag: value.decode() if isinstance(value, bytes) else value for flag, value in file["settings"].attrs.items()}
-            steps = int(file["curve/step"][-1])
-            rows = [(0, len(file[group]["step"])) for group in ("evaluation", "curve", "switches")]
-            return [training(settings, file["model"].attrs["parameters"], steps, steps / file["data"].attrs["steps_per_epoch"], file, rows)]
-        settings = {flag: texts(data) for flag, data in file["settings"].items()}
-        curves = {name: data[()] for name, data in file["curves"].items()}
-        return [training({flag: values[row] for flag, values in settings.items()}, file["table/parameters"][row],
-                         file["table/steps"][row], file["table/epochs"][row], file,
-                         [(int(curves[f"{group}_first"][row]), int(curves[f"{group}_rows"][row]))
-                          for group in ("evaluation", "training", "switches")])
-                for row in range(len(file["table/row"]))]
+    """The trainings of a file of results."""
+    return study.read([str(RESULTS / name)]).trainings
 
 
 # What a method's settings are unless it names another one.
@@ -122,15 +61,15 @@ PLAIN = {"always-active": "", "submodel-lr": "", "order": "cyclic", "keep-state"
 
 @functools.cache
 def seeds(network, method):
-    """The trainings of a method, by seed.  A method: full, bcd3, "bcd3 every 2e", "bcd3 x0.9 every 2e", or one of these
-    and settings: "full lr=0.1", "bcd3 always-active=ends"."""
+    """The trainings of a method, by seed.  A method is full or bcd3 (BCD-1/3), with what is not as usual:
+    "bcd3 every 2e", "bcd3 x0.9 every 2e", "full lr=0.1", "bcd3 always-active=ends"."""
     words = method.replace(" every ", " switch-every=").split()
     _, files, shared = NETWORKS[network]
     wanted = dict(shared)
     wanted["submodels"] = 1 if words[0] == "full" else int(words[0][3:])
     wanted["fraction"] = 1.0
     if words[0] != "full":
-        wanted["switch-every"] = PHASES.get(network, PHASE)
+        wanted["switch-every"] = PHASES[network]
     changed = dict(PLAIN)
     for word in words[1:]:
         flag, _, value = ("fraction", "", word[1:]) if word[0] == "x" else word.partition("=")
@@ -138,12 +77,17 @@ def seeds(network, method):
     found = {}
     for file in files:
         for each in trainings(file):
-            if all(same(each.settings[flag], value) for flag, value in {**changed, **wanted}.items() if flag in each.settings):
-                if found.setdefault(int(each.settings["seed"]), each) is not each:
+            if all(same(each.setting(flag), value) for flag, value in (changed | wanted).items()):
+                if found.setdefault(each["seed"], each) is not each:
                     raise KeyError(f"{network}: {method} names several trainings")
     if not found:
         raise KeyError(f"{network}: no training {method}")
     return found
+
+
+def first(network, method):
+    """Any of them: they differ in the seed alone."""
+    return next(iter(seeds(network, method).values()))
 
 
 def same(value, wanted):
@@ -151,8 +95,21 @@ def same(value, wanted):
     return value == str(wanted) if isinstance(value, str) else float(value) == float(wanted)
 
 
+def nearest(training, part):
+    """The evaluation nearest to a part of a training."""
+    return int(np.argmin(np.abs(training.evaluation["step"] - part * training["steps"])))
+
+
+def score_at(training, part=1.0):
+    """The score after a part of a training; NaN before the first mean."""
+    last = nearest(training, part)
+    if last < curves.MEAN - 1:
+        return math.nan
+    return float(curves.scores(training)[last - curves.MEAN + 1:last + 1].mean())
+
+
 def scores(network, method, part=1.0):
-    return [each.score_at(part) for each in seeds(network, method).values()]
+    return [score_at(each, part) for each in seeds(network, method).values()]
 
 
 def pairs(network, method, full=None):
@@ -164,84 +121,41 @@ def pairs(network, method, full=None):
 # ---- budgets ------------------------------------------------------------------------------------
 
 def gaps(network, method, part=1.0, full_part=None, full=None):
-    """BCD - full for each seed, after a part of BCD's training and of the full update's (the same part by default)."""
-    return [bcd.score_at(part) - other.score_at(part if full_part is None else full_part)
+    """BCD - full for each seed, after a part of BCD's training and of the full update's, by default the same part."""
+    return [score_at(bcd, part) - score_at(other, part if full_part is None else full_part)
             for bcd, other in pairs(network, method, full)]
 
 
 def behind(network, method):
     """For each seed whether BCD ends at a worse score."""
-    return [(gap < 0) == bcd.images for gap, (bcd, _) in zip(gaps(network, method), pairs(network, method))]
+    return [(gap < 0) == bcd.is_images for gap, (bcd, _) in zip(gaps(network, method), pairs(network, method))]
 
 
 # ---- multipliers --------------------------------------------------------------------------------
 
-def first_at(steps, loss, level, interpolated):
-    """The updates until a loss is at or below a level; NaN: never."""
-    below = np.nonzero(loss <= level)[0]
-    if not len(below):
-        return math.nan
-    at = below[0]
-    if at == 0 or not interpolated:
-        return float(steps[at])
-    weight = (loss[at - 1] - level) / (loss[at - 1] - loss[at])
-    return float(steps[at - 1] + weight * (steps[at] - steps[at - 1]))
-
-
-def to_level(bcd, full, interpolated):
-    """Updates of BCD over those of the full update to the higher of their two lowest losses; each: (updates, loss).
-    NaN where one of them began there.  Between evaluations it is interpolated: their ratios take few values."""
-    level = max(bcd[1].min(), full[1].min())
-    if min(bcd[1][0], full[1][0]) <= level:
-        return math.nan
-    return first_at(*bcd, level, interpolated) / first_at(*full, level, interpolated)
-
-
-def same_loss(bcd, full):
-    """To the same validation loss, of trailing means of MEAN evaluations."""
-    return to_level(*((each.evaluated[MEAN - 1:], each.mean(each.loss)) for each in (bcd, full)), interpolated=True)
-
-
 def same_training_loss(bcd, full):
-    """To the same training loss: the mean over the last updates, a fortieth of those of the shorter training."""
-    window = max(min(bcd.steps, full.steps) // 40, 10)
-    return to_level(*(smoothed(each, window) for each in (bcd, full)), interpolated=False)
-
-
-def smoothed(each, window):
-    """The mean loss of the last `window` updates, after each row of the curve that has so many before it.  A row stands
-    for the updates since the row before."""
-    counts = np.diff(each.row_steps, prepend=0)
-    total = np.concatenate([[0], np.cumsum(counts * each.row_loss)])
-    ends = np.concatenate([[0], each.row_steps]).astype(float)
-    kept = each.row_steps >= window
-    begins = np.interp(each.row_steps[kept] - window, ends, total)
-    return each.row_steps[kept].astype(float), (total[1:][kept] - begins) / window
-
-
-def plateau(each):
-    """The evaluation at which early stopping ends the training; None where the training ended first."""
-    cost = each.mean(100 - each.score if each.images else each.loss)
-    amount, patience = (POINTS, IMAGE_EPOCHS) if each.images else (NATS, TOKEN_EPOCHS)
-    best = MEAN - 1
-    for now in range(MEAN, len(each.loss)):
-        if each.epoch(now) - each.epoch(best) > patience and now > best + 1:
-            return best
-        if cost[now - MEAN + 1] < cost[best - MEAN + 1] - amount:
-            best = now
-    return best if each.epoch(len(each.loss) - 1) - each.epoch(best) >= patience else None
+    return curves.training_multiplier(bcd, full)[2]
 
 
 def own_plateau(bcd, full):
     """Epochs of BCD to its plateau over those of the full update to its own."""
-    ends = plateau(bcd), plateau(full)
-    return math.nan if None in ends else bcd.epoch(ends[0]) / full.epoch(ends[1])
+    ends = [curves.plateau(each) for each in (bcd, full)]
+    return math.nan if None in ends else epoch(bcd, ends[0]) / epoch(full, ends[1])
 
 
-def gain_after_plateau(each):
-    """What a training gains from there to its end."""
-    end = plateau(each)
-    return math.nan if end is None else each.score_at() - each.score[end - MEAN + 1:end + 1].mean()
+def epoch(training, evaluation):
+    return curves.epochs_at(training, float(training.evaluation["step"][evaluation]))
+
+
+def score_at_plateau(training):
+    """The score where early stopping ends the training; NaN where it ends none."""
+    end = curves.plateau(training)
+    return math.nan if end is None else curves.mean_score(training, training.evaluation["step"][end])[0]
+
+
+def gain(training, part=None):
+    """What a training gains to its end, after a part of it, or after its plateau."""
+    return score_at(training) - (score_at_plateau(training) if part is None else score_at(training, part))
 
 
 def multipliers(network, method, rule):
@@ -251,58 +165,32 @@ def multipliers(network, method, rule):
 
 # ---- what the seeds decide ----------------------------------------------------------------------
 
-@dataclass(frozen=True)
-class Comparison:
-    difference: float
-    low: float
-    high: float
-    p: float
-
-
-def welch(bcd, full):
-    """Welch's t test of two means: their difference, its 95 % interval and p.  Each sample has two seeds or more."""
-    squares = [np.var(sample, ddof=1) / len(sample) for sample in (bcd, full)]
-    error = math.sqrt(sum(squares))
-    freedom = error**4 / sum(square**2 / (len(sample) - 1) for square, sample in zip(squares, (bcd, full)))
-    difference = np.mean(bcd) - np.mean(full)
-    half = stats.t.ppf(0.975, freedom) * error
-    return Comparison(difference, difference - half, difference + half,
-                      float(stats.ttest_ind(bcd, full, equal_var=False).pvalue))
-
-
-def holm(ps):
-    """The p values of several tests, corrected by Holm's step-down method."""
-    corrected, highest = [0.0] * len(ps), 0.0
-    for rank, place in enumerate(np.argsort(ps)):
-        highest = max(highest, min(1.0, (len(ps) - rank) * ps[place]))
-        corrected[place] = highest
-    return corrected
-
-
-# Every comparison with three seeds.
+# Every comparison with three seeds, and with fewer.
 THREE_SEEDS = [
     ("resnet8", "bcd3"), ("half", "bcd3"), ("half", "bcd3 every 1e"), ("half", "bcd3 every auto"),
     ("half", "bcd3 x0.9 every 1e"), ("half", "bcd3 x0.3 every 1e"), ("half10", "bcd3"), ("half10", "bcd3 every 2e"),
-    ("half10", "bcd3 x0.9 every 2e"), ("half10", "bcd3 x0.3 every 2e"), ("half10-cosine", "bcd3"), ("half10-adam", "bcd3")]
+    ("half10", "bcd3 x0.9 every 2e"), ("half10", "bcd3 x0.3 every 2e"), ("half10-cosine", "bcd3"),
+    ("half10-adam", "bcd3")]
 FEWER_SEEDS = [("gpt", "bcd2"), ("gpt", "bcd3"), ("gpt", "bcd4"), ("gpt", "bcd3 x0.9"), ("gpt-cosine", "bcd3"),
                ("resnet14", "bcd3"), ("resnet20", "bcd3")]
-
 # What was tried to bring BCD-1/3 closer, on 10,000 images with a cosine.
-REMEDIES_TRIED = ["always-active=ends", "submodel-lr=0.5,1,2", "submodel-lr=2,1,0.5", "keep-state=1", "order=descending",
-                  "correct-above=1", "switch-warmup=40"]
+REMEDIES_TRIED = ["always-active=ends", "submodel-lr=0.5,1,2", "submodel-lr=2,1,0.5", "keep-state=1",
+                  "order=descending", "correct-above=1", "switch-warmup=40"]
 
 
 @functools.cache
 def decided(paired=False):
     """For each comparison of THREE_SEEDS: p, corrected for their number; `paired`: by seed, else Welch's."""
-    ps = [stats.ttest_1samp(gaps(*what), 0).pvalue if paired else welch(scores(*what), scores(what[0], "full")).p
-          for what in THREE_SEEDS]
-    return dict(zip(THREE_SEEDS, holm(ps)))
+    if paired:
+        ps = [float(stats.ttest_1samp(gaps(*what), 0).pvalue) for what in THREE_SEEDS]
+    else:
+        ps = [compare.welch(scores(*what), scores(what[0], "full")).p for what in THREE_SEEDS]
+    return dict(zip(THREE_SEEDS, compare.holm(ps)))
 
 
 def pairing():
     """The mean correlation of the scores of BCD and of the full update over seeds, in THREE_SEEDS."""
-    return float(np.mean([np.corrcoef(*zip(*((bcd.score_at(), full.score_at()) for bcd, full in pairs(*what))))[0, 1]
+    return float(np.mean([np.corrcoef(*zip(*((score_at(bcd), score_at(full)) for bcd, full in pairs(*what))))[0, 1]
                           for what in THREE_SEEDS]))
 
 

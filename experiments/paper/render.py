@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Renders the documents: their text is in sources (jinja2), their numbers are in the files of results.
 
-    experiments/paper/render.py [BCD]
+    experiments/paper/render.py
 
 A source calls the functions of document.py: {{ score("resnet8", "bcd3") }} becomes "82.14 ± 0.28".  What a document
 has is plain text: paragraphs are filled, tables are aligned, and one that is too wide goes on below, with its labels
-again.  BCD (build/bcd) prints tables of trainings and draws pictures."""
+again."""
 import pathlib
 import re
 import subprocess
@@ -17,6 +17,7 @@ import jinja2
 
 import document
 import gap
+import program
 from errors import Refused, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -46,7 +47,8 @@ def filled(text, width=FILLED):
     """A paragraph or an item of a list as lines.  A number stays on the line of its unit and spread."""
     marker = re.match(r"(?:- |\d+\. )?", text).group()
     kept = re.sub(r"(?<=\S) (?=± |[%×$])|(?<=±) ", "\0", " ".join(text.split()))
-    lines = textwrap.wrap(kept, width, subsequent_indent=" " * len(marker), break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(kept, width, subsequent_indent=" " * len(marker), break_long_words=False,
+                          break_on_hyphens=False)
     for line in lines[1:]:
         if re.match(r"\s*([-+*#|>]|\d+\.)( |$)", line):  # would begin something else in Markdown
             return filled(text, width - 1)
@@ -108,11 +110,11 @@ def tidied(text, width=FILLED):
     return tidy
 
 
-def render(source, program):
+def render(source):
     """The text of the document of a source, a path from the project's root."""
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     try:
-        text = environment.from_string((ROOT / source).read_text(encoding="utf-8")).render(document.functions(program))
+        text = environment.from_string((ROOT / source).read_text(encoding="utf-8")).render(document.functions())
     except (jinja2.TemplateError, KeyError) as error:
         raise Refused(f"{source}: {error}") from error
     whole = ROOT / DOCUMENTS[source]
@@ -127,12 +129,12 @@ def render(source, program):
 
 # ---- pictures -----------------------------------------------------------------------------------
 
-def draw(program, folder):
+def draw(folder):
     """The text of each picture, drawn in an empty folder."""
     trace = folder / "trace.h5"
     for command in (["report", RESULTS / "converged.h5", "--out", folder / "page.html", "--figures", folder],
                     [*CYCLE.split(), trace], ["report", trace, "--figures", folder]):
-        done = subprocess.run([program, *command], capture_output=True, text=True)
+        done = subprocess.run([program.find(), *command], capture_output=True, text=True)
         if done.returncode:
             raise Refused(f"pictures: {done.stderr.strip()}")
     found = {"gap.svg": gap.draw()}
@@ -143,11 +145,12 @@ def draw(program, folder):
 
 
 def main(arguments):
-    program = str(pathlib.Path(arguments[0] if arguments else ROOT / "build" / "bcd").resolve())
+    if arguments:
+        raise Refused("render.py takes no arguments")
     for source, name in DOCUMENTS.items():
-        (ROOT / name).write_text(render(source, program), encoding="utf-8")
+        (ROOT / name).write_text(render(source), encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
-        for name, text in draw(program, pathlib.Path(folder)).items():
+        for name, text in draw(pathlib.Path(folder)).items():
             (RESULTS / name).write_text(text, encoding="utf-8")
 
 

@@ -1,21 +1,20 @@
 #!/usr/bin/env python3
 """What saves memory, BCD and cheaper means side by side: savings.h5.
 
-    experiments/paper/savings.py [BCD [FILE]]
+    experiments/paper/savings.py [FILE]
 
-Each way trains for six updates, BCD in phases of one, so that every submodel has its turn; its peak of memory is measured
-by the program (build/bcd), which knows all of it before it starts.  Of the largest network it only asks for the plan."""
+Each way trains for six updates, BCD in phases of one, so that every submodel has its turn; the program
+measures the peak of its memory.  Of the largest network it is only asked for the plan."""
 import pathlib
 import shlex
 import subprocess
-import sys
 import tempfile
 
 import h5py
 import numpy as np
 
+import program
 import store
-import tables
 from errors import Refused, run
 from tables import CLOSED_FORM, MEASURED, MIB, Column, Table, Tables
 
@@ -47,12 +46,6 @@ LARGE = "llama:layers=30,width=576,heads=9,groups=3,ffn=1536,tied=1,vocabulary=4
 LARGE_NAME = "LLaMA of 135M, 2 x 128 tokens"
 
 
-def asked(program, command):
-    done = subprocess.run([program, *command], capture_output=True, text=True)
-    if done.returncode:
-        raise Refused(f"{shlex.join(command)}: {done.stderr.strip()}")
-
-
 def flags_of(*texts):
     """Flags of several texts; a later one replaces an earlier one of the same name."""
     flags = {}
@@ -65,15 +58,17 @@ def flags_of(*texts):
     return [word for flag, values in flags.items() for word in (flag, *values)]
 
 
-def peaks(program, flags, out):
+def peaks(flags, out):
     """Measured bytes by role, and the provenance of the run."""
-    asked(program, ["train", *flags, "--out", str(out)])
+    done = subprocess.run([program.find(), "train", *flags, "--out", str(out)], capture_output=True, text=True)
+    if done.returncode:
+        raise Refused(f"bcd train {shlex.join(flags)}: {done.stderr.strip()}")
     with h5py.File(out / "run.h5") as file:
         names = file["memory/role"].asstr()[()]
         return dict(zip(names, file["memory/peak"][()].tolist())), store.attributes(file["provenance"])
 
 
-def measured(program, folder):
+def measured(folder):
     table = Table("savings", "What saves memory: peaks of a training", "network, way", [
         Column("all", "all memory", "MiB", 1, MEASURED),
         Column("ratio", "all memory", "/ full", 2, MEASURED),
@@ -84,23 +79,21 @@ def measured(program, folder):
     for key, (name, network, ways) in NETWORKS.items():
         full = None
         for number, (way, flags) in enumerate(ways):
-            found, provenance = peaks(program, flags_of(STEPS, network, flags), folder / f"{key}-{number}")
+            found, provenance = peaks(flags_of(STEPS, network, flags), folder / f"{key}-{number}")
             full = full or found["total"]
             own = sum(found[role] for role in ("parameters", "gradients", "state"))
             table.row(f"{name}: {way}", found["total"] / MIB, found["total"] / full, own / MIB,
                       found["activations"] / MIB, found["workspace"] / MIB)
-    table.note("By the allocator, in fp32. P+G+S: parameters, gradients and optimizer state. Micro-batches and recomputed activations make the same update "
-               "as the full one.")
+    table.note("By the allocator, in fp32. P+G+S: parameters, gradients and optimizer state. Micro-batches and "
+               "recomputed activations make the same update as the full one.")
     return table, provenance
 
 
-def planned(program, folder):
+def planned():
     """The memory of the largest network, from its shapes."""
-    out = folder / "info.h5"
-    asked(program, ["info", "--model", LARGE, "--batch", "2", "--optimizer", "adam", "--out", str(out)])
     table = Table("large", f"What a larger network takes: {LARGE_NAME}, Adam", "way", [
         Column("all", "all memory", "MiB", 0, CLOSED_FORM), Column("ratio", "all memory", "/ full", 2, CLOSED_FORM)])
-    memory = tables.of(str(out))["memory"]
+    memory = program.ask("info", "--model", LARGE, "--batch", "2", "--optimizer", "adam")["memory"]
     full = memory.value("adam full", "all")
     for label in memory.labels:
         table.row(label.removeprefix("adam "), memory.value(label, "all"), memory.value(label, "all") / full)
@@ -109,13 +102,11 @@ def planned(program, folder):
 
 
 def main(arguments):
-    program = str(pathlib.Path(arguments[0] if arguments else ROOT / "build" / "bcd").resolve())
-    out = arguments[1] if len(arguments) > 1 else str(ROOT / "experiments" / "results" / "savings.h5")
+    out = arguments[0] if arguments else str(ROOT / "experiments" / "results" / "savings.h5")
     with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        table, provenance = measured(program, folder)
-        provenance |= {"command": "experiments/paper/savings.py", "seed": np.uint64(provenance["seed"])}
-        Tables([table, planned(program, folder)], provenance).write(out)
+        table, provenance = measured(pathlib.Path(folder))
+    provenance |= {"command": "experiments/paper/savings.py", "seed": np.uint64(provenance["seed"])}
+    Tables([table, planned()], provenance).write(out)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
 """The documents are what their sources and the files of results make."""
-import os
 import pathlib
 import re
 
@@ -10,12 +9,11 @@ from errors import Refused
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "experiments" / "results"
-PROGRAM = os.environ.get("BCD_PROGRAM", str(ROOT / "build" / "bcd"))
 
 
 @pytest.mark.parametrize("source, document", render.DOCUMENTS.items())
 def test_rendered(source, document):
-    text = render.render(source, PROGRAM)
+    text = render.render(source)
     assert (ROOT / document).read_text(encoding="utf-8") == text, f"make documents writes {document} anew"
 
 
@@ -28,7 +26,7 @@ def test_names_files_that_exist(document):
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory):
-    return render.draw(PROGRAM, tmp_path_factory.mktemp("drawn"))
+    return render.draw(tmp_path_factory.mktemp("drawn"))
 
 
 @pytest.mark.parametrize("name", ["gap.svg", *render.PICTURES])
@@ -47,10 +45,10 @@ def test_only_the_block_of_readme_is_rendered(tmp_path, monkeypatch):
     monkeypatch.setattr(render, "ROOT", tmp_path)
     begin, end = render.BLOCK
     (tmp_path / "README.md").write_text(f"Reworded, 99 %.\n{begin}old\n{end}and more\n")
-    assert render.render(source, PROGRAM) == f"Reworded, 99 %.\n{begin}2 seeds\n{end}and more\n"
+    assert render.render(source) == f"Reworded, 99 %.\n{begin}2 seeds\n{end}and more\n"
     (tmp_path / "README.md").write_text("no block\n")
     with pytest.raises(Refused, match="no block"):
-        render.render(source, PROGRAM)
+        render.render(source)
 
 
 def test_paragraphs_are_filled():
