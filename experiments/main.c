@@ -50,13 +50,18 @@ static int finish_output(int status) {
     return status ? status : 1;
 }
 
-/* Fills in the settings of --like, and for bcd plan the model of --init. */
+/* Fills in the settings of --like, and for what trains nothing the model of --init. */
 static int resolve_names(Options *options) {
+    const bool plans = options->command == COMMAND_PLAN || options->command == COMMAND_INFO;
+    int longer;
     if (*options->like) return train_like(options);
-    if (options->command != COMMAND_PLAN || !*options->init) return 0;
+    if (!plans || !*options->init) return 0;
     if (*options->model)
         return error_set("--init %s: the model comes from there; leave out --model", options->init);
-    return convert_spec(options->model, options->init, options->context);
+    return setup_default_context(options, &longer) ||
+                   convert_spec(options->model, options->init, options->context)
+               ? -1
+               : 0;
 }
 
 /* Checks that eval and sample are told which model to open, and eval what to evaluate on. */

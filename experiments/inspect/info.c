@@ -180,6 +180,7 @@ static int add_memory(Tables *tables, Model *model, const Options *options) {
     const bool given = options_given(options, "optimizer");
     Text title = text_of("Memory in MiB, %s, batch %d%s", precision_names[options->precision],
                          options->batch, options->recompute ? ", activations recomputed" : "");
+    if (model->tokens) text_add(&title, ", sequences of %d tokens", model->input.w);
     Table *table = tables_add(tables, "memory", title.text, "update", columns, 7);
     for (int c = 0; c < table->columns; c++)
         if (!*table->column[c].unit) strcpy(table->column[c].unit, "MiB");

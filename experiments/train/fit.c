@@ -134,29 +134,64 @@ static bool fits_host(const FitBytes *need, const FitMemory *memory) {
 
 enum { MAX_SUBMODELS = 8 };
 
-/* Returns true if the training, cut into so many submodels, fits.  Overwrites *bytes with its need
- * of memory to compute in; SIZE_MAX if the model cannot be cut so. */
-static bool fits_with(size_t *bytes, const FitMemory *memory, const Setup *s, int submodels) {
-    Setup cut = *s;
+FitChoice fit_choice(const Setup *s) {
+    return (FitChoice){.submodels = s->bcd.partition.submodels,
+                       .accumulate = s->options.accumulate,
+                       .recompute = s->stage_settings.recompute,
+                       .precision = s->stage_settings.precision,
+                       .optimizer = s->stage_settings.optimizer.kind};
+}
+
+/* Overwrites *changed with the setup as it would be with this choice.  It shares all but a
+ * partition of another number of submodels, which close_choice frees.  -1 and an error. */
+static int open_choice(Setup *changed, const Setup *s, const FitChoice *choice) {
+    const FitChoice now = fit_choice(s);
+    const int batch = s->options.batch, parts = choice->accumulate;
+    StageSettings *settings = &changed->stage_settings;
+    *changed = *s;
+    changed->options.accumulate = parts;
+    settings->batch = (batch + parts - 1) / parts;
+    settings->recompute = choice->recompute;
+    settings->precision = choice->precision;
+    if (choice->optimizer != now.optimizer)
+        settings->optimizer = optimizer_defaults(choice->optimizer);
+    if (choice->submodels == now.submodels) return 0;
+    changed->bcd.partition = (Partition){0};
+    return partition_balanced(&changed->bcd.partition, s->model, choice->submodels,
+                              s->options.always_active);
+}
+
+static void close_choice(Setup *changed, const Setup *s) {
+    if (changed->bcd.partition.of_block != s->bcd.partition.of_block)
+        partition_free(&changed->bcd.partition);
+}
+
+int fit_plan_choice(FitBytes *bytes, const Setup *s, const FitChoice *choice) {
+    Setup changed;
+    const int failed = open_choice(&changed, s, choice) || fit_plan(bytes, &changed, 0);
+    close_choice(&changed, s);
+    return failed ? -1 : 0;
+}
+
+/* Returns true if the training fits with this choice.  Overwrites *bytes with its need of memory to
+ * compute in; SIZE_MAX if the model cannot be cut so. */
+static bool fits_with(size_t *bytes, const FitMemory *memory, const Setup *s,
+                      const FitChoice *choice) {
+    Setup changed;
     FitBytes need;
-    const bool more = submodels > s->bcd.partition.submodels;
-    if (more) cut.bcd.partition = (Partition){0};
-    bool possible = !more || partition_balanced(&cut.bcd.partition, s->model, submodels,
-                                                s->options.always_active) == 0;
-    possible = possible && plan_with_cache(&need, memory, &cut) == 0;
-    if (more) partition_free(&cut.bcd.partition);
+    const bool possible =
+        open_choice(&changed, s, choice) == 0 && plan_with_cache(&need, memory, &changed) == 0;
+    close_choice(&changed, s);
     *bytes = possible ? need.device[MEM_ROLES] : SIZE_MAX;
     return possible && fits_device(&need, memory) && fits_host(&need, memory);
 }
 
 /* "it fits with --submodels 3 --recompute (1.2 GiB)". */
-static Text list_changes(const Setup *now, const Setup *changed, int submodels, size_t bytes) {
-    const StageSettings *from = &now->stage_settings, *to = &changed->stage_settings;
+static Text list_changes(const FitChoice *from, const FitChoice *to, size_t bytes) {
     Text text = text_of("it fits with ");
-    if (submodels > now->bcd.partition.submodels) text_add(&text, "--submodels %d ", submodels);
+    if (to->submodels > from->submodels) text_add(&text, "--submodels %d ", to->submodels);
     if (to->recompute && !from->recompute) text_add(&text, "--recompute ");
-    if (changed->options.accumulate > now->options.accumulate)
-        text_add(&text, "--accumulate %d ", changed->options.accumulate);
+    if (to->accumulate > from->accumulate) text_add(&text, "--accumulate %d ", to->accumulate);
     if (to->precision != from->precision) text_add(&text, "--precision bf16 ");
     text_add(&text, "(%s)", format_bytes((double)bytes).text);
     return text;
@@ -165,32 +200,31 @@ static Text list_changes(const Setup *now, const Setup *changed, int submodels, 
 /* Returns the first changes with which the training fits.  More submodels are tried first, then
  * recompute, then smaller parts of a batch, and bf16 last.  If nothing helps, returns the least
  * that was needed. */
-static Text advise(const FitMemory *memory, const Setup *now) {
-    Setup changed = *now;
-    StageSettings *settings = &changed.stage_settings;
-    const int batch = now->options.batch, submodels = now->bcd.partition.submodels;
-    const bool offload = settings->offload;
-    int last = offload || submodels > MAX_SUBMODELS ? submodels : MAX_SUBMODELS;
+static Text advise(const FitMemory *memory, const Setup *s) {
+    const FitChoice now = fit_choice(s);
+    FitChoice next = now;
+    const int batch = s->options.batch;
+    const bool offload = s->stage_settings.offload;
+    const int last = offload || now.submodels > MAX_SUBMODELS ? now.submodels : MAX_SUBMODELS;
     size_t bytes, min_bytes = SIZE_MAX;
     for (int bf16 = 0; bf16 <= memory->bf16; bf16++)
-        for (int parts = now->options.accumulate; parts < 2 * batch; parts *= 2)
-            for (int recompute = now->stage_settings.recompute; recompute <= 1; recompute++)
-                for (int m = submodels; m <= last; m++) {
-                    int accumulate = parts < batch ? parts : batch;
-                    changed.options.accumulate = accumulate;
-                    settings->batch = (batch + accumulate - 1) / accumulate;
-                    settings->recompute = recompute;
-                    if (bf16) settings->precision = PRECISION_BF16;
-                    if (fits_with(&bytes, memory, &changed, m))
-                        return list_changes(now, &changed, m, bytes);
+        for (int parts = now.accumulate; parts < 2 * batch; parts *= 2)
+            for (int recompute = now.recompute; recompute <= 1; recompute++)
+                for (int m = now.submodels; m <= last; m++) {
+                    next.submodels = m;
+                    next.recompute = recompute;
+                    next.accumulate = parts < batch ? parts : batch;
+                    if (bf16) next.precision = PRECISION_BF16;
+                    if (fits_with(&bytes, memory, s, &next))
+                        return list_changes(&now, &next, bytes);
                     if (bytes < min_bytes) min_bytes = bytes;
                 }
-    return text_of("with %srecompute and a sample at a time it still needs %s",
-                   offload ? "" : "up to 8 submodels, ", format_bytes((double)min_bytes).text);
+    return text_of("with %srecompute and a sample at a time it still needs %s%s",
+                   offload ? "" : "up to 8 submodels, ", format_bytes((double)min_bytes).text,
+                   s->model->tokens ? "; a shorter --context needs less" : "");
 }
 
-/* "parameters 5.8 GiB, gradients 5.8 GiB, ..." */
-static Text list_roles(const size_t roles[MEM_ROLES + 1]) {
+Text fit_list_roles(const size_t roles[MEM_ROLES + 1]) {
     Text text = {""};
     for (int role = 0; role < MEM_ROLES; role++)
         if (roles[role] * 200 >= roles[MEM_ROLES]) /* half a percent or more */
@@ -213,7 +247,7 @@ int fit_check(const FitMemory *memory, const Setup *s) {
     return error_set(
         "memory: %s needs %s%s (%s), %s has %s; %s", s->model->name,
         format_bytes((double)bytes[MEM_ROLES]).text, on_device ? "" : " of host memory",
-        list_roles(bytes).text, on_device ? memory->name : "this machine",
+        fit_list_roles(bytes).text, on_device ? memory->name : "this machine",
         format_bytes(on_device ? memory->bytes : memory->host_bytes).text, advice.text);
 }
 

@@ -20,6 +20,24 @@ int fit_plan(FitBytes *bytes, const Setup *setup, int rank);
 /* The same of all ranks together. */
 int fit_plan_all(FitBytes *bytes, const Setup *setup);
 
+/* What a training on one device may choose to need more or less memory. */
+typedef struct {
+    int submodels, accumulate;
+    bool recompute;
+    Precision precision;
+    OptimizerKind optimizer;
+} FitChoice;
+
+/* What a setup has chosen. */
+FitChoice fit_choice(const Setup *setup);
+
+/* Overwrites *bytes with what fit_plan would say of the same training with another choice.  -1 and
+ * an error: the model cannot be cut so. */
+int fit_plan_choice(FitBytes *bytes, const Setup *setup, const FitChoice *choice);
+
+/* "parameters 5.8 GiB, gradients 5.8 GiB, ...": the roles that take half a percent or more. */
+Text fit_list_roles(const size_t roles[MEM_ROLES + 1]);
+
 typedef struct {
     const char *name;  /* "this machine", "NVIDIA H200" */
     double bytes;      /* free memory to compute in */

@@ -99,6 +99,70 @@ static Text format_schedule(const Options *o) {
     return text;
 }
 
+/* Says how much of the model the largest block is, where it alone decides how small the largest
+ * submodel can be. */
+static void print_largest_block(const Setup *s) {
+    const Model *m = s->model;
+    double largest = 0, sum = 0;
+    int at = 0;
+    for (int b = 0; b < m->blocks; b++) {
+        double params = 0;
+        for (int p = m->block[b].first_param; p < m->block[b].end_param; p++)
+            params += (double)m->param[p].count;
+        sum += params;
+        if (params > largest) largest = params, at = b;
+    }
+    const int enough = (int)ceil(sum / largest);
+    if (s->bcd.partition.submodels < enough) return;
+    printf("the largest block, %s%s has %s of %s parameters: more than %d submodels save no more\n",
+           m->block[at].name, at == 0 && m->transformer.tied ? ", which the head shares," : "",
+           format_count(largest).text, format_count(sum).text, enough);
+}
+
+/* "--submodels 6: 1.9 GiB" */
+static void add_choice(Text *text, const Setup *s, FitChoice choice, const char *flags) {
+    FitBytes bytes;
+    if (fit_plan_choice(&bytes, s, &choice)) return;
+    text_add(text, "%s%s: %s", *text->text ? ", " : "", flags,
+             format_bytes((double)bytes.device[MEM_ROLES]).text);
+}
+
+/* What other settings would make of the plan. */
+static Text list_choices(const Setup *s) {
+    static const int submodels[] = {1, 3, 6};
+    const FitChoice now = fit_choice(s);
+    Text text = {""};
+    for (int i = 0; i < 3 && !s->stage_settings.offload; i++) {
+        FitChoice choice = now;
+        choice.submodels = submodels[i];
+        if (choice.submodels != now.submodels && choice.submodels <= s->model->blocks)
+            add_choice(&text, s, choice, text_of("--submodels %d", submodels[i]).text);
+    }
+    FitChoice recompute = now, accumulate = now, lion = now;
+    recompute.recompute = true;
+    accumulate.accumulate = s->options.batch;
+    lion.optimizer = OPTIMIZER_LION;
+    if (!now.recompute) add_choice(&text, s, recompute, "--recompute");
+    if (now.accumulate < s->options.batch)
+        add_choice(&text, s, accumulate, text_of("--accumulate %d", s->options.batch).text);
+    if (optimizer_state_vectors(&s->stage_settings.optimizer) > 1)
+        add_choice(&text, s, lion, "--optimizer lion");
+    return text;
+}
+
+static void print_plan(const Setup *s) {
+    FitBytes bytes;
+    if (fit_plan_all(&bytes, s)) return;
+    printf("memory planned: %s%s (%s)\n", format_bytes((double)bytes.device[MEM_ROLES]).text,
+           s->ranks ? " for all ranks" : "", fit_list_roles(bytes.device).text);
+    if (bytes.host[MEM_ROLES])
+        printf("and %s of host memory\n", format_bytes((double)bytes.host[MEM_ROLES]).text);
+    if (s->ranks) return;
+    const Text choices = list_choices(s);
+    if (*choices.text) printf("instead with %s\n", choices.text);
+    print_largest_block(s);
+}
+
 void train_print_start(const Training *t) {
     const Setup *s = &t->setup;
     const Options *o = &s->options;
@@ -110,6 +174,7 @@ void train_print_start(const Training *t) {
            (unsigned long long)s->bcd.steps, s->bcd.steps == 1 ? "" : "s",
            (double)s->bcd.steps / s->steps_per_epoch, (unsigned long long)o->seed,
            format_computer(&t->run.provenance).text);
+    print_plan(s);
     if (s->model->tokens && o->optimizer.kind == OPTIMIZER_SGD)
         printf("sgd trains language models badly; the default is adamw\n");
     if (runfile_moved(&t->run)) {

@@ -22,6 +22,15 @@ static void informs(void) {
               strstr(printed->out, "stem    0       464 c  32 x 32 x 16      884736 c"),
           "%s", printed->out);
     check_error(run(2, "info --model resnet14x"), "no model");
+    run(0,
+        "train --model gpt:layers=1,width=8,heads=1,context=8 --data text --steps 0 --quiet --out "
+        "g");
+    run(0, "export g --out hf --quiet");
+    printed = run(0, "info --init hf --context 4");
+    CHECK(strstr(printed->out, "2968 parameters in 3 blocks") &&
+              strstr(printed->out, "sequences of 4 tokens"),
+          "%s", printed->out);
+    check_error(run(2, "info --init hf --model resnet8"), "leave out --model");
     check_error(run(1, "info --out /nonexistent/info.h5"), "/nonexistent");
 }
 

@@ -114,6 +114,41 @@ static void fine_tunes_by_its_own_defaults(void) {
     CHECK(strstr(more, "the next one after 3 steps\n"), "%s", more);
 }
 
+/* The plan before the first step is what the training then needs, and what other settings are said
+ * to need is what is planned with them. */
+static void plans_memory_before_it_trains(void) {
+    static const char gpt[] =
+        "train --model gpt:layers=6,width=16,heads=2,context=16,vocabulary=900 --data words.tokens "
+        "--limit 8 --batch 4 --steps 3 --switch-every 1 --threads 1 --out";
+    static char out[1 << 16];
+    char planned[32], flags[64], bytes[32];
+    int choices = 0, used;
+    snprintf(out, sizeof out, "%s", run(0, "%s planned --submodels 3", gpt)->out);
+    const char *plan = strstr(out, "memory planned: "), *total = strstr(out, "\ntotal ");
+    if (!CHECK(plan && total && sscanf(plan, "memory planned: %31[^(]", planned) == 1, "%s", out))
+        return;
+    CHECK(strstr(total, planned), "planned %s: %s", planned, total);
+    const char *at = strstr(out, "instead with --");
+    for (at = at ? at + strlen("instead with") : ""; *at == ' ' || *at == ','; at += used) {
+        at += strspn(at, ", ");
+        if (!CHECK(sscanf(at, "%63[^:]: %31[^,\n]%n", flags, bytes, &used) == 2, "%s", at)) return;
+        const bool submodels = strstr(flags, "submodels") != NULL;
+        const char *other =
+            run(0, "%s choice%d %s %s", gpt, choices++, submodels ? "" : "--submodels 3", flags)
+                ->out;
+        const Text expected = text_of("memory planned: %s (", bytes);
+        CHECK(strstr(other, expected.text), "%s: no \"%s\" in %s", flags, expected.text, other);
+    }
+    CHECK(choices == 5, "%d choices: %s", choices, out);
+    CHECK(strstr(out,
+                 "\nthe largest block, embedding, which the head shares, has 14.7k of 34.4k "
+                 "parameters: more than 3 submodels save no more\n"),
+          "%s", out);
+    CHECK(!strstr(run(0, "%s two --submodels 2", gpt)->out, "the largest block"), "two submodels");
+    CHECK(strstr(run(0, "%s ranks --submodels 2 --pipeline local:2", gpt)->out, " for all ranks ("),
+          "ranks");
+}
+
 /* What is always active by default: stem and head of a ResNet with room between them. */
 static void images_train_their_ends(void) {
     static const struct {
@@ -260,6 +295,7 @@ void test_train_print(void) {
     RUN(says_what_it_trains);
     RUN(says_whose_turn_never_comes);
     RUN(fine_tunes_by_its_own_defaults);
+    RUN(plans_memory_before_it_trains);
     RUN(images_train_their_ends);
     RUN(a_loss_that_diverges_is_short);
     RUN(one_line_on_a_terminal);
