@@ -29,6 +29,7 @@ typedef struct {
 
 typedef struct {
     int active; /* submodel to show, from 1; 0: every one */
+    int steps;  /* to time at most, of each */
 } TraceFlags;
 
 typedef struct {
@@ -48,6 +49,7 @@ typedef struct {
     bool cache, search;
     int most_gpus;
     double budget;                /* dollars per hour, of all GPUs; 0: any */
+    double multiplier;            /* B-F, of the cost to the same loss */
     double tokens;                /* of the training whose cost is reported */
     int method;                   /* PlanMethod, or PLAN_METHODS for all */
     double efficiency, host_rate; /* fraction of the peak, GB/s; 0: not given */

@@ -149,7 +149,12 @@ const Option option_table[] = {
     {"multiplier", "X|FILE,...", TEXT(cost.multiplier), LOCAL, "", "only the published ones",
      "another B-F multiplier (steps of BCD over steps of the full update): a number, or the "
      "validity.h5 or run.h5 files that measured it",
-     COMMAND_EXPERIMENT | COMMAND_PLAN},
+     COMMAND_EXPERIMENT},
+    {"multiplier", "X", REAL(plan.multiplier, 1e-6, 1e6), LOCAL, "1.39", NULL,
+     "B-F multiplier (steps of BCD over steps of the full update) of the cost to the same loss; "
+     "bcd "
+     "report --table multipliers prints those of files",
+     COMMAND_PLAN},
     {"price", "GPU=DOLLARS,...", TEXT(cost.price), LOCAL, "", "those of section 4.4.1",
      "price of a GPU per hour, as in rtx4090=0.31,a100=1.12; bcd plan also takes one number",
      COMMAND_EXPERIMENT | COMMAND_PLAN},
@@ -157,6 +162,8 @@ const Option option_table[] = {
      "length of the training that is priced, in tokens", COMMAND_PLAN},
     {"active", "K", INT(trace.active, 0, 10000), LOCAL, "0", "each in turn",
      "show only submodel K, counted from 1", COMMAND_TRACE},
+    {"steps", "N", INT(trace.steps, 1, 1 << 20), LOCAL, "30", NULL,
+     "time at most N steps of each submodel; fewer if they take long", COMMAND_TRACE},
     {"preset", "smoke|laptop|gpu|paper", CHOICE(experiment.preset, preset_names), LOCAL, "laptop",
      NULL, "how much to train, see above", COMMAND_EXPERIMENT},
     {"models", "LIST", TEXT(experiment.models), LOCAL, "", "the preset's",

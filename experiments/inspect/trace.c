@@ -91,11 +91,11 @@ static void add_blocks(Tables *tables, StepCost *step, const Bench *bench, const
                bench->min_update_ms);
 }
 
-/* Runs a step to warm up, with a cache one more to fill it, then up to thirty, fewer if they take
- * long, with one submodel active, or all blocks if number is 0.  Overwrites cost[blocks], unless
- * NULL, with the costs of a micro-batch. */
-static int trace_step(Tables *tables, StepCost *step, BlockCost *cost, Bench *bench, int number) {
-    const BenchPace pace = {bench->setup.options.cache ? 2 : 1, 2, 30, 500};
+/* Runs steps with one submodel active, or all blocks if number is 0.  Overwrites cost[blocks],
+ * unless NULL, with the costs of a micro-batch. */
+static int trace_step(Tables *tables, StepCost *step, BlockCost *cost, Bench *bench,
+                      const TraceFlags *flags, int number) {
+    const BenchPace pace = trace_pace(flags, bench->setup.options.cache > 0);
     const Setup *setup = &bench->setup;
     const Model *model = setup->model;
     double step_ms;
@@ -160,7 +160,8 @@ static void add_steps(Tables *tables, const StepCost *step, int count, int first
 
 /* Times the full update, then the submodels asked for.  Overwrites cost[submodels][blocks], unless
  * NULL, with the costs of a micro-batch. */
-static int fill_tables(Tables *tables, BlockCost *cost, Bench *bench, int active) {
+static int fill_tables(Tables *tables, BlockCost *cost, Bench *bench, const TraceFlags *flags) {
+    const int active = flags->active;
     const Setup *setup = &bench->setup;
     int submodels = setup->bcd.partition.submodels, failed = 0;
     int first = active ? active : 1, count = 1 + (active ? 1 : submodels > 1 ? submodels : 0);
@@ -174,7 +175,7 @@ static int fill_tables(Tables *tables, BlockCost *cost, Bench *bench, int active
         const bool kept = cost && (i || submodels == 1);
         BlockCost *own =
             kept ? cost + (size_t)(i ? i - 1 : 0) * (size_t)setup->model->blocks : NULL;
-        failed = trace_step(tables, &step[i], own, bench, i ? first + i - 1 : 0);
+        failed = trace_step(tables, &step[i], own, bench, flags, i ? first + i - 1 : 0);
     }
     if (!failed) add_steps(tables, step, count, first, setup->device);
     free(step);
@@ -197,7 +198,8 @@ static void print_tables(const Tables *tables, const Setup *setup) {
 
 /* Traces one stage, with as many threads as a rank of the pipeline has, on its share of the batch;
  * then the pipeline, which *pipeline is opened for. */
-static int trace_both(Tables *tables, Bench *bench, Bench *pipeline, const Options *asked) {
+static int trace_both(Tables *tables, Bench *bench, Bench *pipeline, const Options *asked,
+                      const TraceFlags *flags) {
     if (bench_open(pipeline, asked, false)) return -1;
     const Setup *whole = &pipeline->setup;
     const int threads = omp_get_max_threads();
@@ -207,22 +209,22 @@ static int trace_both(Tables *tables, Bench *bench, Bench *pipeline, const Optio
     omp_set_num_threads(threads > whole->ranks ? threads / whole->ranks : 1);
     BlockCost *cost = xcalloc((size_t)whole->model->blocks * (size_t)whole->bcd.partition.submodels,
                               sizeof *cost);
-    int failed = bench_open(bench, &options, true) || fill_tables(tables, cost, bench, 0);
+    int failed = bench_open(bench, &options, true) || fill_tables(tables, cost, bench, flags);
     omp_set_num_threads(threads);
-    failed = failed || trace_pipeline(tables, pipeline, cost);
+    failed = failed || trace_pipeline(tables, pipeline, cost, flags);
     strcpy(bench->setup.options.pipeline, asked->pipeline);
     free(cost);
     return failed ? -1 : 0;
 }
 
 /* Overwrites *bench with the stage that was traced; it must be closed, also on failure. */
-static int trace(Tables *tables, Bench *bench, const Options *asked, int active) {
+static int trace(Tables *tables, Bench *bench, const Options *asked, const TraceFlags *flags) {
     const bool alone = !strcmp(asked->pipeline, "none");
     Bench pipeline = {0};
-    if (!alone && active)
-        return error_set("--active %d: with --pipeline all submodels are timed", active);
-    int failed = alone ? bench_open(bench, asked, true) || fill_tables(tables, NULL, bench, active)
-                       : trace_both(tables, bench, &pipeline, asked);
+    if (!alone && flags->active)
+        return error_set("--active %d: with --pipeline all submodels are timed", flags->active);
+    int failed = alone ? bench_open(bench, asked, true) || fill_tables(tables, NULL, bench, flags)
+                       : trace_both(tables, bench, &pipeline, asked, flags);
     bench_close(&pipeline);
     failed = failed || tables_failed(tables) ||
              setup_provenance(&tables->provenance, &bench->setup.options);
@@ -238,7 +240,7 @@ int command_trace(const CommandLine *asked) {
     bool given = options_given(o, "submodels") || *o->partition;
     if (!given && o->method != METHOD_OFFLOAD) o->submodels = 3;
     if (trace_pipeline_check(o)) return -WRONG_USE;
-    int failed = trace(&tables, &bench, o, flags->active);
+    int failed = trace(&tables, &bench, o, flags);
     if (!failed) {
         *o = bench.setup.options;
         /* What was timed is given now, so that it is written. */

@@ -7,6 +7,11 @@
 #include "../../dist/simulate.h"
 #include "../alloc.h"
 
+BenchPace trace_pace(const TraceFlags *flags, bool twice) {
+    const int min = flags->steps < 2 ? flags->steps : 2;
+    return (BenchPace){twice ? 2 : 1, min, flags->steps, 500};
+}
+
 int trace_pipeline_check(const Options *o) {
     if (!strcmp(o->pipeline, "none") || !strncmp(o->pipeline, "local:", 6)) return 0;
     return error_set("--pipeline %.40s: bcd trace times local:N, threads of this process",
@@ -45,13 +50,13 @@ static void put(Table *table, const char *label, double measured_ms, double simu
     table_put(table, 0, measured_ms, simulated_ms, simulated_ms / measured_ms - 1);
 }
 
-static int fill(Tables *tables, Bench *bench, const BlockCost *block, double *submodel_s) {
+static int fill(Tables *tables, Bench *bench, const BlockCost *block, double *submodel_s,
+                BenchPace pace) {
     static const TableColumn columns[] = {
         {"measured", "measured", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
         {"simulated", "simulated", "ms", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
         {"deviation", "off", "", COLUMN_DEVIATION, 1, SOURCE_NONE},
     };
-    const BenchPace pace = {2, 3, 30, 500};
     const Setup *s = &bench->setup;
     const int submodels = s->bcd.partition.submodels;
     double mean_ms = 0, simulated_ms;
@@ -76,10 +81,11 @@ static int fill(Tables *tables, Bench *bench, const BlockCost *block, double *su
     return 0;
 }
 
-int trace_pipeline(Tables *tables, Bench *pipeline, const BlockCost *block) {
+int trace_pipeline(Tables *tables, Bench *pipeline, const BlockCost *block,
+                   const TraceFlags *flags) {
     const size_t submodels = (size_t)pipeline->setup.bcd.partition.submodels;
     double *submodel_s = xcalloc(submodels, sizeof *submodel_s);
-    const int failed = fill(tables, pipeline, block, submodel_s);
+    const int failed = fill(tables, pipeline, block, submodel_s, trace_pace(flags, true));
     free(submodel_s);
     return failed;
 }

@@ -23,14 +23,36 @@ def find():
 
 def ask(*arguments):
     """Runs `bcd ARGUMENTS --out FILE.h5`, and returns the Tables of that file."""
-    command = [find(), *arguments]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "answer.h5")
-        end = subprocess.run([*command, "--out", path], capture_output=True, text=True, check=False)
-        if end.returncode:
-            complaints = end.stderr.strip().split("\n")
-            raise Refused(complaints[-1].removeprefix("bcd: ") or f"{shlex.join(command)}: failed")
+        run(*arguments, "--out", path)
         return tables.read(path)
+
+
+@functools.cache
+def ask_once(*arguments):
+    """The same, asked once by this process: of what is computed, not measured."""
+    return ask(*arguments)
+
+
+def run(*arguments):
+    """Runs `bcd ARGUMENTS`, without its output."""
+    command = [find(), *arguments]
+    end = subprocess.run(command, capture_output=True, text=True, check=False)
+    if end.returncode:
+        complaints = end.stderr.strip().split("\n")
+        raise Refused(complaints[-1].removeprefix("bcd: ") or f"{shlex.join(command)}: failed")
+
+
+def flags_of(**flags):
+    """Words of a command line: flags_of(batch=8, per_node=2, cache=True) is --batch 8 --per-node 2 --cache; those that
+    are None or False are left out."""
+    words = []
+    for name, value in flags.items():
+        if value is not None and value is not False:
+            words.append("--" + name.replace("_", "-"))
+            words += [] if value is True else [repr(value) if isinstance(value, float) else str(value)]
+    return words
 
 
 @functools.cache

@@ -70,7 +70,6 @@ typedef struct {
     const Gpu *gpu;        /* of --gpu; NULL: any */
     Gpu unlimited;         /* the same with any memory: --ignore-memory */
     Efficiency efficiency; /* measured, if there is a --trace */
-    double multiplier;     /* B-F multiplier: of --multiplier, else the paper's average */
 } PlanQuestion;
 
 /* Reads the command line.  Returns -1 with an error set that names the wrong flag; question_free is

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../paper/published.h"
-#include "../study/cases.h"
 #include "../train/setup.h"
 #include "plan.h"
 
@@ -66,10 +64,7 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
     if (*flags->trace && !q->gpu)
         return error_set("--trace %s: name the --gpu it is of", flags->trace);
     double price;
-    if (question_price(&price, q, q->gpu ? q->gpu : gpu_table) ||
-        multiplier_read(&q->multiplier, line->cost.multiplier))
-        return -1;
-    if (isnan(q->multiplier)) q->multiplier = paper_average_multiplier;
+    if (question_price(&price, q, q->gpu ? q->gpu : gpu_table)) return -1;
     if (!*o->model) return error_set("bcd plan needs --model, as in --model G-10B (see bcd info)");
     q->model = setup_model(o->model, 0, o->context);
     if (!q->model || check_sizes(line, q->model)) return -1;

@@ -2,8 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "../paper/published.h"
-#include "../paper/trainings.h"
 #include "plan.h"
 
 const char *const plan_method_names[PLAN_METHODS] = {"full", "offload", "BCD"};
@@ -100,11 +98,11 @@ Table *plan_table(Tables *tables, const PlanQuestion *q, const char *name, const
                "memory: of the fullest GPU.  step: mean over the submodels.  bubble: share of the "
                "passes that GPUs wait for each other.  GPU hours and cost: of %.3g %s.",
                q->line->plan.tokens, q->model->tokens ? "tokens" : "images");
-    table_note(table,
-               "same loss: BCD's cost x %.4g, the B-F multiplier.  The paper has x %.2f on "
-               "average, x %.2f for language models, x %.2f at worst.",
-               q->multiplier, paper_average_multiplier, paper_mean_multiplier("adam", 0),
-               paper_worst_multiplier);
+    table_note(
+        table,
+        "same loss: BCD's cost x %.4g, the B-F multiplier.  The paper has x 1.39 on average, x "
+        "2.44 for language models, x 2.77 at worst.",
+        q->line->plan.multiplier);
     return table;
 }
 
@@ -118,7 +116,7 @@ void plan_row(Table *table, const PlanQuestion *q, const char *label, const Plan
     if (p->fits)
         table_put(table, STEP, 1e3 * p->step_s, fmax(0, p->bubble), p->tokens_per_s,
                   plan_gpu_hours(plan, tokens), dollars,
-                  plan->method == PLAN_BCD ? dollars * q->multiplier : dollars);
+                  plan->method == PLAN_BCD ? dollars * q->line->plan.multiplier : dollars);
 }
 
 void plan_row_without(Table *table, const char *label, const char *why) {

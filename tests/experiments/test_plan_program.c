@@ -345,7 +345,8 @@ static void case_wrong_use(void) {
     check_error(run(2, "plan --model G-10B --price -1"), "--price -1");
     check_error(run(2, "plan --model G-10B --price 0"), "--price 0");
     check_error(run(2, "plan --model G-10B --price b200=3"), "b200");
-    check_error(run(2, "plan --model G-10B --multiplier 0"), "--multiplier 0");
+    check_error(run(2, "plan --model G-10B --multiplier 0"),
+                "--multiplier \"0\": it takes a number");
     check_error(run(2, "plan --model G-10B --per-node 0"), "--per-node");
     check_error(run(2, "plan --model resnet8 --context 9"), "--context");
     check_error(run(2, "plan --model G-10B --trace absent.h5"), "absent.h5");

@@ -2,5 +2,41 @@
 import pathlib
 import sys
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "experiments" / "paper"), str(ROOT / "tests" / "experiments")]
+
+
+@pytest.fixture
+def held():
+    """Checks a cell against a number that is written out, to half a unit of its last digit."""
+    def check(table, row, column, value):
+        digits = len(value.partition(".")[2])
+        assert table.value(row, column) == pytest.approx(float(value), abs=0.50005 * 10**-digits)
+    return check
+
+
+@pytest.fixture
+def golden():
+    """Checks a table against that of the same name in a committed file of results, which may have more columns: labels,
+    heads, sources, and each cell to the last digit that is printed.  simulated: those cells, and their deviations, may
+    differ by this fraction.  only_columns: of another measurement."""
+    import tables
+
+    def check(file, table, simulated=0.0, name=None, only_columns=False):
+        before = tables.of(str(ROOT / "experiments" / "results" / f"{file}.h5"))[name or table.name]
+        for place, column in enumerate(table.columns):
+            old, = (c for c in before.columns if c.name == column.name)
+            assert (old.head, old.below, old.kind, old.decimals) == (column.head, column.below, column.kind, column.decimals)
+            if only_columns:
+                continue
+            assert before.labels == table.labels
+            for label, row, cell in zip(table.labels, table.rows, before.column(column.name)):
+                new = row[place]
+                assert new.source == cell.source, (label, column.name)
+                if simulated and new.source in (tables.SIMULATED, tables.NONE) and not isinstance(new.value, str):
+                    assert new.value == pytest.approx(cell.value, rel=simulated, abs=simulated, nan_ok=True)
+                else:
+                    assert tables.printed(column, new) == tables.printed(old, cell), (label, column.name)
+    return check

@@ -1,0 +1,58 @@
+"""`bcd experiment cost`: what a training costs by the published times and prices."""
+import math
+import time
+
+import claims
+import published
+import results
+import table01
+import tables05_14
+from errors import Refused
+from program import ask_once
+from reductions import Multipliers
+
+
+def multiplier(text):
+    """--multiplier, a B-F multiplier: a number such as "2.5", or files of results ("validity.h5",
+    "full/run.h5,bcd/run.h5").  Returns it, NaN for "", and whether it comes from files."""
+    if not text:
+        return math.nan, False
+    try:
+        value = float(text)
+    except ValueError:
+        import compare  # scipy takes long
+        import study
+        return compare.measured_multiplier(study.read(text.split(",")).trainings, f"--multiplier {text}"), True
+    if not 0 < value < math.inf:
+        raise Refused(f"--multiplier {text}: it takes a number above 0, or files of results")
+    return value, False
+
+
+def prices(text):
+    """--price, as in rtx4090=0.31,a100=1.12: dollars per GPU and hour of each GPU, those of section 4.4.1 for the
+    others; None for ""."""
+    if not text:
+        return None
+    known = {gpu: None for gpu in ask_once("info")["gpus"].labels}
+    for item in text.split(","):
+        gpu, _, price = item.partition("=")
+        if gpu not in known:
+            raise Refused(f"--price {text}: \"{gpu}\" is not in the table: {', '.join(known)}")
+        if known[gpu] is not None:
+            raise Refused(f"--price: {gpu} is given twice")
+        try:
+            known[gpu] = float(price)
+        except ValueError:
+            known[gpu] = math.nan
+        if not 0 < known[gpu] < math.inf:
+            raise Refused(f"--price {item}: it takes GPU=DOLLARS, more than 0 per hour")
+    return {gpu: known[gpu] or price for gpu, price in published.section_prices().items()}
+
+
+def run(options):
+    started = time.time()
+    ours, is_measured = multiplier(options.multiplier)
+    multipliers = Multipliers(ours=ours, is_measured=is_measured)
+    found = [table01.cards(), *tables05_14.all_reductions(multipliers), claims.claims(multipliers), claims.speedups(),
+             claims.sentences(), table01.prices(multipliers.published["tables"], prices(options.price))]
+    return results.finish(options, "cost", found, started)

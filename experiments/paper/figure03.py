@@ -1,0 +1,79 @@
+"""Figure 3, pre-inference: the outputs of the frozen prefix are computed once in a phase and kept.  The figure has no
+numbers; here a cycle of long phases is trained without --cache and with it."""
+import pathlib
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+
+import results
+import run
+import store
+import trainings
+from errors import Refused
+from networks import Network
+from tables import MEASURED, MIB, Column, Table
+
+THIRDS = 3
+
+
+@dataclass(frozen=True)
+class LongPhase:
+    network: Network
+    samples: int
+    phase_epochs: int
+
+
+SMOKE = [LongPhase(Network("gpt:layers=4,width=16,heads=2,context=16", "text", "adam", 8), 64, 2)]
+LAPTOP = [LongPhase(Network("gpt:layers=10,width=96,heads=4,context=64", "text", "adam", 16), 1600, 4),
+          LongPhase(Network("resnet20", "synthetic", "sgd", 128), 3840, 4)]
+
+
+def training(options, phase, kept):
+    network = phase.network
+    flags = {"model": network.model, "data": network.data, "optimizer": network.optimizer, "batch": network.batch,
+             "lr": 0.1 if network.optimizer == "sgd" else 1e-4, **trainings.PINNED, "submodels": THIRDS,
+             "limit": phase.samples, "epochs": THIRDS * phase.phase_epochs, "switch-every": f"{phase.phase_epochs}e"}
+    flags |= {"cache": "1G"} if kept else {}
+    flags |= {name: options.flags[name] for name in ("device", "precision") if name in options.flags}
+    return trainings.Training(f"{network.model[:80]}-{'cached' if kept else 'computed'}", flags)
+
+
+class Cycle:
+    """What a training's run.h5 says of it."""
+
+    def __init__(self, path):
+        with store.reading(path) as file:
+            self.seconds = float(file["curve/seconds"][-1])
+            self.losses = file["curve/loss"][:]
+            self.valid_loss = float(file["evaluation/loss"][-1])
+            self.peak = int(file["memory/peak"][-1])
+
+
+def table(options):
+    """Trains, or continues an earlier call.  Returns the table, or None and the exit status of what was interrupted."""
+    phases = SMOKE if options.preset == "smoke" else LAPTOP
+    rows = [training(options, phase, kept) for phase in phases for kept in (False, True)]
+    asked = SimpleNamespace(flags={"threads": 1})
+    plan = SimpleNamespace(rows=rows, asked=asked, needs_weights=False)
+    folder = pathlib.Path(options.out)
+    (folder / "rows").mkdir(parents=True, exist_ok=True)
+    one_at_a_time = SimpleNamespace(**vars(options) | {"jobs": 1})
+    done = run.finished_rows(plan, folder, {}, None)
+    status = run.Pool(plan, one_at_a_time, done, lambda: None).run()
+    if status:
+        return None, status
+    found = Table("figure3", "Figure 3: the frozen prefix, computed or kept", "outputs of the prefix", [
+        Column("seconds", "a cycle", "s", 1, MEASURED), Column("share", "of computed", "", 3, MEASURED),
+        Column("peak", "peak memory", "MiB", 1, MEASURED), Column("loss", "valid. loss", "", 6, MEASURED)])
+    for phase, computed, kept in zip(phases, rows[::2], rows[1::2]):
+        cycles = [Cycle(str(folder / "rows" / row.name / "run.h5")) for row in (computed, kept)]
+        if cycles[0].valid_loss != cycles[1].valid_loss or not np.array_equal(cycles[0].losses, cycles[1].losses):
+            raise Refused(f"{phase.network.model}: the losses with --cache differ from those without")
+        for cycle, how in zip(cycles, ("computed", "kept")):
+            found.row(f"{phase.network.model} {how}", cycle.seconds, cycle.seconds / cycles[0].seconds, cycle.peak / MIB,
+                      cycle.valid_loss)
+    found.note(
+        f"BCD-1/3, a cycle of three phases of {phases[0].phase_epochs} epochs, one thread, without evaluations.  The first "
+        "epoch of a phase computes the outputs that the others reuse.  The losses have the same bits.")
+    return found, 0

@@ -1,0 +1,92 @@
+"""The peaks that the allocator counts in trainings of a few steps, next to what was planned before them."""
+import os
+import tempfile
+
+import networks
+import program
+import results
+import store
+from networks import Network
+from program import ask_once, flags_of
+from tables import CLOSED_FORM, DEVIATION, MEASURED, MIB, NONE, Column, Table
+
+PUBLISHED = 5, [Network("resnet14", "synthetic", "sgd", 128), Network("resnet50", "synthetic", "sgd", 128),
+                Network("gpt2-0.15B:vocabulary=50257", "text", "adam", 1)]
+PRESETS = {  # the largest number of submodels, and the networks
+    "smoke": (3, [Network("resnet:depth=8,width=4", "synthetic", "sgd", 16),
+                  Network("gpt:layers=2,width=32,heads=2,context=32", "text", "adam", 8)]),
+    "laptop": (5, [Network("resnet14", "synthetic", "sgd", 128),
+                   Network("gpt:layers=12,width=128,heads=4,context=64", "text", "adam", 8),
+                   Network("llama:layers=12,width=128,heads=4,ffn=344,context=64", "text", "adam", 8)]),
+    "gpu": PUBLISHED, "paper": PUBLISHED}
+CLOSED_FORMS = {"sgd": "2/M", "adam": "3/M"}
+
+
+def columns():
+    heads = [("closed_form", "equal parts", "P+G+S", 3, CLOSED_FORM), ("trained_plan", "planned", "P+G+S", 3, CLOSED_FORM),
+             ("trained", "peak", "P+G+S", 3, MEASURED), ("trained_deviation", "off", "", 1, NONE, DEVIATION),
+             ("activations", "peak", "activat.", 3, MEASURED), ("all_plan", "planned", "all", 3, CLOSED_FORM),
+             ("all", "peak", "all", 3, MEASURED), ("all_deviation", "off", "", 1, NONE, DEVIATION)]
+    return [Column(*head) for head in heads]
+
+
+class Peaks:
+    """A training of a step with each submodel: bytes by role, planned and measured."""
+
+    def __init__(self, options, network, submodels):
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, "run")
+            program.run("train", *networks.flags(
+                options, network, submodels=submodels, steps=submodels, switch_every=1 if submodels > 1 else None,
+                schedule="constant", warmup=0, eval_samples=1, threads=results.flag(options, "threads"),
+                recompute=results.flag(options, "recompute", False), quiet=True, out=out))
+            with store.reading(os.path.join(out, "run.h5")) as file:
+                roles = store.column(file["memory"], "role")
+                self.planned, self.peak = (
+                    dict(zip(roles, store.column(file["memory"], name).tolist())) for name in ("planned", "peak"))
+                self.spec = store.attribute(file["model"], "spec")
+                self.provenance = store.attributes(file["provenance"])
+
+    @staticmethod
+    def trained(roles):
+        return (roles["parameters"] + roles["gradients"] + roles["state"]) / MIB
+
+
+def closed_form(options, network, spec, submodels):
+    """MiB of the same in submodels of equal size."""
+    memory = ask_once("info", *flags_of(model=spec, optimizer=network.optimizer,
+                                        precision=results.flag(options, "precision")))["memory"]
+    return memory.value(f"{network.optimizer} " + (f"BCD-1/{submodels}" if submodels > 1 else "full"), "equal_parts")
+
+
+def table(options, network, number):
+    """Returns the table of a network, and the provenance of its last training."""
+    found = Table(
+        f"measured{number}", f"Measured, MiB: {network.model[:80]}, {network.optimizer}, batch {network.batch}, a step "
+        "with each submodel", "update", columns(), unit="MiB")
+    for submodels in range(1, PRESETS[options.preset][0] + 1):
+        peaks = Peaks(options, network, submodels)
+        planned, trained = (Peaks.trained(roles) for roles in (peaks.planned, peaks.peak))
+        all_planned, all_peak = peaks.planned["total"] / MIB, peaks.peak["total"] / MIB
+        found.row(f"BCD-1/{submodels}" if submodels > 1 else "full",
+                  closed_form(options, network, peaks.spec, submodels), planned, trained, trained / planned - 1,
+                  peaks.peak["activations"] / MIB, all_planned, all_peak, all_peak / all_planned - 1)
+    form = CLOSED_FORMS[network.optimizer]
+    if peaks.provenance["precision"] == "bf16":
+        form = {"2/M": "1/2 + 3/M", "3/M": "1/2 + 4/M"}[form]
+    else:
+        form = f"1 + {form}"
+    found.note(
+        f"Peaks of the allocator, in {peaks.provenance['precision']} on the {results.flag(options, 'device', 'cpu')}.  "
+        "\"planned\" is computed from shapes before the training; \"equal parts\" is the closed form "
+        f"W ({form}), which submodels of whole blocks reach only when they can be cut evenly.")
+    return found, peaks.provenance
+
+
+def measure(options, first_number):
+    """Returns the tables of all networks, and the provenance of their trainings."""
+    found, provenance = [], None
+    for network in networks.chosen(options, PRESETS[options.preset][1]):
+        one, provenance = table(options, network, first_number + len(found))
+        found.append(one)
+    return found, provenance

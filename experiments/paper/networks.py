@@ -1,0 +1,36 @@
+"""The networks that the experiments memory and timing measure: those of a preset, or of --models."""
+from dataclasses import dataclass
+
+import results
+from program import ask_once, flags_of
+
+
+@dataclass(frozen=True)
+class Network:
+    model: str
+    data: str
+    optimizer: str
+    batch: int
+
+
+def chosen(options, preset):
+    """The networks of a preset, or those of --models: on generated images or on the project's text, with the batch of
+    the preset's network for the same data (or of its last one)."""
+    if not options.models:
+        return preset
+    return [of_model(model, preset) for model in options.models]
+
+
+def of_model(model, preset):
+    is_tokens = "embedding" in ask_once("info", "--model", model)["blocks"].column("ops")[0].value
+    data, optimizer = ("text", "adam") if is_tokens else ("synthetic", "sgd")
+    alike = [network for network in preset if network.data == data]
+    return Network(model, data, optimizer, (alike or preset[-1:])[0].batch)
+
+
+def flags(options, network, **more):
+    """Flags of bcd trace and train: the network, 256 samples, and the device that was asked for.  Every block belongs to
+    a submodel, and no gradient is clipped."""
+    asked = {name: results.flag(options, name) for name in ("device", "precision")}
+    return flags_of(model=network.model, data=network.data, optimizer=network.optimizer, batch=network.batch, limit=256,
+                    clip=0, always_active="none", **asked, **more)

@@ -1,0 +1,62 @@
+"""Tables 3 and 4, section 4.4.2: a step with the optimizer offloaded, distributed, and by BCD."""
+import published
+import steps
+from program import ask_once
+from published import BCD, FULL
+from tables import TEXT, Column, Table
+
+
+def fill(table, number):
+    """Adds a row for each step of a published table: "G-10B BCD-1/3", "G-10B full, A100 80GB"."""
+    names = ask_once("info")["gpus"]
+    methods = {FULL: "full", BCD: "BCD-1/3"}
+    for step in published.steps():
+        if step.table == number:
+            where = "" if step.gpu == "rtx4090" else f", {names.value(step.gpu, 'name')}"
+            table.row(f"{step.model} {methods.get(step.method, 'offload')}{where}", step.gpus,
+                      *steps.cells(step))
+    return table
+
+
+def columns():
+    return [Column("gpus", "N/G", "", 0, kind=TEXT), *steps.columns(0)]
+
+
+def llama_rates():
+    """The published milliseconds per parameter of a LLaMA model over those of the GPT on as many GPUs, for full updates
+    and BCD.  Memory of BCD stands for the parameters: it takes 8 bytes of each."""
+    found = []
+    for llama, gpt in (("L-6.0B", "G-5.4B"), ("L-11B", "G-10B"), ("L-23B", "G-20B")):
+        size = published.models()[llama]["bcd_gib"] / published.models()[gpt]["bcd_gib"]
+        found += [published.step(4, llama, m).ms / published.step(4, gpt, m).ms / size for m in (1, 3)]
+    return found
+
+
+def table4():
+    table = fill(Table("table4", "Table 4 and section 4.4.2: a step", "step", columns()), 4)
+    peak = ask_once("plan", *steps.flags(steps.calibration("a100")))["rates"].column("products")[0].value
+    table.note(
+        "The paper does not state its setting; its numbers fit one micro-batch of 1 x 1024 tokens, strict fp32, no "
+        "overlap in the pipeline, attention scores in memory and a backward pass in one piece, as in Megatron-LM.  "
+        f"\"roofline\": matrix products at {100 * peak:.0f} % of the peak.")
+    reached = {gpu: 100 * steps.rates(gpu, steps.CALIBRATED)["efficiency"] for gpu in published.GPUS}
+    table.note(
+        f"\"calibrated\": at the fraction with which one published cell per GPU comes out: RTX 4090 {reached['rtx4090']:.1f} "
+        f"% (G-1.6B BCD-1/3), A100 {reached['a100']:.1f} %, A800 {reached['a800']:.1f} % (G-1.6B full on one).  All other "
+        "cells are predictions.")
+    table.note(
+        f"The published steps of L-6.0B and larger take {min(llama_rates()):.2f} to {max(llama_rates()):.2f} of the time "
+        "per parameter of those of GPT, which the same work at the same rate does not allow.  L-8.0B is not in Table 8.")
+    return table
+
+
+def table3():
+    table = fill(Table("table3", "Table 3: a step with the optimizer offloaded", "step", columns()), 3)
+    offload = published.step(3, "G-1.6B", 1)
+    rates = ask_once("plan", *steps.flags(offload))["rates"]
+    table.note(
+        "Adam in host memory: gradients go there during the backward pass, "
+        f"{steps.rates(offload.gpu, steps.CALIBRATED)['host_rate']:.1f} GB/s per process (calibrated with G-1.6B), "
+        f"{rates.column('host_node')[0].value:.0f} GB/s per node at most.  It is paid per step, whatever the number of its "
+        "micro-batches.")
+    return table
