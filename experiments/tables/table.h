@@ -1,5 +1,5 @@
-/* Tables whose numbers know where they come from.  They are printed as text and Markdown, written
- * as HDF5, and read back.
+/* Tables whose numbers know where they come from.  They are printed, written as HDF5, and read
+ * back; bcd report (experiments/paper/tables.py) shows such files.
  *
  * A table remembers its first failure (a note too long, a step that cannot be simulated); later
  * calls do nothing, and tables_write and table_print return -1.  So the code that fills a table
@@ -120,15 +120,10 @@ Text table_format(const Table *table, int row, int column);
  * the notes.  Columns that do not fit in 100 characters follow in a block below, with the labels
  * again.  Of a timeline, which the page draws, there are only the title and the notes. */
 int table_print(FILE *out, const Table *table);
-/* Prints the same as Markdown. */
-int table_print_markdown(FILE *out, const Table *table);
 
 /* ---- table_file.c: tables as HDF5, as experiments/results/README.md describes them ------------
  */
 
-/* Writes PARENT/tables into a file that is being written; parent: "" for the root.  With `printed`
- * each column C is there once more, as C_text: its cells as they are printed. */
-void tables_store(H5File *file, const char *parent, const Tables *tables, bool printed);
 /* Writes the whole file, with the flags given in `options` as /settings, or leaves the old one as
  * it was and returns -1 with an error set. */
 int tables_write(const Tables *tables, const CommandLine *line, const char *path);

@@ -59,8 +59,7 @@ static void store_as(StoredColumn *stored, const TableColumn *column, const char
 }
 
 /* Writes the numbers of a column with their spreads, or its texts, and the sources. */
-static void write_column(H5File *file, const char *group, const Table *table, int number,
-                         bool printed) {
+static void write_column(H5File *file, const char *group, const Table *table, int number) {
     const TableColumn *column = &table->column[number];
     const size_t rows = (size_t)table->rows, each = (size_t)table->columns * sizeof(Cell);
     const Cell *cell = table->cell + number;
@@ -74,12 +73,6 @@ static void write_column(H5File *file, const char *group, const Table *table, in
     h5_write_table(file, group, scale.text, stored.value, 1 + has_spread(table, number), cell, each,
                    rows);
     h5_write_table(file, group, scale.text, &stored.source, 1, texts, sizeof *texts, rows);
-    if (printed) {
-        const Text name = text_of("%s_text", column->name);
-        for (int r = 0; r < table->rows; r++) strcpy(texts[r], table_format(table, r, number).text);
-        h5_write_table(file, group, scale.text, &(H5Column){.name = name.text, .kind = H5_TEXT}, 1,
-                       texts, sizeof *texts, rows);
-    }
     free(texts);
     h5_set_text(file, path.text, "head", column->head);
     if (strcmp(unit, column->unit) != 0) h5_set_text(file, path.text, "below", column->unit);
@@ -88,11 +81,10 @@ static void write_column(H5File *file, const char *group, const Table *table, in
     h5_set(file, path.text, "number", H5_INT, &number);
 }
 
-static void write_table(H5File *file, const char *parent, const Table *table, int number,
-                        bool printed) {
+static void write_table(H5File *file, const Table *table, int number) {
     char notes[NOTES] = "";
     H5Dim rows = {"row", (size_t)table->rows, NULL};
-    const Text path = text_of("%s/tables/%s", parent, table->name);
+    const Text path = text_of("/tables/%s", table->name);
     const char *group = path.text;
     for (int n = 0; n < table->notes; n++) {
         if (n) strcat(notes, "\n");
@@ -105,13 +97,7 @@ static void write_table(H5File *file, const char *parent, const Table *table, in
     h5_set_text(file, group, "figure", shape_names[table->figure]);
     h5_set_text(file, group, "axis", table->axis);
     h5_set(file, group, "number", H5_INT, &number);
-    for (int c = 0; c < table->columns; c++) write_column(file, group, table, c, printed);
-}
-
-void tables_store(H5File *file, const char *parent, const Tables *tables, bool printed) {
-    if (tables_failed(tables)) file->failed = true;
-    for (int t = 0; t < tables->tables; t++)
-        write_table(file, parent, tables->table[t], t, printed);
+    for (int c = 0; c < table->columns; c++) write_column(file, group, table, c);
 }
 
 int tables_write(const Tables *tables, const CommandLine *line, const char *path) {
@@ -121,7 +107,7 @@ int tables_write(const Tables *tables, const CommandLine *line, const char *path
     if (provenance.wall == 0) provenance.wall = provenance_seconds();
     h5_set_fields(&file, "/provenance", provenance_fields, PROVENANCE_FIELDS, &provenance);
     settings_write_given(&file, line);
-    tables_store(&file, "", tables, false);
+    for (int t = 0; t < tables->tables; t++) write_table(&file, tables->table[t], t);
     return h5_commit(&file);
 }
 

@@ -1,4 +1,4 @@
-/* Tables for people: in the terminal, and as Markdown. */
+/* Tables for people, in the terminal. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,43 +169,4 @@ int table_print(FILE *out, const Table *table) {
     } while (width.end < table->columns);
     print_legend(out, table);
     return print_notes(out, table);
-}
-
-/* ---- Markdown -------------------------------------------------------------------------------- */
-
-static void put_escaped(FILE *out, const char *text) {
-    for (; *text; text++) fprintf(out, *text == '|' ? "\\|" : "%c", *text);
-}
-
-int table_print_markdown(FILE *out, const Table *table) {
-    if (table->failed) return -1;
-    fprintf(out, "### %s\n\n", table->title);
-    if (table->figure == FIGURE_TIMELINE) return print_notes(out, table);
-    fprintf(out, "| ");
-    put_escaped(out, table->row_head);
-    for (int c = 0; c < table->columns; c++) {
-        const TableColumn *column = &table->column[c];
-        fputs(" | ", out);
-        put_escaped(out, column->head);
-        if (*column->unit) fprintf(out, " (%s)", column->unit);
-    }
-    fputs(" |\n|---", out);
-    for (int c = 0; c < table->columns; c++)
-        fputs(table->column[c].kind == COLUMN_TEXT ? "|---" : "|---:", out);
-    fputs("|\n", out);
-    for (int r = 0; r < table->rows; r++) {
-        fputs("| ", out);
-        put_escaped(out, table->label[r]);
-        for (int c = 0; c < table->columns; c++) {
-            const char *mark = source_marks[table->cell[r * table->columns + c].source];
-            fputs(" | ", out);
-            put_escaped(out, table_format(table, r, c).text);
-            fprintf(out, "%s%s", *mark ? " " : "", mark);
-        }
-        fputs(" |\n", out);
-    }
-    print_legend(out, table);
-    for (int n = 0; n < table->notes; n++) fprintf(out, "%s- %s\n", n ? "" : "\n", table->note[n]);
-    putc('\n', out);
-    return 0;
 }

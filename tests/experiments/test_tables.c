@@ -41,26 +41,6 @@ static void case_terminal(void) {
     tables_free(&tables);
 }
 
-static void case_markdown(void) {
-    Tables tables = sample_tables();
-    char *text = printed(table_print_markdown, tables.table[0]);
-    static const char *const expected =
-        "### Sample: memory\n"
-        "\n"
-        "| model | N/G | published (GiB) | closed form (GiB) | deviation |\n"
-        "|---|---|---:|---:|---:|\n"
-        "| one |  | 12.000 p | 12.345 c | +2.9 % |\n"
-        "| two \\| three | 1/2 p |  | 0.500 ± 0.021 c |  |\n"
-        "\n"
-        "c closed form, p published\n"
-        "\n"
-        "- A note.\n"
-        "\n";
-    CHECK(strcmp(text, expected) == 0, "\n%s", text);
-    free(text);
-    tables_free(&tables);
-}
-
 /* A published number keeps the digits that were printed, others have those of their column.  The
  * last place of a double does not decide how a number halfway between two printed ones is rounded.
  */
@@ -294,7 +274,7 @@ static void case_too_much(void) {
     table_note(table, "%0*d", TABLE_NOTE, 7);
     CHECK(table_print(stdout, table) == -1 && strstr(error_message(), "a note is too long"), "%s",
           error_message());
-    CHECK(table_print_markdown(stdout, table) == -1 && tables_failed(&tables) &&
+    CHECK(tables_failed(&tables) &&
               tables_write(&tables, &(CommandLine){0}, scratch_path("wordy.h5")) == -1 &&
               strstr(error_message(), "a note is too long"),
           "%s", error_message());
@@ -338,7 +318,7 @@ static void write_and_read(void) {
               tables_read(&back, scratch_path("again.h5")) == 0,
           "%s", error_message());
     free(printed(table_print, back.table[0]));
-    free(printed(table_print_markdown, back.table[1]));
+    free(printed(table_print, back.table[1]));
     tables_free(&tables);
     tables_free(&back);
     CHECK(tables_read(&back, "/nowhere/memory.h5") == -1, "missing");
@@ -352,7 +332,6 @@ static void case_nothing_is_left(void) {
 
 void test_tables(void) {
     RUN(case_terminal);
-    RUN(case_markdown);
     RUN(case_digits);
     RUN(case_wide);
     RUN(case_long_letters);

@@ -485,9 +485,12 @@ def test_figure_of_series(tmp_path):
 
 
 def test_figure_of_a_timeline(tmp_path):
-    """A pipeline step: from the simulator into a file, printed and drawn."""
+    """A pipeline step: from the simulator into a file, and drawn; of it only the title and the notes are text."""
     subprocess.run([program.find(), *"plan --model G-1.6B --gpu a100 --per-node 2 --pipeline 2 --micro-batches 3 --batch 3 "
                     "--out plan.h5".split()], cwd=tmp_path, check=True, capture_output=True)
-    svg = drawn(tmp_path, next(f"timeline-{re.sub(r'[^A-Za-z0-9]', '-', table.title)}"[:90] for table in
-                               tables.of(str(tmp_path / "plan.h5")) if table.figure == "timeline"), "plan.h5")
+    table, = (table for table in tables.of(str(tmp_path / "plan.h5")) if table.figure == "timeline")
+    for form in ([], ["--markdown"]):
+        text = done(tmp_path, "plan.h5", "--table", table.name, *form)
+        assert table.title.split(":")[0] in text and "The GPUs wait " in text and "rank" not in text
+    svg = drawn(tmp_path, re.sub(r"[^A-Za-z0-9]", "-", f"{table.name} {table.title}"[:80]), "plan.h5")
     assert ">weight gradient<" in svg and ">rank  1<" in svg
