@@ -10,10 +10,11 @@ static int mlp_build(Model *m, const Settings *settings) {
     const int inputs = setting_int(settings, "inputs");
     if (build_tables(m, layers + 1, (Shape){1, 1, inputs}, false)) return -1;
     int x = 0, channels = inputs;
-    /* The deviation is that of PyTorch's default, uniform in +-1 / sqrt(channels). */
+    /* Hidden weights start as in He et al. 2015, so that values keep their size through many
+     * layers, and the head's as by PyTorch's default, uniform in +-1 / sqrt(channels). */
     for (int i = 0; i < layers; i++) {
         build_block(m, "layer%d", i + 1);
-        x = build_linear(m, "", x, width, true, sqrt(1.0 / (3.0 * channels)));
+        x = build_linear(m, "", x, width, true, sqrt(2.0 / channels));
         x = build_gelu(m, x);
         channels = width;
     }

@@ -16,7 +16,7 @@
     "llama:layers=3,width=12,heads=6,ffn=20,context=7,vocabulary=17,groups=2,head_size=6,tied=1," \
     "rope_base=500,rope_factor=4,rope_low=0.2,rope_high=2,rope_original=20"
 
-#define MLP "mlp:inputs=5,layers=4,width=37,classes=3"
+#define MLP "mlp:inputs=5,layers=4,width=37,classes=5"
 
 const char *const tiny_models[] = {
     "resnet:depth=8,width=4,size=8,classes=3",

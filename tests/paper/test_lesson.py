@@ -1,0 +1,77 @@
+"""The lesson's page (ref/lesson/README.md) says what the program prints: in chapters, figures and exercises."""
+import importlib.util
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LESSON = ROOT / "ref" / "lesson"
+SOURCE = LESSON / "bcd_lesson.c"
+PAGE = (LESSON / "README.md").read_text()
+SOLUTIONS = sorted(path.stem for path in (LESSON / "solutions").glob("*.patch"))
+
+
+def blocks(language):
+    """Returns the fenced blocks of the page whose first line ends with `language`."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.M | re.S)
+
+
+def output_of(source, folder):
+    """Compiles as the page says, and returns what the program prints."""
+    program = folder / "lesson"
+    subprocess.run([os.environ.get("CC", "cc"), "-O2", source, "-lm", "-o", program], check=True)
+    return subprocess.run([program], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    return output_of(SOURCE, tmp_path_factory.mktemp("lesson"))
+
+
+def test_at_most_350_lines():
+    assert len(SOURCE.read_text().splitlines()) <= 350
+
+
+def test_chapters_are_what_the_program_prints(printed):
+    assert "\n".join(blocks("text")) == printed
+
+
+def test_figures_are_those_of_the_output(printed):
+    spec = importlib.util.spec_from_file_location("figures", LESSON / "figures.py")
+    figures = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(figures)
+    drawn = figures.figures(printed)
+    assert len(drawn) == 7 and set(drawn) == {path.stem for path in LESSON.glob("*.svg")}
+    for name, svg in drawn.items():
+        assert (LESSON / f"{name}.svg").read_text() == svg, f"{name}.svg: draw it again"
+        assert f"({name}.svg)" in PAGE
+
+
+def test_every_exercise_has_a_solution():
+    assert len(SOLUTIONS) == 8
+    assert re.findall(r"^```text exercise (\S+)$", PAGE, re.M) == SOLUTIONS
+
+
+@pytest.mark.parametrize("name", SOLUTIONS)
+def test_solution_gives_the_numbers(name, printed, tmp_path):
+    """Each line of the exercise's block is printed by the solution, and not all of them without it."""
+    source = tmp_path / "bcd_lesson.c"
+    source.write_bytes(SOURCE.read_bytes())
+    subprocess.run(["patch", "-s", "-F", "0", source, LESSON / "solutions" / f"{name}.patch"], check=True)
+    lines = blocks(f"text exercise {name}")[0].splitlines()
+    solved = output_of(source, tmp_path).splitlines()
+    assert [line for line in lines if line not in solved] == []
+    assert [line for line in lines if line not in printed.splitlines()] != []
+
+
+def test_costs_are_those_of_info():
+    info = subprocess.run([os.environ["BCD_PROGRAM"], "info", "--model", "mlp:inputs=2,layers=2,width=8,classes=8"],
+                          check=True, capture_output=True, text=True).stdout
+    assert blocks("bcd-info")[0] in info
+    costs = [int(line.split()[3]) for line in blocks("bcd-info")[0].splitlines()[3:]]
+    forward, inputs = 2 * (2 * 8 + 8 * 8 + 8 * 8), 2 * (8 * 8 + 8 * 8)
+    assert costs == [forward + inputs + 2 * 2 * 8, forward + 2 * 8 * 8 + 2 * 8 * 8, forward + 2 * 8 * 8]
+    assert f"The full update takes {forward + inputs + forward}." in PAGE
