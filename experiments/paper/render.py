@@ -8,20 +8,15 @@ has is plain text: paragraphs are filled, tables are aligned, and one that is to
 again."""
 import pathlib
 import re
-import subprocess
-import sys
-import tempfile
 import textwrap
 
 import jinja2
 
 import document
-import gap
-import program
+import pictures
 from errors import Refused, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-RESULTS = ROOT / "experiments" / "results"
 DOCUMENTS = {
     "experiments/paper_repro.md.in": "paper_repro.md",
     "experiments/appendix.md.in": "experiments/results/appendix.md",
@@ -30,15 +25,6 @@ DOCUMENTS = {
 BLOCK = "<!-- numbers: make documents -->\n", "<!-- end of numbers -->\n"  # of README.md, which is rendered alone
 WIDTH, FILLED = 119, 110  # characters of a line, at most; of a filled paragraph
 README_FILLED = 99
-# A picture, and its name among the figures of `bcd report converged.h5`, without the number of the case.
-PICTURES = {
-    "converged-resnet8.svg": "resnet8-cifar10-sgd-score",
-    "converged.svg": "resnet-8x8-cifar10--10000--sgd-score",
-    "converged-cosine.svg": "resnet-8x8-cifar10--10000--sgd-cosine-score",
-    "converged-gpt.svg": "gpt-4x128-wikitext2-2048-adam-score",
-    "cycle.svg": "cycle",
-}
-CYCLE = "trace --model resnet8 --data synthetic --limit 500 --batch 64 --out"
 
 
 # ---- text ---------------------------------------------------------------------------------------
@@ -127,31 +113,12 @@ def render(source):
     return before + BLOCK[0] + tidied(text, README_FILLED) + BLOCK[1] + after
 
 
-# ---- pictures -----------------------------------------------------------------------------------
-
-def draw(folder):
-    """The text of each picture, drawn in an empty folder."""
-    trace = folder / "trace.h5"
-    for command in (["report", RESULTS / "converged.h5", "--out", folder / "page.html", "--figures", folder],
-                    [*CYCLE.split(), trace], ["report", trace, "--figures", folder]):
-        done = subprocess.run([program.find(), *command], capture_output=True, text=True)
-        if done.returncode:
-            raise Refused(f"pictures: {done.stderr.strip()}")
-    found = {"gap.svg": gap.draw()}
-    for name, figure in PICTURES.items():
-        path, = (path for path in folder.glob("*.svg") if re.fullmatch(r"(\d+-)?" + figure, path.stem))
-        found[name] = path.read_text(encoding="utf-8")
-    return found
-
-
 def main(arguments):
     if arguments:
         raise Refused("render.py takes no arguments")
     for source, name in DOCUMENTS.items():
         (ROOT / name).write_text(render(source), encoding="utf-8")
-    with tempfile.TemporaryDirectory() as folder:
-        for name, text in draw(pathlib.Path(folder)).items():
-            (RESULTS / name).write_text(text, encoding="utf-8")
+    pictures.draw(ROOT / "experiments" / "results")
 
 
 if __name__ == "__main__":

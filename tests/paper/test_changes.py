@@ -12,7 +12,7 @@ import document
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILE = "experiments/paper/changes.toml"
 # The list had so many lines, the last of which has this checksum.
-KNOWN = 16, "cf61e4c5d8dde0f9"
+KNOWN = 17, "81cc797add3fa668"
 
 
 def git(*command):
@@ -42,7 +42,7 @@ def test_no_line_was_removed():
     assert changes[KNOWN[0] - 1]["checksum"] == KNOWN[1]
 
 
-@pytest.mark.parametrize("place", [0, 7, 15])
+@pytest.mark.parametrize("place", [0, 7, 16])
 def test_an_edited_or_removed_line_shows(place):
     changes = document.changes()
     stored = [change["checksum"] for change in changes]
