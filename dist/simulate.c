@@ -186,22 +186,23 @@ static int plan_submodel(Simulation *s, int submodel, const BlockCost *measured)
     return 0;
 }
 
-/* Makes the placement, unless it is given.  It balances the work of a full update. */
-static int place(Simulation *s) {
-    const Configuration *c = s->c;
+int simulate_place(Placement *placement, const Configuration *c) {
     const Model *m = c->model;
-    s->placement = c->placed ? c->placed : &s->own;
-    if (c->placed) return 0;
-    double *work = calloc((size_t)m->blocks, sizeof *work);
-    int failed = work ? 0 : error_set("simulate: out of memory");
-    for (int b = 0; b < m->blocks; b++) s->active[b] = true;
-    failed = failed ||
-             block_costs(s->block, m, &c->stage, s->active, c->cluster.gpu, &c->cluster.efficiency);
-    for (int b = 0; b < m->blocks && !failed; b++)
-        for (int pass = 0; pass < PASSES; pass++) work[b] += s->block[b].pass_s[pass];
+    size_t blocks = (size_t)m->blocks;
+    BlockCost *cost = calloc(blocks, sizeof *cost);
+    double *work = calloc(blocks, sizeof *work);
+    bool *active = calloc(blocks, sizeof *active);
+    int failed = cost && work && active ? 0 : error_set("simulate: out of memory");
+    for (size_t b = 0; b < blocks && !failed; b++) active[b] = true;
     failed =
-        failed || placement_make(&s->own, m, c->placement, c->pipeline, c->submodels, work, NULL);
+        failed || block_costs(cost, m, &c->stage, active, c->cluster.gpu, &c->cluster.efficiency);
+    for (size_t b = 0; b < blocks && !failed; b++)
+        for (int pass = 0; pass < PASSES; pass++) work[b] += cost[b].pass_s[pass];
+    failed =
+        failed || placement_make(placement, m, c->placement, c->pipeline, c->submodels, work, NULL);
+    free(cost);
     free(work);
+    free(active);
     return failed ? -1 : 0;
 }
 
@@ -244,7 +245,9 @@ static void simulation_free(Simulation *s) {
  * then. */
 static int simulation_open(Simulation *s, const Configuration *c) {
     *s = (Simulation){.c = c};
-    if (check(c) == 0 && reserve(s) == 0 && place(s) == 0) return 0;
+    s->placement = c->placed ? c->placed : &s->own;
+    if (check(c) == 0 && reserve(s) == 0 && (c->placed || simulate_place(&s->own, c) == 0))
+        return 0;
     simulation_free(s);
     return -1;
 }

@@ -52,6 +52,10 @@ int simulate_bound(Prediction *prediction, const Configuration *configuration);
 int simulate_timeline(Schedule *schedule, const Configuration *configuration, int submodel,
                       const BlockCost *measured);
 
+/* Makes the placement of a configuration that has none: it balances the roofline's work of a full
+ * update.  -1 and an error as above. */
+int simulate_place(Placement *placement, const Configuration *configuration);
+
 /* Finds the value of *number at which the simulated step takes step_s.  *number is a field of
  * configuration->cluster.efficiency, a fraction or a rate, with which a step gets faster.  -1 and
  * an error if no value within a factor of 1000 of the present one does; *number is then as

@@ -224,5 +224,5 @@ int plan_cluster(Tables *tables, PlanQuestion *q) {
         add_rates(tables, q);
     const Plan *shown = &plan[question_asks(q, PLAN_BCD) ? PLAN_BCD : flags->method];
     if (shown->prediction.fits) add_timeline(tables, shown);
-    return 0;
+    return shown->configuration.cached ? plan_inference(tables, shown) : 0;
 }

@@ -126,6 +126,12 @@ enum { TASK_WHAT, TASK_CHUNK, TASK_MICRO_BATCH, TASK_START, TASK_END, TASK_COLUM
 void timeline_add(Tables *tables, const char *name, const char *title,
                   const Configuration *configuration, int submodel);
 
+/* ---- infer.c --------------------------------------------------------------------------------- */
+
+/* Adds what pre-inference takes and saves, by 1, 2, 4 ... ranks of each pipeline of a plan.  -1
+ * with an error set. */
+int plan_inference(Tables *tables, const Plan *plan);
+
 /* ---- the two kinds of answer: each adds tables, or returns -1 with an error set -------------- */
 
 /* cluster.c; replaces the question's rates by those of --step-ms */
