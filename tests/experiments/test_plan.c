@@ -284,6 +284,63 @@ static void case_limit(void) {
           "not all-reduce of gradients");
 }
 
+/* G-1.6B on 4 GPUs in 8 micro-batches.  Each is computed `forwards` times in the forward pass, and
+ * the note says how long the GPUs wait.  Returns that as a share of the time. */
+static double check_timeline(Tables *tables, const Model *model, int submodels,
+                             PlacementKind placement, int forwards) {
+    bool deferred = placement == PLACEMENT_VIRTUAL;
+    char name[16];
+    Configuration c = {.model = model,
+                       .cluster = {gpu_find("rtx4090"), 4, 1, NETWORK_2X25G, efficiency_default},
+                       .stage = {.batch = 1,
+                                 .optimizer = optimizer_defaults(OPTIMIZER_ADAM),
+                                 .deferred = deferred},
+                       .placement = placement,
+                       .schedule = deferred ? SCHEDULE_ZERO_BUBBLE : SCHEDULE_1F1B,
+                       .slack = deferred ? 4 : 0,
+                       .submodels = submodels,
+                       .pipeline = 4,
+                       .replicas = 1,
+                       .micro_batches = 8};
+    snprintf(name, sizeof name, "timeline%d", tables->tables);
+    timeline_add(tables, name, "a step", &c, submodels / 2);
+    const Table *table = tables_find(tables, name);
+    if (!CHECK(table && table->rows, "%s: %s", name, error_message())) return NAN;
+    double busy = 0, end = 0;
+    int count[8] = {0};
+    for (int r = 0; r < table->rows; r++) {
+        const Cell *row = &table->cell[r * table->columns];
+        int micro_batch = (int)row[TASK_MICRO_BATCH].value;
+        busy += row[TASK_END].value - row[TASK_START].value;
+        end = fmax(end, row[TASK_END].value);
+        if (!strcmp(row[TASK_WHAT].text, "forward") && micro_batch >= 0 && micro_batch < 8)
+            count[micro_batch]++;
+    }
+    for (int m = 0; m < 8; m++)
+        CHECK(count[m] == forwards, "%s: micro-batch %d forward %d times", name, m, count[m]);
+    char text[80];
+    double waiting = 1 - busy / (4 * end);
+    snprintf(text, sizeof text, "wait %.0f %% of the %.4g ms of the passes; 8 micro-batches.",
+             100 * waiting, end);
+    CHECK(strstr(table->note[0], text), "%s: %s, not %s", name, table->note[0], text);
+    return waiting;
+}
+
+/* 8 micro-batches over 4 equal ranks wait (p - 1) / (m + p - 1) of the time.  A submodel that lies
+ * on one rank lets the others wait; cut over all ranks it does not. */
+static void case_timelines(void) {
+    Tables tables = {0};
+    Model *model = model_create("G-1.6B");
+    if (!CHECK(model, "%s", error_message())) return;
+    double full = check_timeline(&tables, model, 1, PLACEMENT_PLAIN, 4),
+           plain = check_timeline(&tables, model, 3, PLACEMENT_PLAIN, 4),
+           spread = check_timeline(&tables, model, 3, PLACEMENT_VIRTUAL, 12);
+    CHECK(fabs(full - 3.0 / 11) < 0.06, "full: %g", full);
+    CHECK(plain > full && spread < full, "full %g, plain %g, virtual %g", full, plain, spread);
+    tables_free(&tables);
+    model_free(model);
+}
+
 static void plan_once(void) {
     PlanQuestion q;
     CommandLine line;
@@ -308,5 +365,6 @@ void test_plan(void) {
     RUN(case_measured);
     RUN(case_measured_here);
     RUN(case_limit);
+    RUN(case_timelines);
     RUN(case_nothing_is_left);
 }

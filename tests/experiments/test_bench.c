@@ -1,0 +1,67 @@
+/* Steps that are timed: the costs of their blocks. */
+#include "../../experiments/train/bench.h"
+
+#include <math.h>
+
+#include "../../ref/base/error.h"
+#include "../leak.h"
+#include "../test.h"
+
+/* The times of a step are divided among the blocks without loss. */
+static void costs_add_up(void) {
+    enum { PARTS = 3, STEP_MS = 40 };
+    Bench bench;
+    Options o;
+    options_defaults(&o);
+    CHECK(options_set_all(&o, "model=resnet:depth=8,width=2 limit=12 batch=12 submodels=2") == 0,
+          "%s", error_message());
+    double step_ms;
+    if (CHECK(
+            bench_open(&bench, &o, true) == 0 &&
+                bench_steps(&bench, 0, (BenchPace){.min_steps = 1, .max_steps = 1}, &step_ms) == 0,
+            "%s", error_message())) {
+        const Model *m = bench.setup.model;
+        BlockCost cost[8];
+        double passes = 0, update = 0;
+        for (int b = 0; b < m->blocks; b++) bench.min_times[b] = (BlockTimes){{1, 2, 3}};
+        bench.min_update_ms = 7;
+        bench_costs(cost, &bench, PARTS, STEP_MS);
+        for (int b = 0; b < m->blocks; b++) {
+            for (int pass = 0; pass < PASSES; pass++) passes += PARTS * cost[b].pass_s[pass];
+            update += cost[b].update_s;
+            CHECK((cost[b].update_s > 0) == bench.active[b], "block %d", b);
+            /* 12 images in 3 parts, in fp32 */
+            CHECK(cost[b].out_bytes == 16.0 * (double)shape_count(m->value[m->block[b].out].shape),
+                  "block %d: %g bytes", b, cost[b].out_bytes);
+        }
+        CHECK(fabs(update - 7e-3) < 1e-12 && fabs(passes + update - 1e-3 * STEP_MS) < 1e-12,
+              "updates %g s, passes %g s", update, passes);
+        CHECK(cost[1].pass_s[PASS_WEIGHT_GRADIENT] == 1e-3, "a part of a pass");
+    }
+    bench_close(&bench);
+}
+
+/* Times a step of each kind and closes it again. */
+static void measure_once(void) {
+    Bench bench;
+    Options o;
+    double step_ms;
+    options_defaults(&o);
+    CHECK(options_set_all(&o,
+                          "model=resnet:depth=8,width=2 limit=12 batch=12 submodels=2 "
+                          "pipeline=local:2 accumulate=2") == 0 &&
+              bench_open(&bench, &o, false) == 0 &&
+              bench_steps(&bench, 1, (BenchPace){.min_steps = 1, .max_steps = 1}, &step_ms) == 0 &&
+              step_ms > 0,
+          "%s", error_message());
+    bench_close(&bench);
+}
+
+static void nothing_is_left(void) {
+    CHECK(allocations_left(measure_once) == 0, "memory of a measurement is not freed");
+}
+
+void test_bench(void) {
+    RUN(costs_add_up);
+    RUN(nothing_is_left);
+}
