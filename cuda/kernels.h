@@ -94,6 +94,11 @@ Workspace cuda_batchnorm_workspace;
 Launcher cuda_norm_forward, cuda_norm_input_gradient, cuda_norm_weight_gradient;
 Workspace cuda_norm_workspace;
 
+/* qknorm.cu: weight and bias are the scales of queries and keys, and dweight and dbias their
+ * gradients; aux is the reciprocal root mean square of each vector. */
+Launcher cuda_qknorm_forward, cuda_qknorm_input_gradient, cuda_qknorm_weight_gradient;
+Workspace cuda_qknorm_workspace;
+
 /* attention*.cu, rope.cu.  aux is the log-sum-exp of each row of scores. */
 Launcher cuda_attention_forward, cuda_attention_input_gradient;
 Workspace cuda_attention_workspace;

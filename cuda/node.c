@@ -20,6 +20,8 @@ static const DeviceOp ops[OP_KINDS] = {
                       cuda_norm_workspace},
     [OP_RMSNORM] = {cuda_norm_forward, cuda_norm_input_gradient, cuda_norm_weight_gradient,
                     cuda_norm_workspace},
+    [OP_QKNORM] = {cuda_qknorm_forward, cuda_qknorm_input_gradient, cuda_qknorm_weight_gradient,
+                   cuda_qknorm_workspace},
     [OP_ATTENTION] = {cuda_attention_forward, cuda_attention_input_gradient, NULL,
                       cuda_attention_workspace},
     [OP_RELU] = {cuda_relu_forward, cuda_relu_input_gradient, NULL, NULL},

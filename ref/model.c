@@ -36,23 +36,48 @@ const Preset model_presets[] = {
     {"tinyllama", "llama:layers=22,width=2048,heads=32,groups=4,ffn=5632,context=2048",
      "TinyLlama 1.1B"},
     {"mistral-7B",
-     "llama:layers=32,width=4096,heads=32,groups=8,ffn=14336,context=4096,rope_base=1000000",
-     "Mistral 7B v0.2, by its shapes a LLaMA"},
+     "mistral:layers=32,width=4096,heads=32,groups=8,ffn=14336,context=4096,rope_base=1000000",
+     "Mistral 7B v0.2"},
     {"llama3-8B", "llama:layers=32,width=4096,heads=32,groups=8,ffn=14336,context=8192," LLAMA_3,
      "Llama 3 8B"},
     {"llama3.2-1B", "llama:layers=16,width=2048,heads=32,groups=8,ffn=8192,context=8192," LLAMA_3_2,
      "Llama 3.2 1B"},
     {"llama3.2-3B", "llama:layers=28,width=3072,heads=24,groups=8,ffn=8192,context=8192," LLAMA_3_2,
      "Llama 3.2 3B"},
+    {"qwen2.5-0.5B",
+     "qwen2:layers=24,width=896,heads=14,groups=2,ffn=4864,context=32768,vocabulary=151936,"
+     "eps=1e-6,tied=1,rope_base=1000000",
+     "Qwen2.5 0.5B"},
+    {"qwen2.5-7B",
+     "qwen2:layers=28,width=3584,heads=28,groups=4,ffn=18944,context=32768,vocabulary=152064,"
+     "eps=1e-6,rope_base=1000000",
+     "Qwen2.5 7B"},
+    {"qwen3-0.6B",
+     "qwen3:layers=28,width=1024,heads=16,groups=8,head_size=128,ffn=3072,context=32768,"
+     "vocabulary=151936,eps=1e-6,tied=1,rope_base=1000000",
+     "Qwen3 0.6B"},
+    {"qwen3-8B",
+     "qwen3:layers=36,width=4096,heads=32,groups=8,head_size=128,ffn=12288,context=32768,"
+     "vocabulary=151936,eps=1e-6,rope_base=1000000",
+     "Qwen3 8B"},
+    {"smollm3-3B",
+     "smollm3:layers=36,width=2048,heads=16,groups=4,ffn=11008,context=65536,vocabulary=128256,"
+     "eps=1e-6,tied=1,rope_base=5000000",
+     "SmolLM3 3B"},
+    {"olmo2-7B",
+     "olmo2:layers=32,width=4096,heads=32,ffn=11008,context=4096,vocabulary=100352,eps=1e-6,"
+     "rope_base=500000",
+     "OLMo 2 7B"},
     {NULL, NULL, NULL},
 };
 
-static const Family *const families[] = {&family_resnet, &family_bottleneck, &family_gpt,
-                                         &family_llama, &family_mlp};
+static const Family *const families[] = {
+    &family_resnet, &family_bottleneck, &family_gpt,     &family_llama, &family_mistral,
+    &family_qwen2,  &family_qwen3,      &family_smollm3, &family_olmo2, &family_mlp};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 static int refuse_name(const char *spec) {
-    char known[512] = "", names[64] = "";
+    char known[512] = "", names[128] = "";
     for (const Preset *p = model_presets; p->name; p++) {
         if (p != model_presets) strcat(known, " ");
         strcat(known, p->name);
@@ -153,7 +178,8 @@ Model *model_create(const char *spec) {
         size_t length = strlen(p->name);
         if (strncmp(spec, p->name, length) || (spec[length] && spec[length] != ':')) continue;
         Model *model = build_named(p->spec, spec[length] ? spec + length + 1 : "");
-        if (model) snprintf(model->name, sizeof model->name, "%s", spec);
+        /* A name that is too long gives way to the specification. */
+        if (model) strcpy(model->name, strlen(spec) < sizeof model->name ? spec : model->spec);
         return model;
     }
     Model *model = build_named(spec, "");

@@ -18,6 +18,7 @@ typedef enum {
     OP_BATCHNORM,
     OP_LAYERNORM,
     OP_RMSNORM,
+    OP_QKNORM,
     OP_ATTENTION,
     OP_RELU,
     OP_GELU,
@@ -45,13 +46,15 @@ typedef struct {
     OpKind kind;
     int in, skip, out;
     Shape in_shape, out_shape;
-    int weight, bias; /* of norms: scale and shift; of an embedding: tokens and positions */
+    int weight, bias; /* of norms: scale and shift; of an embedding: tokens and positions; of a norm
+                       * of queries and keys: their scales */
     int running;      /* batchnorm: the running mean; the running variance is at running + 1 */
     int kernel, stride, pad; /* conv2d */
-    Attention attention;
-    bool relu;      /* batchnorm: y = relu(bn(x) + skip), fused */
-    int vocabulary; /* embedding */
-    double eps;     /* layernorm, rmsnorm: added to the variance, or to the mean square */
+    Attention attention;     /* attention, qknorm */
+    bool whole;              /* qknorm: over all heads of a position, otherwise over each */
+    bool relu;               /* batchnorm: y = relu(bn(x) + skip), fused */
+    int vocabulary;          /* embedding */
+    double eps; /* layernorm, rmsnorm, qknorm: added to the variance, or to the mean square */
 } Node;
 
 typedef enum { INIT_ZEROS, INIT_ONES, INIT_NORMAL } Init;
@@ -89,17 +92,22 @@ typedef struct {
     int in, out;                /* the values it reads and writes */
 } Block;
 
-/* The sizes of a GPT or LLaMA. */
+/* Which linear layers of an attention have a bias. */
+typedef enum { BIAS_NONE, BIAS_QKV, BIAS_ALL } AttentionBias;
+
+/* The sizes of a GPT, a LLaMA or its relatives. */
 typedef struct {
     int layers, width, ffn, context, vocabulary;
     Attention attention;
-    bool tied;  /* the head's weight is the token embedding; always true of a GPT */
-    double eps; /* of the norms */
+    bool tied;          /* the head's weight is the token embedding; always true of a GPT */
+    AttentionBias bias; /* not of a GPT, which has all biases */
+    int rope_skip;      /* every rope_skip-th layer has no rotary positions; 0: all have them */
+    double eps;         /* of the norms */
 } TransformerSizes;
 
 typedef struct Model {
-    char name[320];
-    char spec[320];     /* the canonical specification: model_create(spec) gives the same model */
+    char name[400];
+    char spec[400];     /* the canonical specification: model_create(spec) gives the same model */
     const char *family; /* as "gpt" */
     TransformerSizes transformer; /* all 0 in other models */
     int blocks, nodes, params, buffers, values;

@@ -113,6 +113,21 @@ static void rmsnorm_dw(const Node *node, const NodeIO *io) {
         node->in_shape.c, io->add_dweight);
 }
 
+static void qknorm(const Node *node, const NodeIO *io) {
+    CPU(qknorm_forward, io->y, io->aux, io->x, io->weight, io->bias, rows_of(node, io),
+        node->attention, node->whole, node->eps);
+}
+
+static void qknorm_dx(const Node *node, const NodeIO *io) {
+    CPU(qknorm_input_gradient, io->dx, io->dy, io->x, io->weight, io->bias, io->aux,
+        rows_of(node, io), node->attention, node->whole, io->add_dx);
+}
+
+static void qknorm_dw(const Node *node, const NodeIO *io) {
+    CPU(qknorm_weight_gradient, io->dweight, io->dbias, io->dy, io->x, io->aux, rows_of(node, io),
+        node->attention, node->whole, io->add_dweight, io->add_dbias);
+}
+
 static void attention(const Node *node, const NodeIO *io) {
     CPU(attention_forward, io->y, io->aux, io->x, io->n, node_positions(node), node->attention);
 }
@@ -192,6 +207,7 @@ static const NodePasses passes[] = {
     [OP_BATCHNORM] = {batchnorm, batchnorm_dx, batchnorm_dw},
     [OP_LAYERNORM] = {layernorm, layernorm_dx, layernorm_dw},
     [OP_RMSNORM] = {rmsnorm, rmsnorm_dx, rmsnorm_dw},
+    [OP_QKNORM] = {qknorm, qknorm_dx, qknorm_dw},
     [OP_ATTENTION] = {attention, attention_dx, NULL},
     [OP_RELU] = {relu, relu_dx, NULL},
     [OP_GELU] = {gelu, gelu_dx, NULL},

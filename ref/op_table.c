@@ -4,6 +4,11 @@
 
 #include "model.h"
 
+QkVectors qk_vectors(Attention a, bool whole) {
+    return whole ? (QkVectors){.q = 1, .k = 1, .q_size = a.heads * a.d, .k_size = a.groups * a.d}
+                 : (QkVectors){.q = a.heads, .k = a.groups, .q_size = a.d, .k_size = a.d};
+}
+
 int node_positions(const Node *node) { return node->in_shape.h * node->in_shape.w; }
 
 Conv node_conv(const Node *node, int n) {
@@ -33,6 +38,12 @@ static size_t aux_layernorm(const Node *node, int n) { return 2 * rows_of(node, 
 /* rrms */
 static size_t aux_rmsnorm(const Node *node, int n) { return rows_of(node, n); }
 
+/* rrms of each vector */
+static size_t aux_qknorm(const Node *node, int n) {
+    const QkVectors v = qk_vectors(node->attention, node->whole);
+    return rows_of(node, n) * (size_t)(v.q + v.k);
+}
+
 /* log-sum-exp */
 static size_t aux_attention(const Node *node, int n) {
     return rows_of(node, n) * (size_t)node->attention.heads;
@@ -52,10 +63,12 @@ static double flops_conv2d(const Node *node, Pass pass) {
 }
 
 /* Forward has two products of t x t scores, backward five, because it recomputes the scores.
- * Causal scores are half of each. */
+ * Causal scores are half of each, without those that a window leaves out. */
 static double flops_attention(const Node *node, Pass pass) {
     if (pass == PASS_WEIGHT_GRADIENT) return 0;
-    double product = (double)shape_count(node->out_shape) * node->out_shape.w;
+    const double t = node->out_shape.w, w = node->attention.window;
+    const double left_out = w > 0 && w < t ? (t - w) * (t - w) / (t * t) : 0;
+    const double product = (double)shape_count(node->out_shape) * t * (1 - left_out);
     return (pass == PASS_FORWARD ? 2 : 5) * (node->attention.causal ? 1 : 2) * product;
 }
 
@@ -76,6 +89,7 @@ static const struct {
     [OP_BATCHNORM] = {"batchnorm", INPUT, INPUT, aux_batchnorm, NULL}, /* see saved_for_backward */
     [OP_LAYERNORM] = {"layernorm", INPUT, INPUT, aux_layernorm, NULL},
     [OP_RMSNORM] = {"rmsnorm", INPUT, INPUT, aux_rmsnorm, NULL},
+    [OP_QKNORM] = {"qknorm", INPUT, INPUT, aux_qknorm, NULL},
     [OP_ATTENTION] = {"attention", BOTH, NOTHING, aux_attention, flops_attention},
     [OP_RELU] = {"relu", OUTPUT, NOTHING, NULL, NULL},
     [OP_GELU] = {"gelu", INPUT, NOTHING, NULL, NULL},

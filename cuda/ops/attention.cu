@@ -14,9 +14,10 @@
  * to shared memory for all of them, so that a key is read from global memory once for many queries.
  * Both products run on tensor cores, and the next keys are loaded while these are used.  Scores and
  * sums stay in registers: the exponentials of a warp's scores already lie as the left side of the
- * second product needs them.  If causal, tiles above the diagonal are skipped; only tiles across
- * the diagonal and the last ones are masked, and the blocks with the most tiles start first.
- * Powers are of 2, which the hardware has, with log2(e) folded into the scale. */
+ * second product needs them.  If causal, tiles above the diagonal are skipped, and those before the
+ * window; only tiles across the ends of these and the last ones are masked, and the blocks with the
+ * most tiles start first. Powers are of 2, which the hardware has, with log2(e) folded into the
+ * scale. */
 
 /* Rows of more than 64 floats are wide. */
 template <Precision P, int D, bool BF16 = P == PRECISION_BF16, bool WIDE = (D > 64)>
@@ -34,6 +35,7 @@ __global__ void __launch_bounds__(W::THREADS, W::BLOCKS)
     const int first = (tiles - 1 - (int)blockIdx.x % tiles) * W::ROWS;
     const int warp = (int)threadIdx.x / 32, query = first + 16 * M * warp;
     const int unit = first + (int)threadIdx.x / W::UNIT_THREADS * W::UNIT;
+    const int begin = keys_begin(h, first) / W::COLUMNS;
     const int steps = divide_up(keys_end(h, first + W::ROWS), W::COLUMNS);
     const T *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
     const auto load = [&](int step) {
@@ -41,7 +43,7 @@ __global__ void __launch_bounds__(W::THREADS, W::BLOCKS)
         copy_async_commit();
     };
     W::load_side(q_tile, h.q + at_head(h, head, h.qk_stride), h.qk_stride, first, h);
-    load(0);
+    load(begin);
 
     Softmax<M> softmax;
     float sum_v[M][D / 8][4];
@@ -57,16 +59,16 @@ __global__ void __launch_bounds__(W::THREADS, W::BLOCKS)
         __syncthreads();
     }
     W::take(q, q_tile);
-    for (int step = 0; step < steps; step++) {
+    for (int step = begin; step < steps; step++) {
         W::wait();
         __syncthreads(); /* this step's tiles are there; the last step's are free */
         if (step + 1 < steps) load(step + 1);
         const int key = step * W::COLUMNS;
         const T *k_tile = kv_tiles + step % 2 * 2 * W::TILE;
-        if ((key >= unit + W::UNIT && key >= h.every) || unit >= h.t) continue;
+        if (no_keys<W>(h, unit, key)) continue;
         float s[M][W::N][4];
         W::dots(s, q, k_tile);
-        if (key + W::COLUMNS > query + 1) hide_keys(s, h, query, key);
+        if (some_keys<W>(h, query, key)) hide_keys(s, h, query, key);
         online_softmax<D>(softmax, sum_v, s, h.scale * LOG2_E);
         W::sums(sum_v, s, k_tile + W::TILE);
     }

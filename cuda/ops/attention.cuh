@@ -13,6 +13,7 @@ struct Heads {
     const T *q, *k, *v;
     int t, heads, groups, share, d; /* heads = groups share */
     int every;             /* the number of keys that every query attends to: causal 0, else t */
+    int window;            /* the most keys that a query attends to, the last ones: t without one */
     int qk_stride, stride; /* numbers from one position to the next: of q and k; of qkv and dqkv */
     int alignment;         /* bytes that rows of d numbers are aligned to: 16, 8, 4, or 2 */
     float scale;           /* 1 / sqrt(d) */
@@ -66,8 +67,13 @@ static DEVICE size_t at_keys(const Heads<T> &h, int head, int stride) {
     return (size_t)(head / h.heads) * h.t * stride + (size_t)(head % h.heads / h.share) * h.d;
 }
 
-/* Return the end of the keys that queries before `end` attend to, and the first query that attends
- * to keys from `key` on. */
+/* Return the first key that queries from `query` on attend to and the end of those that queries
+ * before `end` do; the first query that attends to keys from `key` on, and the end of those that
+ * attend to keys before `end`. */
+template <typename T>
+static DEVICE int keys_begin(const Heads<T> &h, int query) {
+    return max(query - h.window + 1, 0);
+}
 template <typename T>
 static DEVICE int keys_end(const Heads<T> &h, int end) {
     return max(min(end, h.t), h.every);
@@ -75,6 +81,11 @@ static DEVICE int keys_end(const Heads<T> &h, int end) {
 template <typename T>
 static DEVICE int queries_begin(const Heads<T> &h, int key) {
     return key < h.every ? 0 : key;
+}
+
+template <typename T>
+static DEVICE int queries_end(const Heads<T> &h, int end) {
+    return h.window < h.t ? min(min(end, h.t) - 1 + h.window, h.t) : h.t;
 }
 
 /* Returns the angles from this position on; NULL without rope. */
@@ -124,6 +135,7 @@ static Heads<T> find_heads(const Call *k, AttentionSpace space) {
     h.t = k->positions, h.d = a.d;
     h.heads = a.heads, h.groups = a.groups, h.share = a.heads / a.groups;
     h.every = a.causal ? 0 : h.t;
+    h.window = a.window && a.window < h.t ? a.window : h.t;
     h.stride = (a.heads + 2 * a.groups) * a.d;
     h.qk_stride = (a.heads + (rotated ? 1 : 2) * a.groups) * a.d;
     h.alignment = row_bytes % 16 == 0 ? 16 : row_bytes % 8 == 0 ? 8 : row_bytes % 4 == 0 ? 4 : 2;

@@ -62,6 +62,7 @@ __global__ void __launch_bounds__(W::THREADS, BLOCKS)
     const int first = (tiles - 1 - (int)blockIdx.x % tiles) * W::ROWS, c = h.heads * h.d;
     const int warp = (int)threadIdx.x / 32, query = first + 16 * M * warp;
     const int unit = first + (int)threadIdx.x / W::UNIT_THREADS * W::UNIT;
+    const int begin = keys_begin(h, first) / W::COLUMNS;
     const int steps = divide_up(keys_end(h, first + W::ROWS), W::COLUMNS);
     const T *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
     const auto load = [&](int step) {
@@ -73,7 +74,7 @@ __global__ void __launch_bounds__(W::THREADS, BLOCKS)
     W::load_side(dy_tile, all_dy, c, first, h);
     /* Warps read y from its tile, in the place of keys and values, before these are loaded. */
     if constexpr (W::IN_PAIRS) {
-        load(0);
+        load(begin);
     } else {
         static_assert(4 * W::TILE >= W::SIDE, "y in the place of k and v");
         W::load_side(kv_tiles, all_y, c, first, h);
@@ -93,18 +94,18 @@ __global__ void __launch_bounds__(W::THREADS, BLOCKS)
     clear(dq);
     if constexpr (!W::IN_PAIRS) {
         __syncthreads(); /* y has been read */
-        load(0);
+        load(begin);
     }
-    for (int step = 0; step < steps; step++) {
+    for (int step = begin; step < steps; step++) {
         W::wait();
         __syncthreads();
         if (step + 1 < steps) load(step + 1);
         const int key = step * W::COLUMNS;
         const T *k_tile = kv_tiles + step % 2 * 2 * W::TILE;
-        if ((key >= unit + W::UNIT && key >= h.every) || unit >= h.t) continue;
+        if (no_keys<W>(h, unit, key)) continue;
         float s[M][W::N][4], dp[M][W::N][4];
         W::dots(s, q, k_tile, dp, dy, k_tile + W::TILE);
-        if (key + W::COLUMNS > query + 1) hide_keys(s, h, query, key);
+        if (some_keys<W>(h, query, key)) hide_keys(s, h, query, key);
         score_gradient(s, dp, lse, dots, h.scale * LOG2_E);
         W::sums(dq, s, k_tile);
     }
@@ -129,7 +130,7 @@ __global__ void __launch_bounds__(W::THREADS, W::BLOCKS)
     const int first = (int)blockIdx.x % tiles * W::ROWS, c = h.heads * h.d;
     const int warp = (int)threadIdx.x / 32, key = first + 16 * M * warp;
     const int unit = first + (int)threadIdx.x / W::UNIT_THREADS * W::UNIT;
-    const int begin = queries_begin(h, first);
+    const int begin = queries_begin(h, first), stop = queries_end(h, first + W::ROWS);
     const T *q = h.q + at_head(h, head, h.qk_stride), *dy = g.dy + at_head(h, head, c);
     const auto load = [&](int step, int query) {
         load_pair<W>(q_tiles, step, q, h.qk_stride, dy, c, query, h);
@@ -153,20 +154,23 @@ __global__ void __launch_bounds__(W::THREADS, W::BLOCKS)
         W::wait();
         __syncthreads();
         next = query + W::COLUMNS;
-        if (next >= h.t) { /* on to the next head of the group */
+        if (next >= stop) { /* on to the next head of the group */
             next = begin;
             head++, q += h.d, dy += h.d;
         }
         if (head < end) load(step + 1, next);
         const T *q_tile = q_tiles + step % 2 * 2 * W::TILE, *dy_tile = q_tile + W::TILE;
         const float *lse = numbers[step % 2], *dots = lse + W::COLUMNS;
-        if ((query + W::COLUMNS <= unit && unit >= h.every) || unit >= h.t) continue;
+        if ((query + W::COLUMNS <= unit && unit >= h.every) || unit >= h.t ||
+            query >= queries_end(h, unit + W::UNIT))
+            continue;
         float p[M][N][4], dp[M][N][4];
         if constexpr (W::IN_PAIRS)
             W::dots(p, k, q_tile, dp, v, dy_tile);
         else
             W::dots(p, k, q_tile);
-        if (query < key + 16 * M || query + W::COLUMNS > h.t) hide_queries(p, h, key, query);
+        if (query < key + 16 * M || query + W::COLUMNS > min(h.t, key + h.window))
+            hide_queries(p, h, key, query);
         each_number<M, N>([&](int m, int j, int i) {
             const float less = lse[accumulator_column(0, j, i)] * LOG2_E;
             p[m][j][i] = exp2_fast(fmaf(p[m][j][i], h.scale * LOG2_E, -less));

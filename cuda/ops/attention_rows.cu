@@ -17,10 +17,12 @@ __global__ void attention_rows(T *y, float *lse, Heads<T> h) {
     const int lane = (int)threadIdx.x, query = (int)blockIdx.x % h.t;
     const int head = (int)blockIdx.x / h.t;
     const T *q = h.q + at_head(h, head, h.qk_stride) + (size_t)query * h.qk_stride;
-    const T *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
+    const int first = keys_begin(h, query);
+    const T *k = h.k + at_keys(h, head, h.qk_stride) + (size_t)first * h.qk_stride;
+    const T *v = h.v + at_keys(h, head, h.stride) + (size_t)first * h.stride;
     float most = -INFINITY, sum = 0;
     for (int i = lane; i < h.d; i += 32) sum_v[i] = 0;
-    for (int key = 0; key < keys_end(h, query + 1); key++, k += h.qk_stride, v += h.stride) {
+    for (int key = first; key < keys_end(h, query + 1); key++, k += h.qk_stride, v += h.stride) {
         const float s = h.scale * dot(q, k, h.d);
         const float now = fmaxf(most, s); /* fmaxf drops a NaN, but p keeps it */
         const float rescale = expf(most - now), p = expf(s - now);
@@ -50,11 +52,13 @@ __global__ void attention_query_gradient(Gradients<T> g, Heads<T> h) {
     const size_t at = (size_t)head * h.t + query;
     const size_t at_y = at_head(h, head, c) + (size_t)query * c;
     const T *q = h.q + at_head(h, head, h.qk_stride) + (size_t)query * h.qk_stride;
-    const T *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
+    const int first = keys_begin(h, query);
+    const T *k = h.k + at_keys(h, head, h.qk_stride) + (size_t)first * h.qk_stride;
+    const T *v = h.v + at_keys(h, head, h.stride) + (size_t)first * h.stride;
     const float dots = dot(g.dy + at_y, g.y + at_y, h.d);
     if (threadIdx.x == 0) g.dots[at] = dots;
     for (int i = (int)threadIdx.x; i < h.d; i += 32) dq[i] = 0;
-    for (int key = 0; key < keys_end(h, query + 1); key++, k += h.qk_stride, v += h.stride) {
+    for (int key = first; key < keys_end(h, query + 1); key++, k += h.qk_stride, v += h.stride) {
         const float p = expf(h.scale * dot(q, k, h.d) - g.lse[at]);
         add_row(dq, h.scale * p * (dot(g.dy + at_y, v, h.d) - dots), k, h.d);
     }
@@ -75,7 +79,7 @@ __global__ void attention_key_gradient(Gradients<T> g, Heads<T> h) {
     for (int i = (int)threadIdx.x; i < 2 * h.d; i += 32) dk[i] = 0;
     __syncwarp();
     for (int head = first; head < first + h.share; head++)
-        for (int query = queries_begin(h, key); query < h.t; query++) {
+        for (int query = queries_begin(h, key); query < queries_end(h, key + 1); query++) {
             const size_t at = (size_t)head * h.t + query;
             const T *dy = g.dy + at_head(h, head, c) + (size_t)query * c;
             const T *q = h.q + at_head(h, head, h.qk_stride) + (size_t)query * h.qk_stride;

@@ -178,12 +178,24 @@ static DEVICE int accumulator_column(int column, int j, int i) {
     return column + 8 * j + (int)threadIdx.x % 4 * 2 + i % 2;
 }
 
+/* Return true if none of UNIT queries attends to any of COLUMNS keys, or if not each of 16 M
+ * queries does to all of them. */
+template <typename W, typename T>
+static DEVICE bool no_keys(const Heads<T> &h, int unit, int key) {
+    return (key >= unit + W::UNIT && key >= h.every) || unit >= h.t ||
+           key + W::COLUMNS <= keys_begin(h, unit);
+}
+template <typename W, typename T>
+static DEVICE bool some_keys(const Heads<T> &h, int query, int key) {
+    return key + W::COLUMNS > query + 1 || key < keys_begin(h, query + 16 * W::M - 1);
+}
+
 /* Sets to -infinity the scores of keys that the query does not attend to.  Rows are queries. */
 template <typename T, int M, int N>
 static DEVICE void hide_keys(float (&s)[M][N][4], const Heads<T> &h, int query, int key) {
     each_number<M, N>([&](int m, int j, int i) {
-        const int column = accumulator_column(key, j, i);
-        if (column > accumulator_row(query, m, i) && column >= h.every) s[m][j][i] = -INFINITY;
+        const int column = accumulator_column(key, j, i), row = accumulator_row(query, m, i);
+        if ((column > row && column >= h.every) || column + h.window <= row) s[m][j][i] = -INFINITY;
     });
 }
 
@@ -193,7 +205,8 @@ template <typename T, int M, int N>
 static DEVICE void hide_queries(float (&s)[M][N][4], const Heads<T> &h, int key, int query) {
     each_number<M, N>([&](int m, int j, int i) {
         const int column = accumulator_column(query, j, i), row = accumulator_row(key, m, i);
-        if ((column < row && row >= h.every) || column >= h.t) s[m][j][i] = -INFINITY;
+        if ((column < row && row >= h.every) || column >= h.t || column >= row + h.window)
+            s[m][j][i] = -INFINITY;
     });
 }
 
@@ -229,9 +242,10 @@ static DEVICE void online_softmax(Softmax<M> &softmax, float (&y)[M][D / 8][4], 
 #pragma unroll
         for (int j = 0; j < 2 * N; j++) now = fmaxf(now, s[m / 2][j / 2][m % 2 * 2 + j % 2]);
         now = quad_max(now); /* a NaN is lost here, but not in s */
+        softmax.most[m / 2][m % 2] = now;
+        if (now == -INFINITY) now = 0; /* no key yet: a window begins later; powers are 0 */
         rescale[m / 2][m % 2] = exp2_fast((old - now) * scale);
         grown |= now > old;
-        softmax.most[m / 2][m % 2] = now;
         float sum = 0;
 #pragma unroll
         for (int j = 0; j < 2 * N; j++) {

@@ -103,7 +103,7 @@ const CommandInfo command_table[COMMANDS] = {
      "  bcd experiment all --preset smoke --out runs/smoke\n"
      "  bcd experiment validity --models \"resnet8 resnet14\" --optimizers sgd,adam --seeds 5\n"
      "  while bcd experiment all --preset gpu --yes --minutes 10; [ $? = 75 ]; do :; done"},
-    {COMMAND_EXPORT, 1, 1, "export", "DIR", "a trained GPT-2 or LLaMA for the transformers library",
+    {COMMAND_EXPORT, 1, 1, "export", "DIR", "a trained model for the transformers library",
      "DIR is a run's directory or a checkpoint file.  Writes config.json and model.safetensors,\n"
      "which transformers and bcd train --init load.\n\n"
      "  bcd train --init gpt2 --data wikitext2 --context 256 --submodels 3 --optimizer adam \\\n"

@@ -53,7 +53,7 @@ const Option option_table[] = {
      "gpt:layers=48,width=2048,heads=16,context=1024",
      COMMAND_PLAN},
     {"init", "DIR", TEXT(options.init), LOCAL, "", "none",
-     "plan for the GPT-2, LLaMA or Mistral in DIR, in place of --model", COMMAND_PLAN},
+     "plan for the model in DIR (Hugging Face's), in place of --model", COMMAND_PLAN},
     {"gpu", "KEY|any", TEXT(plan.gpu), LOCAL, "rtx4090", NULL,
      "rtx4090, a100, a800, h100, h200; with --search also any, to try each of them", COMMAND_PLAN},
     {"per-node", "N", INT(plan.per_node, 1, 64), LOCAL, "8", NULL, "GPUs per node", COMMAND_PLAN},
@@ -186,12 +186,13 @@ const Option option_table[] = {
      "gpt:layers=6,width=384,heads=6,context=256; vocabulary and classes come from the data",
      TRACING},
     {"init", "DIR|FILE", TEXT(options.init), FIXED, "", "random, from the seed",
-     "start from the GPT-2, LLaMA or Mistral in DIR (Hugging Face's config.json and safetensors), "
-     "in place of --model; or, with --model, from FILE.safetensors, which has exactly the tensors "
-     "of a checkpoint, under the same names; running statistics may be missing",
+     "start from the GPT-2, LLaMA, Mistral, Qwen2, Qwen3, SmolLM3 or OLMo 2 in DIR (Hugging Face's "
+     "config.json and safetensors), in place of --model; or, with --model, from FILE.safetensors, "
+     "which has exactly the tensors of a checkpoint, under the same names; running statistics may "
+     "be missing",
      TRAINING},
     {"init", "DIR", TEXT(options.init), LOCAL, "", "none",
-     "use the GPT-2, LLaMA or Mistral in DIR, in place of a run", LOADING},
+     "use the model in DIR (Hugging Face's), in place of a run", LOADING},
     {"data", "NAME", TEXT(options.data), FIXED, "synthetic", NULL,
      "without a download: synthetic (images), text (this project's sources), text1 and text2 (its "
      "halves); cifar10, cifar10-holdout (validated on 5,000 training images), cifar100, "

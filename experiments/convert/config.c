@@ -1,5 +1,4 @@
-/* Reads config.json: the sizes of a model, and settings that our models have fixed.  A setting that
- * is not known here may change what the model computes, so it is refused. */
+/* Reads config.json: the sizes of a model, and settings that our models have fixed. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,186 +8,22 @@
 #include "families.h"
 #include "json.h"
 
-/* Returns a setting; NULL if it is left out or null. */
-static const cJSON *find(Config *config, const char *key) {
-    bool read = false;
-    for (int i = 0; i < config->count; i++) read = read || strcmp(config->read[i], key) == 0;
-    if (!read) config->read[config->count++] = key;
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(config->root, key);
-    return cJSON_IsNull(item) ? NULL : item;
-}
-
-/* Reads a whole number from 1 up.  -1 and an error. */
-static int read_size(Config *config, const char *key, int *size) {
-    const cJSON *item = find(config, key);
-    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 1 && item->valuedouble <= 1 << 24) ||
-        item->valuedouble != floor(item->valuedouble))
-        return error_set("%s: %s must be a whole number from 1 up", config->path, key);
-    *size = (int)item->valuedouble;
-    return 0;
-}
-
-/* The same of a setting that may be left out; *size stays then. */
-static int read_optional_size(Config *config, const char *key, int *size) {
-    return find(config, key) ? read_size(config, key, size) : 0;
-}
-
-/* Reads true or false, which stays if it is left out. */
-static int read_bool(Config *config, const char *key, bool *value) {
-    const cJSON *item = find(config, key);
-    if (!item) return 0;
-    if (!cJSON_IsBool(item)) return error_set("%s: %s must be true or false", config->path, key);
-    *value = cJSON_IsTrue(item);
-    return 0;
-}
-
-static int refuse(Config *config, const char *key, const char *supported) {
-    char *text = cJSON_PrintUnformatted(find(config, key));
-    error_set("%s: %s%s is %.60s; only %s is supported", config->path, config->inside, key,
-              text ? text : "not given", supported);
-    cJSON_free(text);
-    return -1;
-}
-
-/* Refuses a setting other than `supported` or, unless NULL, `also`.  One that is left out has its
- * default in transformers, which is supported. */
-static int must_be(Config *config, const char *key, const char *supported, const char *also) {
-    const cJSON *item = find(config, key);
-    char *number = cJSON_PrintUnformatted(item); /* or true or false */
-    const char *value = cJSON_IsString(item) ? item->valuestring : number ? number : "";
-    const bool ok = !item || !strcmp(value, supported) || (also && !strcmp(value, also));
-    cJSON_free(number);
-    return ok ? 0 : refuse(config, key, supported);
-}
-
-/* Reads a number; `left_out` is its value if it is missing.  -1 and an error. */
-static int read_number(Config *config, const char *key, double left_out, double *number) {
-    const cJSON *item = find(config, key);
-    *number = item ? cJSON_GetNumberValue(item) : left_out; /* NAN if it is no number */
-    return isnan(*number)
-               ? error_set("%s: %s%s must be a number", config->path, config->inside, key)
-               : 0;
-}
-
 /* Reads the epsilon of the norms into a setting of our specification; empty if it is our
  * default. */
 static int read_eps(Config *config, const char *key, double left_out, Text *setting) {
     double eps;
-    if (read_number(config, key, left_out, &eps) || !(eps >= 1e-12 && eps <= 1))
+    if (config_number(config, key, left_out, &eps) || !(eps >= 1e-12 && eps <= 1))
         return error_set("%s: %s must be a number from 1e-12 to 1", config->path, key);
     *setting = (Text){""};
     if (fabs(eps - 1e-5) > 1e-11) *setting = text_of(",eps=%.15g", eps);
     return 0;
 }
 
-/* ---- settings that are not ours ---------------------------------------------------------------
- */
-
-/* These say how a model is trained, stored, run or made to write, but not what it computes.
- * Dropout is for training; ours has none. */
-static const char *const harmless[] = {
-    "_attn_implementation_autoset",
-    "_name_or_path",
-    "architectures",
-    "attention_dropout",
-    "attn_implementation",
-    "attn_pdrop",
-    "bad_words_ids",
-    "begin_suppress_tokens",
-    "bos_token_id",
-    "chunk_size_feed_forward",
-    "classifier_dropout",
-    "decoder_start_token_id",
-    "diversity_penalty",
-    "do_sample",
-    "dtype",
-    "early_stopping",
-    "embd_pdrop",
-    "encoder_no_repeat_ngram_size",
-    "eos_token_id",
-    "exponential_decay_length_penalty",
-    "finetuning_task",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
-    "gradient_checkpointing",
-    "id2label",
-    "initializer_range",
-    "is_decoder",
-    "is_llama_config",
-    "label2id",
-    "length_penalty",
-    "max_length",
-    "max_sequence_length",
-    "min_length",
-    "model_type",
-    "n_ctx",
-    "name_or_path",
-    "no_repeat_ngram_size",
-    "num_beam_groups",
-    "num_beams",
-    "num_return_sequences",
-    "output_attentions",
-    "output_hidden_states",
-    "output_scores",
-    "pad_token_id",
-    "prefix",
-    "pretraining_tp",
-    "problem_type",
-    "remove_invalid_values",
-    "reorder_and_upcast_attn",
-    "repetition_penalty",
-    "resid_pdrop",
-    "return_dict",
-    "return_dict_in_generate",
-    "sep_token_id",
-    "summary_activation",
-    "summary_first_dropout",
-    "summary_proj_to_labels",
-    "summary_type",
-    "summary_use_proj",
-    "suppress_tokens",
-    "task_specific_params",
-    "temperature",
-    "tf_legacy_loss",
-    "tie_encoder_decoder",
-    "tokenizer_class",
-    "top_k",
-    "top_p",
-    "torch_dtype",
-    "torchscript",
-    "transformers.js_config",
-    "transformers_version",
-    "typical_p",
-    "unsloth_fixed",
-    "unsloth_version",
-    "use_bfloat16",
-    "use_cache",
-};
-
-/* Refuses the settings that were not looked for, unless they are null or among the first `count`
- * harmless ones. */
-static int check_rest(const Config *config, size_t count) {
-    const cJSON *item;
-    cJSON_ArrayForEach(item, config->root) {
-        bool known = cJSON_IsNull(item);
-        for (int i = 0; i < config->count && !known; i++)
-            known = strcmp(config->read[i], item->string) == 0;
-        for (size_t i = 0; i < count && !known; i++) known = !strcmp(harmless[i], item->string);
-        if (known) continue;
-        char *text = cJSON_PrintUnformatted(item);
-        error_set("%s: %s%.60s is %.60s; this setting is not supported", config->path,
-                  config->inside, item->string, text ? text : "");
-        cJSON_free(text);
-        return -1;
-    }
-    return 0;
-}
-
 /* What all families have switched off. */
 static int check_common(Config *c) {
-    return must_be(c, "is_encoder_decoder", "false", NULL) ||
-           must_be(c, "add_cross_attention", "false", NULL) ||
-           must_be(c, "pruned_heads", "{}", NULL);
+    return config_must_be(c, "is_encoder_decoder", "false", NULL) ||
+           config_must_be(c, "add_cross_attention", "false", NULL) ||
+           config_must_be(c, "pruned_heads", "{}", NULL);
 }
 
 static int check_context(Config *c, int context, int positions) {
@@ -203,17 +38,17 @@ int gpt_read(char spec[OPTION_TEXT], Config *c, int context, const HfFamily *fam
     TransformerSizes s = {0};
     Text eps;
     int ffn = 0, positions = 0;
-    if (read_size(c, "n_layer", &s.layers) || read_size(c, "n_embd", &s.width) ||
-        read_size(c, "n_head", &s.attention.heads) || read_size(c, "n_positions", &positions) ||
-        read_size(c, "vocab_size", &s.vocabulary) ||
-        must_be(c, "activation_function", "gelu_new", "gelu_pytorch_tanh") ||
-        read_eps(c, "layer_norm_epsilon", 1e-5, &eps) ||
-        must_be(c, "scale_attn_weights", "true", NULL) ||
-        must_be(c, "scale_attn_by_inverse_layer_idx", "false", NULL) ||
-        must_be(c, "tie_word_embeddings", "true", NULL))
+    if (config_size(c, "n_layer", &s.layers) || config_size(c, "n_embd", &s.width) ||
+        config_size(c, "n_head", &s.attention.heads) || config_size(c, "n_positions", &positions) ||
+        config_size(c, "vocab_size", &s.vocabulary) ||
+        config_must_be(c, "activation_function", "gelu_new", "gelu_pytorch_tanh") ||
+        read_eps(c, "layer_norm_epsilon", family->eps, &eps) ||
+        config_must_be(c, "scale_attn_weights", "true", NULL) ||
+        config_must_be(c, "scale_attn_by_inverse_layer_idx", "false", NULL) ||
+        config_must_be(c, "tie_word_embeddings", "true", NULL))
         return -1;
-    if (find(c, "n_inner") && (read_size(c, "n_inner", &ffn) || ffn != 4 * s.width))
-        return refuse(c, "n_inner", "4 n_embd");
+    if (config_find(c, "n_inner") && (config_size(c, "n_inner", &ffn) || ffn != 4 * s.width))
+        return config_refuse(c, "n_inner", "4 n_embd");
     if (check_context(c, context, positions)) return -1;
     snprintf(spec, OPTION_TEXT, "%s:layers=%d,width=%d,heads=%d,context=%d,vocabulary=%d%s",
              family->family, s.layers, s.width, s.attention.heads, context ? context : positions,
@@ -222,73 +57,63 @@ int gpt_read(char spec[OPTION_TEXT], Config *c, int context, const HfFamily *fam
 }
 
 /* Reads the settings of rotary positions, whose place and names have changed over time. */
-static int read_rope(Config *c, int positions, Rope *rope) {
+static int read_rope(Config *c, int positions, double theta, Rope *rope) {
     static const char *const places[] = {"rope_scaling", "rope_parameters"};
     Config in = {.path = c->path, .inside = ""};
     *rope = (Rope){.factor = 1};
     for (int i = 0; i < 2; i++) {
-        const cJSON *item = find(c, places[i]);
-        if (item && !cJSON_IsObject(item)) return refuse(c, places[i], "an object");
+        const cJSON *item = config_find(c, places[i]);
+        if (item && !cJSON_IsObject(item)) return config_refuse(c, places[i], "an object");
         if (in.root || !item || !item->child) continue; /* transformers takes the first, too */
         in.root = item;
         in.inside = i ? "rope_parameters." : "rope_scaling.";
     }
-    const char *type_key = find(&in, "rope_type") ? "rope_type" : "type";
-    const cJSON *type = find(&in, type_key);
+    const char *type_key = config_find(&in, "rope_type") ? "rope_type" : "type";
+    const cJSON *type = config_find(&in, type_key);
     const char *kind = !type ? "default" : cJSON_IsString(type) ? type->valuestring : "";
     const bool linear = strcmp(kind, "linear") == 0, llama3 = strcmp(kind, "llama3") == 0;
-    if (read_number(c, "rope_theta", 10000, &rope->base) ||
-        read_number(&in, "rope_theta", rope->base, &rope->base) ||
-        must_be(c, "partial_rotary_factor", "1", "1.0") ||
-        must_be(&in, "partial_rotary_factor", "1", "1.0") ||
-        must_be(c, "rope_interleaved", "false", NULL))
+    if (config_number(c, "rope_theta", theta, &rope->base) ||
+        config_number(&in, "rope_theta", rope->base, &rope->base) ||
+        config_must_be(c, "partial_rotary_factor", "1", NULL) ||
+        config_must_be(&in, "partial_rotary_factor", "1", NULL) ||
+        config_must_be(c, "rope_interleaved", "false", NULL))
         return -1;
     if (!linear && !llama3 && strcmp(kind, "default"))
-        return refuse(&in, type_key, "default, linear or llama3");
-    if ((linear || llama3) && read_number(&in, "factor", NAN, &rope->factor)) return -1;
+        return config_refuse(&in, type_key, "default, linear or llama3");
+    if ((linear || llama3) && config_number(&in, "factor", NAN, &rope->factor)) return -1;
     if (llama3 &&
-        (read_number(&in, "low_freq_factor", NAN, &rope->low) ||
-         read_number(&in, "high_freq_factor", NAN, &rope->high) ||
-         read_number(&in, "original_max_position_embeddings", positions, &rope->original) ||
-         read_number(c, "original_max_position_embeddings", rope->original, &rope->original)))
+        (config_number(&in, "low_freq_factor", NAN, &rope->low) ||
+         config_number(&in, "high_freq_factor", NAN, &rope->high) ||
+         config_number(&in, "original_max_position_embeddings", positions, &rope->original) ||
+         config_number(c, "original_max_position_embeddings", rope->original, &rope->original)))
         return -1;
     if (llama3 && !(rope->factor > 1)) rope->low = rope->high = rope->original = 0;
-    find(&in, "type"); /* older names may stand next to newer ones */
-    return check_rest(&in, 0);
-}
-
-/* Mistral is LLaMA with windowed attention, which makes no difference up to the window's size. */
-static int check_window(Config *c, int context) {
-    const cJSON *item = find(c, "sliding_window");
-    const bool given = cJSON_HasObjectItem(c->root, "sliding_window");
-    const double window = item ? cJSON_GetNumberValue(item) : 4096;
-    if ((given && !item) || context <= window) return 0;
-    return error_set(
-        "%s: sliding_window is %g, which is not supported; give a --context up to that", c->path,
-        window);
+    config_find(&in, "type"); /* older names may stand next to newer ones */
+    return config_check_rest(&in, false);
 }
 
 int llama_read(char spec[OPTION_TEXT], Config *c, int context, const HfFamily *family) {
-    TransformerSizes s = {0};
+    TransformerSizes s = {.tied = family->tied};
     Text eps;
     int positions = 0;
     Attention *a = &s.attention;
     Rope *r = &a->rope;
-    const bool mistral = strcmp(family->model_type, "mistral") == 0;
-    if (read_size(c, "num_hidden_layers", &s.layers) || read_size(c, "hidden_size", &s.width) ||
-        read_size(c, "num_attention_heads", &a->heads) ||
-        read_size(c, "intermediate_size", &s.ffn) ||
-        read_size(c, "max_position_embeddings", &positions) ||
-        read_size(c, "vocab_size", &s.vocabulary) || must_be(c, "hidden_act", "silu", "swish") ||
-        read_eps(c, "rms_norm_eps", 1e-6, &eps) || check_context(c, context, positions) ||
-        read_rope(c, positions, r) || must_be(c, "attention_bias", "false", NULL) ||
-        must_be(c, "mlp_bias", "false", NULL) || read_bool(c, "tie_word_embeddings", &s.tied))
+    if (config_size(c, "num_hidden_layers", &s.layers) || config_size(c, "hidden_size", &s.width) ||
+        config_size(c, "num_attention_heads", &a->heads) ||
+        config_size(c, "intermediate_size", &s.ffn) ||
+        config_size(c, "max_position_embeddings", &positions) ||
+        config_size(c, "vocab_size", &s.vocabulary) ||
+        config_must_be(c, "hidden_act", "silu", "swish") ||
+        read_eps(c, "rms_norm_eps", family->eps, &eps) || check_context(c, context, positions) ||
+        read_rope(c, positions, family->rope_theta, r) ||
+        config_must_be(c, "mlp_bias", "false", NULL) ||
+        config_bool(c, "tie_word_embeddings", &s.tied))
         return -1;
     a->groups = family->groups ? family->groups : a->heads;
-    a->d = s.width / a->heads;
+    a->d = family->head_dim ? family->head_dim : s.width / a->heads;
     s.context = context ? context : positions;
-    if (read_optional_size(c, "num_key_value_heads", &a->groups) ||
-        read_optional_size(c, "head_dim", &a->d) || (mistral && check_window(c, s.context)))
+    if (config_optional_size(c, "num_key_value_heads", &a->groups) ||
+        config_optional_size(c, "head_dim", &a->d))
         return -1;
     Text text = text_of(
         "%s:layers=%d,width=%d,heads=%d,ffn=%d,context=%d,vocabulary=%d%s,"
@@ -298,14 +123,86 @@ int llama_read(char spec[OPTION_TEXT], Config *c, int context, const HfFamily *f
     if (r->original > 0)
         text_add(&text, ",rope_low=%.15g,rope_high=%.15g,rope_original=%.15g", r->low, r->high,
                  r->original);
-    strcpy(spec, text.text); /* at most 400 characters */
+    if (family->read_more(&text, c, s.layers)) return -1;
+    strcpy(spec, text.text); /* at most 450 characters */
+    return 0;
+}
+
+/* ---- what the relatives of LLaMA have of their own --------------------------------------------
+ */
+
+int llama_more(Text *spec, Config *c, int layers) {
+    bool bias = false;
+    (void)layers;
+    if (config_bool(c, "attention_bias", &bias)) return -1;
+    if (bias) text_add(spec, ",attention_bias=1");
+    return 0;
+}
+
+int mistral_more(Text *spec, Config *c, int layers) {
+    int window = 4096; /* if it is left out */
+    (void)layers;
+    if (config_must_be(c, "attention_bias", "false", NULL)) return -1;
+    const bool none = !config_find(c, "sliding_window") &&
+                      cJSON_GetObjectItemCaseSensitive(c->root, "sliding_window");
+    if (none) return 0;
+    if (config_optional_size(c, "sliding_window", &window)) return -1;
+    text_add(spec, ",window=%d", window);
+    return 0;
+}
+
+/* Refuses windows in some of the layers.  Where they are switched off, their sizes do not matter.
+ */
+static int check_windows(Config *c) {
+    const cJSON *types = config_find(c, "layer_types"), *type;
+    config_find(c, "sliding_window");
+    config_find(c, "max_window_layers");
+    if (config_must_be(c, "use_sliding_window", "false", NULL)) return -1;
+    cJSON_ArrayForEach(type, types) {
+        if (!cJSON_IsString(type) || strcmp(type->valuestring, "full_attention"))
+            return config_refuse(c, "layer_types", "full_attention");
+    }
+    return 0;
+}
+
+int qwen2_more(Text *spec, Config *c, int layers) {
+    (void)spec, (void)layers;
+    return check_windows(c) || config_must_be(c, "attention_bias", "false", NULL) ||
+           config_must_be(c, "use_mrope", "false", NULL);
+}
+
+int qwen3_more(Text *spec, Config *c, int layers) {
+    return check_windows(c) || llama_more(spec, c, layers);
+}
+
+/* Overwrites *skip with the interval of the layers whose number in the list is 0, which means no
+ * rotary positions; 0 if there are none.  -1 and an error if they are not evenly spaced. */
+static int read_interval(Config *c, const cJSON *list, int layers, int *skip) {
+    *skip = 0;
+    bool even = cJSON_IsArray(list) && cJSON_GetArraySize(list) == layers;
+    for (int i = 0; even && i < layers; i++) {
+        const bool without = cJSON_GetNumberValue(cJSON_GetArrayItem(list, i)) == 0;
+        if (without && !*skip) *skip = i + 1;
+        even = without == (*skip && (i + 1) % *skip == 0);
+    }
+    return even ? 0
+                : config_refuse(c, "no_rope_layers", "one number for each layer, every n-th 0,");
+}
+
+int smollm3_more(Text *spec, Config *c, int layers) {
+    int skip = 4;
+    const cJSON *list = config_find(c, "no_rope_layers");
+    if (qwen3_more(spec, c, layers) || config_optional_size(c, "no_rope_layer_interval", &skip) ||
+        (list && read_interval(c, list, layers, &skip)))
+        return -1;
+    text_add(spec, ",rope_skip=%d", skip);
     return 0;
 }
 
 /* ---- any ------------------------------------------------------------------------------------- */
 
 static const char *model_type(Config *config) {
-    const cJSON *type = find(config, "model_type");
+    const cJSON *type = config_find(config, "model_type");
     return cJSON_IsString(type) ? type->valuestring : "not given";
 }
 
@@ -335,7 +232,7 @@ int convert_spec(char spec[OPTION_TEXT], const char *dir, int context) {
     int failed = !family->model_type
                      ? refuse_type(&config)
                      : family->read(spec, &config, context, family) || check_common(&config) ||
-                           check_rest(&config, sizeof harmless / sizeof *harmless);
+                           config_check_rest(&config, true);
     cJSON_Delete(root);
     return failed ? -1 : 0;
 }

@@ -61,6 +61,23 @@ void llama_write(cJSON *root, const Model *model) {
     no_special_tokens(root);
 }
 
+void bias_write(cJSON *root, TransformerSizes s) {
+    cJSON_AddBoolToObject(root, "attention_bias", s.bias == BIAS_ALL);
+}
+
+void mistral_write(cJSON *root, TransformerSizes s) {
+    const int window = s.attention.window;
+    cJSON_AddItemToObject(root, "sliding_window",
+                          window ? cJSON_CreateNumber(window) : cJSON_CreateNull());
+}
+
+void smollm3_write(cJSON *root, TransformerSizes s) {
+    cJSON *list = cJSON_AddArrayToObject(root, "no_rope_layers");
+    bias_write(root, s);
+    for (int i = 1; i <= s.layers; i++)
+        cJSON_AddItemToArray(list, cJSON_CreateNumber(s.rope_skip && i % s.rope_skip == 0 ? 0 : 1));
+}
+
 static cJSON *describe(const Model *model) {
     cJSON *root = cJSON_CreateObject();
     const HfFamily *family = hf_family_of(model);
@@ -68,6 +85,7 @@ static cJSON *describe(const Model *model) {
     cJSON_AddItemToArray(cJSON_AddArrayToObject(root, "architectures"),
                          cJSON_CreateString(family->architecture));
     family->write(root, model);
+    if (family->write_more) family->write_more(root, model->transformer);
     cJSON_AddNumberToObject(root, "vocab_size", model->transformer.vocabulary);
     return root;
 }

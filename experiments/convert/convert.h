@@ -1,6 +1,7 @@
 /* Models in Hugging Face's format: a directory with config.json and model.safetensors, or several
- * such files and model.safetensors.index.json.  Reads GPT-2, LLaMA 1 to 3.2, and Mistral within its
- * window, refusing every setting that our models do not have; writes GPT-2 and LLaMA. */
+ * such files and model.safetensors.index.json.  Reads and writes GPT-2, LLaMA 1 to 3.2, Mistral,
+ * Qwen2, Qwen3, SmolLM3 and OLMo 2 (families.c), and refuses every setting that our models do not
+ * have. */
 #pragma once
 
 #include "../../data/safetensors.h"
@@ -81,8 +82,7 @@ typedef struct {
     bool transposed;
 } TheirName;
 
-/* Returns true for the families that they have, too: GPT-2 and LLaMA.  The next two functions are
- * for these alone. */
+/* Returns true for the families that they have, too.  The next function is for these alone. */
 bool convert_knows(const Model *model);
 
 /* Their name of GPT-2's table of learned positions. */

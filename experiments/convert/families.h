@@ -6,6 +6,8 @@
 
 #include "convert.h"
 
+/* ---- settings: config_value.c ---------------------------------------------------------------- */
+
 enum { KEYS_READ = 64 };
 
 /* A JSON object with settings.  Errors name it by `path` and, if it is inside of the file,
@@ -18,6 +20,27 @@ typedef struct {
     int count;
 } Config;
 
+/* Returns a setting; NULL if it is left out or null. */
+const cJSON *config_find(Config *config, const char *key);
+
+/* These read a whole number from 1 up; one that may be left out, and *size stays then; true or
+ * false, or *value stays; and a number, NAN as `left_out` if it must be there.  -1 and an error. */
+int config_size(Config *config, const char *key, int *size);
+int config_optional_size(Config *config, const char *key, int *size);
+int config_bool(Config *config, const char *key, bool *value);
+int config_number(Config *config, const char *key, double left_out, double *number);
+
+/* Sets the error that only `supported` is supported; returns -1. */
+int config_refuse(Config *config, const char *key, const char *supported);
+/* Refuses a setting other than `supported` or, unless NULL, `also`.  One that is left out has its
+ * default in transformers, which is supported. */
+int config_must_be(Config *config, const char *key, const char *supported, const char *also);
+/* Refuses settings that were not looked for, unless they are null or, in the whole file, known to
+ * be harmless. */
+int config_check_rest(const Config *config, bool whole_file);
+
+/* ---- families -------------------------------------------------------------------------------- */
+
 /* One of our modules and theirs.  Its tensors are called weight and bias in both. */
 typedef struct {
     const char *ours, *theirs[CONVERT_PARTS];
@@ -29,24 +52,37 @@ struct HfFamily {
     const char *family;                    /* ours */
     /* Overwrites `spec` with our specification; see convert_spec. */
     int (*read)(char spec[OPTION_TEXT], Config *config, int context, const HfFamily *family);
+    /* Of LLaMA's relatives: appends the settings of their own. */
+    int (*read_more)(Text *spec, Config *config, int layers);
     /* Adds the settings to a config.json. */
     void (*write)(cJSON *root, const Model *model);
+    void (*write_more)(cJSON *root, TransformerSizes sizes); /* NULL: there are no more */
     const char *layers;   /* the list of layers that their names begin with */
     const Module *module; /* those of a layer come first; ends with a NULL */
     bool transposed;      /* linear layers are stored as [in][out] */
-    /* The defaults of transformers that differ among families like LLaMA. */
-    int groups; /* 0: as many as there are heads */
+    /* What transformers takes for settings that are left out. */
+    double eps, rope_theta;
+    bool tied;
+    int groups, head_dim; /* 0: as many as there are heads; the width divided by these */
 };
 
 extern const HfFamily hf_families[]; /* ends with model_type NULL */
 
-/* Returns the first row with our family of the model, or NULL. */
+/* Returns the row of a model; NULL if there is none. */
 const HfFamily *hf_family_of(const Model *model);
 
 /* config.c */
 int gpt_read(char spec[OPTION_TEXT], Config *config, int context, const HfFamily *family);
 int llama_read(char spec[OPTION_TEXT], Config *config, int context, const HfFamily *family);
+int llama_more(Text *spec, Config *config, int layers);
+int mistral_more(Text *spec, Config *config, int layers);
+int qwen2_more(Text *spec, Config *config, int layers);
+int qwen3_more(Text *spec, Config *config, int layers);
+int smollm3_more(Text *spec, Config *config, int layers);
 
 /* config_write.c */
 void gpt_write(cJSON *root, const Model *model);
 void llama_write(cJSON *root, const Model *model);
+void bias_write(cJSON *root, TransformerSizes sizes);
+void mistral_write(cJSON *root, TransformerSizes sizes);
+void smollm3_write(cJSON *root, TransformerSizes sizes);

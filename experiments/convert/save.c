@@ -62,19 +62,6 @@ static int save_param(SafetensorsWriter *writer, Engine *engine, int param, cons
     return failed;
 }
 
-/* Overwrites *same with whether the model in `init` is model m, except for its context; its
- * config.json can then be kept.  -1 and an error. */
-static int compare_models(bool *same, const Model *m, const char *init) {
-    char spec[OPTION_TEXT];
-    *same = false;
-    if (!*init) return 0;
-    if (convert_spec(spec, init, m->input.w)) return -1;
-    Model *theirs = model_create(spec);
-    *same = theirs && strcmp(theirs->spec, m->spec) == 0;
-    model_free(theirs);
-    return 0;
-}
-
 /* Returns how many positions the model in `init` has; -1 and an error. */
 static int positions_of(const char *init) {
     char spec[OPTION_TEXT];
@@ -82,6 +69,21 @@ static int positions_of(const char *init) {
     const int positions = whole ? whole->input.w : -1;
     model_free(whole);
     return positions;
+}
+
+/* Overwrites *same with whether the model in `init` is model m, except for its context; its
+ * config.json can then be kept.  -1 and an error. */
+static int compare_models(bool *same, const Model *m, const char *init) {
+    char spec[OPTION_TEXT];
+    *same = false;
+    if (!*init) return 0;
+    const int positions = positions_of(init);
+    if (positions < m->input.w) return positions < 0 ? -1 : 0;
+    if (convert_spec(spec, init, m->input.w)) return -1;
+    Model *theirs = model_create(spec);
+    *same = theirs && strcmp(theirs->spec, m->spec) == 0;
+    model_free(theirs);
+    return 0;
 }
 
 /* Opens the learned positions of the model in `init`, if the model has such a table, and puts their
@@ -112,8 +114,7 @@ static int save(const char *dir, Engine *engine, const char *init, NumberKind nu
     Positions positions = {.weight = NULL};
     SafeTensor *list = NULL;
     TheirName *names = NULL;
-    if (!convert_knows(m))
-        return error_set("export: only GPT-2 and LLaMA models can be exported, not %s", m->name);
+    if (!convert_knows(m)) return error_set("export: transformers has no model like %s", m->name);
     if (m->transformer.width % m->transformer.attention.heads)
         return error_set(
             "export: transformers needs a width that is a multiple of the heads, which %s does not "

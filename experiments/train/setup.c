@@ -15,7 +15,7 @@ static int check_flags(const Options *o, const Model *model, bool tokens) {
                          model->tokens ? "tokens" : "images", o->data,
                          tokens ? "tokens" : "images");
     if (*o->init && !convert_is_tensors(o->init) && !convert_knows(model))
-        return error_set("--init DIR is for GPT-2 and LLaMA models, not for %s", o->model);
+        return error_set("--init DIR is for models that transformers has, not for %s", o->model);
     if (o->augment && tokens) return error_set("--augment is for images; %s holds tokens", o->data);
     if (o->augment && (o->cache || o->device_cache))
         return error_set(

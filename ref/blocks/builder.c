@@ -145,6 +145,17 @@ int build_rmsnorm(Model *m, const char *name, int in, double eps) {
     return norm(m, name, node, false);
 }
 
+int build_qknorm(Model *m, int in, Attention attention, bool whole, double eps) {
+    const QkVectors v = qk_vectors(attention, whole);
+    Node node = node_of(OP_QKNORM, in);
+    node.attention = attention;
+    node.whole = whole;
+    node.eps = eps;
+    node.weight = add_param(m, "attention.q_norm", "weight", 1, &v.q_size, INIT_ONES, 0);
+    node.bias = add_param(m, "attention.k_norm", "weight", 1, &v.k_size, INIT_ONES, 0);
+    return add_node(m, node, m->value[in].shape);
+}
+
 int build_attention(Model *m, int in, Attention attention) {
     Node node = node_of(OP_ATTENTION, in);
     node.attention = attention;

@@ -26,6 +26,8 @@ int build_conv2d(Model *m, const char *name, int in, int outputs, int kernel, in
 int build_batchnorm(Model *m, const char *name, int in, int skip, bool relu);
 int build_layernorm(Model *m, const char *name, int in, double eps);
 int build_rmsnorm(Model *m, const char *name, int in, double eps);
+/* Norms of q and of k, before attention: of each head or, with `whole`, of all heads. */
+int build_qknorm(Model *m, int in, Attention attention, bool whole, double eps);
 /* `in` has q, k and v in (heads + 2 groups) d channels; the output has heads * d. */
 int build_attention(Model *m, int in, Attention attention);
 int build_relu(Model *m, int in);

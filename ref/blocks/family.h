@@ -5,7 +5,7 @@
 
 #include "builder.h"
 
-enum { MAX_KEYS = 15 };
+enum { MAX_KEYS = 17 };
 
 /* A setting, its range, and its value where a specification does not give it. */
 typedef struct {
@@ -45,7 +45,8 @@ struct Family {
     int (*build)(Model *model, const Settings *settings);
 };
 
-extern const Family family_resnet, family_bottleneck, family_gpt, family_llama, family_mlp;
+extern const Family family_resnet, family_bottleneck, family_gpt, family_llama, family_mistral,
+    family_qwen2, family_qwen3, family_smollm3, family_olmo2, family_mlp;
 
 /* Returns the index of the setting with a name of `length` characters, or -1 if there is none. */
 int setting_index(const Family *family, const char *name, size_t length);

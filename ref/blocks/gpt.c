@@ -6,7 +6,8 @@
 #include "../base/error.h"
 #include "transformer.h"
 
-static int gpt_block(Model *m, int x, TransformerSizes s) {
+static int gpt_block(Model *m, int x, TransformerSizes s, int layer) {
+    (void)layer;
     /* GPT-2 scales down the 2 L weights that write to the residual stream. */
     const double deviation = 0.02, residual = deviation / sqrt(2.0 * s.layers);
     int h = build_layernorm(m, "norm1", x, s.eps);

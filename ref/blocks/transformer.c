@@ -34,7 +34,7 @@ int transformer_blocks(Model *m, TransformerSizes s, bool positions, Transformer
     int x = build_embedding(m, 0, s.vocabulary, s.width, positions ? s.context : 0);
     for (int i = 0; i < s.layers; i++) {
         build_block(m, "block%d", i + 1);
-        x = block(m, x, s);
+        x = block(m, x, s, i);
     }
     build_block(m, "head");
     x = norm(m, "norm", x, s.eps);

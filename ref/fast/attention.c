@@ -1,9 +1,9 @@
 /* Multi-head attention (Vaswani et al. 2017, eq. 1) in tiles of queries and keys that stay in
  * cache.  The softmax is online: its maximum and sum are updated from tile to tile.  The backward
  * pass recomputes the probabilities from the log-sum-exp of each row (FlashAttention, Dao et al.
- * 2022).  Tiles above the diagonal of causal attention are skipped.  One thread does a whole head
- * of a sample, and in the backward pass all query heads of a group, one after the other, so that
- * the sums of dk and dv over these heads have one order. */
+ * 2022).  Tiles above the diagonal of causal attention, or before its window, are skipped.  One
+ * thread does a whole head of a sample, and in the backward pass all query heads of a group, one
+ * after the other, so that the sums of dk and dv over these heads have one order. */
 #include <math.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ enum { TILE = 64 }; /* queries and keys; a multiple of LANES */
 /* One query head of one sample with its keys and values.  The strides are the distances from one
  * row to the next: of q and k, of v, and of y. */
 typedef struct {
-    int t, d;
+    int t, d, window; /* at most so many keys for each query */
     ptrdiff_t stride, v_stride, y_stride;
     const real *q, *k, *v;
     real scale;
@@ -38,6 +38,7 @@ static Head head_at(const real *qkv, int sample, int head, int t, const Attentio
     const real *k = q + (a->heads + head / (a->heads / a->groups)) * a->d;
     return (Head){.t = t,
                   .d = a->d,
+                  .window = a->window ? a->window : t,
                   .stride = stride,
                   .v_stride = stride,
                   .y_stride = (ptrdiff_t)a->heads * a->d,
@@ -68,17 +69,32 @@ static void scores(real *s, const Head *h, Span queries, Span keys) {
            false);
 }
 
-/* Returns the number of keys that a query attends to; they are the first ones. */
-static int keys_of(const Head *h, int query) { return h->causal ? query + 1 : h->t; }
+/* A query attends to keys [first_key, end_key). */
+static int first_key(const Head *h, int query) {
+    return query >= h->window ? query - h->window + 1 : 0;
+}
+static int end_key(const Head *h, int query) { return h->causal ? query + 1 : h->t; }
 
-/* Returns how many of them are in a tile; may be negative. */
-static int visible(const Head *h, int query, Span keys) {
-    return min(keys_of(h, query) - keys.start, keys.size);
+/* Returns which of them are in a tile: [first, end) of it, end <= first if none are. */
+typedef struct {
+    int first, end;
+} Visible;
+
+static Visible visible(const Head *h, int query, Span keys) {
+    return (Visible){first_key(h, query) - keys.start,
+                     min(end_key(h, query) - keys.start, keys.size)};
 }
 
-/* Returns the end of the keys that any query of a tile attends to. */
-static int keys_end(const Head *h, Span queries) {
-    return keys_of(h, queries.start + queries.size - 1);
+/* Return where the tiles begin and end whose keys any query of a tile attends to. */
+static int tiles_begin(const Head *h, Span queries) {
+    return first_key(h, queries.start) / TILE * TILE;
+}
+static int tiles_end(const Head *h, Span queries) {
+    return end_key(h, queries.start + queries.size - 1);
+}
+
+static vec_bits visible_lanes(Visible seen, int j) {
+    return lanes_below(seen.end - j) & ~lanes_below(seen.first - j);
 }
 
 static bool worth_threads(int n, int t, int c) { return (ptrdiff_t)n * t * c > WORTH_THREADS / 4; }
@@ -88,11 +104,15 @@ static bool worth_threads(int n, int t, int c) { return (ptrdiff_t)n * t * c > W
 /* Does the online softmax of one row of a tile.  Overwrites the scores with exp(scale s - max), 0
  * for keys that are not visible, and updates the row's maximum and sum.  Returns exp(old max -
  * max), by which the caller rescales what it summed under the old maximum. */
-static real softmax_row(real *s, real *max, real *sum, real scale, int count) {
+static real softmax_row(real *s, real *max, real *sum, real scale, Visible seen) {
+    if (seen.end <= seen.first) { /* no maximum yet, perhaps */
+        memset(s, 0, TILE * sizeof *s);
+        return 1;
+    }
     vec maxima = vec_all((real)-INFINITY), total = {0};
     for (int j = 0; j < TILE; j += LANES) {
         vec x =
-            vec_select(lanes_below(count - j), vec_load(s + j) * scale, vec_all((real)-INFINITY));
+            vec_select(visible_lanes(seen, j), vec_load(s + j) * scale, vec_all((real)-INFINITY));
         maxima = vec_max(x, maxima);
         vec_store(s + j, x);
     }
@@ -116,16 +136,17 @@ static void scale_row(real *y, real factor, int d) {
 static void forward_tile(real *y, real *lse, const Head *h, Span queries) {
     real s[TILE * TILE], max[TILE], sum[TILE] = {0};
     for (int i = 0; i < TILE; i++) max[i] = (real)-INFINITY;
-    for (int start = 0; start < keys_end(h, queries); start += TILE) {
+    const int begin = tiles_begin(h, queries);
+    for (int start = begin; start < tiles_end(h, queries); start += TILE) {
         const Span keys = tile_at(start, h->t);
         scores(s, h, queries, keys);
         for (int i = 0; i < queries.size; i++) {
             const real rescale = softmax_row(s + i * TILE, max + i, sum + i, h->scale,
                                              visible(h, queries.start + i, keys));
-            if (start > 0) scale_row(y + i * h->y_stride, rescale, h->d);
+            if (start > begin) scale_row(y + i * h->y_stride, rescale, h->d);
         }
         matmul(y, h->y_stride, s, TILE, false, h->v + start * h->v_stride, h->v_stride, false, NULL,
-               queries.size, h->d, keys.size, start > 0);
+               queries.size, h->d, keys.size, start > begin);
     }
     for (int i = 0; i < queries.size; i++) {
         scale_row(y + i * h->y_stride, 1 / sum[i], h->d);
@@ -157,11 +178,12 @@ typedef struct {
 } HeadGradient;
 
 /* p = exp(scale s - lse) and ds = slope p (dp - dot), in place of s and dp. */
-static void gradient_row(real *s, real *dp, real lse, real dot, real scale, real slope, int count) {
+static void gradient_row(real *s, real *dp, real lse, real dot, real scale, real slope,
+                         Visible seen) {
     for (int j = 0; j < TILE; j += LANES) {
-        const vec_bits visible_lanes = lanes_below(count - j);
-        vec p = vec_select(visible_lanes, vec_exp(vec_load(s + j) * scale - lse), (vec){0});
-        vec ds = vec_select(visible_lanes, slope * p * (vec_load(dp + j) - dot), (vec){0});
+        const vec_bits lanes = visible_lanes(seen, j);
+        vec p = vec_select(lanes, vec_exp(vec_load(s + j) * scale - lse), (vec){0});
+        vec ds = vec_select(lanes, slope * p * (vec_load(dp + j) - dot), (vec){0});
         vec_store(s + j, p);
         vec_store(dp + j, ds);
     }
@@ -181,7 +203,7 @@ static void gradient_tile(const HeadGradient *d, const real *dy, const real *y, 
     const ptrdiff_t q_at = queries.start * h->stride;
     for (int i = 0; i < queries.size; i++) /* = sum_j p dp */
         dot[i] = dot_product(dy + i * h->y_stride, y + i * h->y_stride, h->d);
-    for (int start = 0; start < keys_end(h, queries); start += TILE) {
+    for (int start = tiles_begin(h, queries); start < tiles_end(h, queries); start += TILE) {
         const Span keys = tile_at(start, h->t);
         const ptrdiff_t k_at = start * h->stride, v_at = start * h->v_stride;
         scores(p, h, queries, keys);
@@ -191,7 +213,7 @@ static void gradient_tile(const HeadGradient *d, const real *dy, const real *y, 
             const int query = queries.start + i;
             /* The probability of a single key is 1 whatever its score, so the gradient is 0, where
              * the formula would leave rounding errors. */
-            const real slope = keys_of(h, query) == 1 ? 0 : h->scale;
+            const real slope = end_key(h, query) - first_key(h, query) == 1 ? 0 : h->scale;
             gradient_row(p + i * TILE, dp + i * TILE, lse[i], dot[i], h->scale, slope,
                          visible(h, query, keys));
         }

@@ -3,7 +3,8 @@
  *
  *   s[j] = q[i] . k[j] / sqrt(d),   p = softmax(s),   y[i] = sum_j p[j] v[j]
  *
- * where j runs over all positions, or with `causal` over those up to i. */
+ * where j runs over all positions, or with `causal` over those up to i, with a window over the last
+ * of these (Beltagy et al. 2020). */
 #include <math.h>
 #include <stdlib.h>
 
@@ -40,26 +41,33 @@ static double *rotated_copy(const real *qkv, int t, Attention a) {
     return z;
 }
 
+/* The keys that query i attends to: [first, end). */
+static int keys_first(Attention a, int i) {
+    return a.window && i >= a.window ? i - a.window + 1 : 0;
+}
+static int keys_end(Attention a, int i, int t) { return a.causal ? i + 1 : t; }
+
 static double dot(const double *x, const double *y, int d) {
     double sum = 0;
     for (int e = 0; e < d; e++) sum += x[e] * y[e];
     return sum;
 }
 
-/* Overwrites p[count] with the probabilities of the keys that query i attends to.  Returns the
- * log-sum-exp of their scores. */
-static double softmax(double *p, int count, const double *z, int i, int head, Attention a) {
+/* Overwrites p[first ... end - 1] with the probabilities of the keys that query i attends to.
+ * Returns the log-sum-exp of their scores. */
+static double softmax(double *p, int t, const double *z, int i, int head, Attention a) {
     const double *q = z + i * width_of(a) + q_at(a, head), *k = z + k_at(a, head);
+    const int first = keys_first(a, i), end = keys_end(a, i, t);
     double max = -INFINITY, sum = 0;
-    for (int j = 0; j < count; j++) {
+    for (int j = first; j < end; j++) {
         p[j] = dot(q, k + j * width_of(a), a.d) / sqrt(a.d);
         if (!(p[j] <= max)) max = p[j]; /* so that a NaN is not lost */
     }
-    for (int j = 0; j < count; j++) {
+    for (int j = first; j < end; j++) {
         p[j] = exp(p[j] - max);
         sum += p[j];
     }
-    for (int j = 0; j < count; j++) p[j] /= sum;
+    for (int j = first; j < end; j++) p[j] /= sum;
     return max + log(sum);
 }
 
@@ -70,13 +78,13 @@ void attention_forward(real *y, real *lse, const real *qkv, int n, int t, Attent
         double *z = rotated_copy(qkv + s * t * width_of(a), t, a);
         for (int head = 0; head < a.heads; head++)
             for (int i = a.cached; i < t; i++) {
-                const int count = a.causal ? i + 1 : t;
                 const double *v = z + v_at(a, head);
                 lse[(s * a.heads + head) * rows + i - a.cached] =
-                    (real)softmax(p, count, z, i, head, a);
+                    (real)softmax(p, t, z, i, head, a);
                 for (int e = 0; e < a.d; e++) {
                     double sum = 0;
-                    for (int j = 0; j < count; j++) sum += p[j] * v[j * width_of(a) + e];
+                    for (int j = keys_first(a, i); j < keys_end(a, i, t); j++)
+                        sum += p[j] * v[j * width_of(a) + e];
                     y[(s * rows + i - a.cached) * c + q_at(a, head) + e] = (real)sum;
                 }
             }
@@ -92,10 +100,10 @@ void attention_forward(real *y, real *lse, const real *qkv, int n, int t, Attent
 static void query_gradient(double *dz, double *p, double *dp, const real *dy, const double *z,
                            int t, int i, int head, Attention a) {
     const ptrdiff_t width = width_of(a), q = i * width + q_at(a, head);
-    const int count = a.causal ? i + 1 : t;
+    const int first = keys_first(a, i), end = keys_end(a, i, t);
     double expected = 0; /* sum_k p[k] dp[k] */
-    softmax(p, count, z, i, head, a);
-    for (int j = 0; j < count; j++) {
+    softmax(p, t, z, i, head, a);
+    for (int j = first; j < end; j++) {
         const ptrdiff_t v = j * width + v_at(a, head);
         dp[j] = 0;
         for (int e = 0; e < a.d; e++) {
@@ -104,7 +112,7 @@ static void query_gradient(double *dz, double *p, double *dp, const real *dy, co
         }
         expected += p[j] * dp[j];
     }
-    for (int j = 0; j < count; j++) {
+    for (int j = first; j < end; j++) {
         const ptrdiff_t k = j * width + k_at(a, head);
         const double ds = p[j] * (dp[j] - expected) / sqrt(a.d);
         for (int e = 0; e < a.d; e++) {

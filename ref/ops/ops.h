@@ -84,15 +84,28 @@ void rmsnorm_input_gradient(real *dx, const real *dy, const real *x, const real 
 void rmsnorm_weight_gradient(real *dg, const real *dy, const real *x, const real *rrms, int n,
                              int c, bool add);
 
+/* ---- qknorm.c: root mean square norms of queries and keys, Henry et al. 2020 ---- */
+
+/* x and y [n][heads + 2 groups][d] hold q, then k, then v, as attention reads them.  Each vector of
+ * qk_vectors (settings.h) is normalised as by rmsnorm, with the scale gq[q_size] or gk[k_size]; v
+ * is copied.  Overwrites rrms[n][q + k]. */
+void qknorm_forward(real *y, real *rrms, const real *x, const real *gq, const real *gk, int n,
+                    Attention attention, bool whole, double eps);
+void qknorm_input_gradient(real *dx, const real *dy, const real *x, const real *gq, const real *gk,
+                           const real *rrms, int n, Attention attention, bool whole, bool add);
+/* The sums over positions and vectors.  dgq or dgk may be NULL, and is then not computed. */
+void qknorm_weight_gradient(real *dgq, real *dgk, const real *dy, const real *x, const real *rrms,
+                            int n, Attention attention, bool whole, bool add_q, bool add_k);
+
 /* ---- attention.c: multi-head attention, Vaswani et al. 2017, eq. 1 ---- */
 
 /* y[n][t][heads][d] = softmax(q k / sqrt(d)) v from qkv[n][t][heads + 2 groups][d], which holds q,
- * then k, then v.  The softmax is over all positions, or if causal over those <= the query's; each
- * query head uses the k and v of its group.  With rope, q and k are first rotated by their
- * positions, and d must be even.  Overwrites lse[n][heads][t] with the log-sum-exp of the scores,
- * from which a backward pass can recompute the probabilities instead of storing them
- * (FlashAttention, Dao et al. 2022).  Of t positions those before attention.cached have been
- * computed before, and y and lse have the t - cached others. */
+ * then k, then v.  The softmax is over all positions, or if causal over those <= the query's, of
+ * these with a window only the last ones; each query head uses the k and v of its group.  With
+ * rope, q and k are first rotated by their positions, and d must be even.  Overwrites
+ * lse[n][heads][t] with the log-sum-exp of the scores, from which a backward pass can recompute the
+ * probabilities instead of storing them (FlashAttention, Dao et al. 2022).  Of t positions those
+ * before attention.cached have been computed before, and y and lse have the t - cached others. */
 void attention_forward(real *y, real *lse, const real *qkv, int n, int t, Attention attention);
 /* Reads y and lse of the forward pass.  Where a query attends to a single key, whose probability is
  * always 1, the gradients of both through the score are exactly 0. */

@@ -34,11 +34,21 @@ typedef struct {
     bool causal; /* a position attends to itself and those before it; otherwise to all */
     int cached;  /* forward: the first positions are those of earlier calls, and only the queries
                   * from here on are computed */
+    int window;  /* causal: to the last `window` of these only (Beltagy et al. 2020); 0: to all */
 } Attention;
+
+/* The vectors of a position that a norm of queries and keys takes each on its own: q of q_size
+ * numbers, then k of k_size. */
+typedef struct {
+    int q, k, q_size, k_size;
+} QkVectors;
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Returns them: one for each head, or with `whole` one of all queries and one of all keys. */
+QkVectors qk_vectors(Attention attention, bool whole);
 
 /* Returns the frequency of a pair, 0 <= pair < d/2, in radians per position.  rope->base > 0. */
 double rope_frequency(const Rope *rope, int pair, int d);

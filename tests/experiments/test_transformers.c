@@ -51,7 +51,9 @@ static void case_pipeline(void) {
 }
 
 void test_transformers(void) {
-    static const char *const names[] = {"gpt2", "llama", "grouped", "mistral"};
+    static const char *const names[] = {"gpt2",   "llama",       "grouped", "mistral",
+                                        "biased", "sliding",     "qwen2",   "qwen2tied",
+                                        "qwen3",  "qwen3biased", "smollm3", "olmo2"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         RUN_ROW(names[i], opens_there, names[i]);
     RUN(case_pipeline);

@@ -13,7 +13,7 @@ const char *const array_names[ARRAYS] = {
 };
 
 static bool is_norm(OpKind kind) {
-    return kind == OP_BATCHNORM || kind == OP_LAYERNORM || kind == OP_RMSNORM;
+    return kind == OP_BATCHNORM || kind == OP_LAYERNORM || kind == OP_RMSNORM || kind == OP_QKNORM;
 }
 
 static size_t weight_count(const Node *node) {
@@ -27,6 +27,8 @@ static size_t weight_count(const Node *node) {
         case OP_LAYERNORM:
         case OP_RMSNORM:
             return in;
+        case OP_QKNORM:
+            return (size_t)qk_vectors(node->attention, node->whole).q_size;
         case OP_EMBEDDING:
             return (size_t)node->vocabulary * out;
         default:
@@ -37,6 +39,7 @@ static size_t weight_count(const Node *node) {
 static size_t bias_count(const Case *row) {
     const Node *node = &row->node;
     if (node->kind == OP_BATCHNORM || node->kind == OP_LAYERNORM) return (size_t)node->out_shape.c;
+    if (node->kind == OP_QKNORM) return (size_t)qk_vectors(node->attention, node->whole).k_size;
     if (!row->bias) return 0;
     return (size_t)node->out_shape.c * (size_t)(node->kind == OP_EMBEDDING ? node->out_shape.w : 1);
 }
@@ -112,6 +115,8 @@ double case_length(const Case *row, Array array) {
         case OP_LAYERNORM:
         case OP_RMSNORM:
             return parameter ? rows_in : in;
+        case OP_QKNORM:
+            return parameter ? rows_in * node->attention.heads : in;
         case OP_ATTENTION:
             return node->in_shape.w + node->attention.d;
         case OP_AVGPOOL:
@@ -162,7 +167,8 @@ static real draw_integer(uint64_t seed, Array array, size_t i) {
 
 static real draw_real(const Case *row, uint64_t seed, Array array, size_t i) {
     double u = random_uniform(seed, (uint32_t)array, i);
-    if (array == ARRAY_VARIANCE || (array == ARRAY_WEIGHT && is_norm(row->node.kind)))
+    if (array == ARRAY_VARIANCE || (array == ARRAY_WEIGHT && is_norm(row->node.kind)) ||
+        (array == ARRAY_BIAS && row->node.kind == OP_QKNORM))
         return (real)(0.5 + u);
     double scale = array == ARRAY_X && row->scale > 0 ? row->scale : 1;
     return (real)((array == ARRAY_X ? row->offset : 0) + scale * (2 * u - 1));

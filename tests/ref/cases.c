@@ -9,6 +9,8 @@
 #define HEADS(heads, groups, d) .attention = {heads, groups, d, {.base = 0}, .causal = true}
 #define ALL_KEYS(heads, groups, d, ...) \
     .attention = {heads, groups, d, {__VA_ARGS__}, .causal = false}
+#define WINDOW(heads, groups, d, size, ...) \
+    .attention = {heads, groups, d, {__VA_ARGS__}, .causal = true, .window = size}
 #define ROPE(heads, groups, d, ...) .attention = {heads, groups, d, {__VA_ARGS__}, .causal = true}
 
 /* One row, one line. */
@@ -88,6 +90,15 @@ const Case cases[] = {
     {"rmsnorm 384, large", {OP_RMSNORM, SAME(1, 67, 384), .eps = 1e-5}, .n = 2},
     {"rmsnorm 520", {OP_RMSNORM, SAME(1, 5, 520), .eps = 1e-5}, .n = 1},
 
+    {"qknorm, head of 1", {OP_QKNORM, SAME(1, 3, 4), HEADS(2, 1, 1), .eps = 0.1}, .n = 2},
+    {"qknorm, head of 5", {OP_QKNORM, SAME(1, 33, 50), HEADS(6, 2, 5), .eps = 1e-5}, .n = 2},
+    {"qknorm, head of 64", {OP_QKNORM, SAME(1, 67, 512), HEADS(4, 2, 64), .eps = 1e-5}, .n = 1},
+    {"qknorm, head of 131", {OP_QKNORM, SAME(1, 9, 1048), HEADS(4, 2, 131), .eps = 1e-5}, .n = 1},
+    {"qknorm, eps prevails", {OP_QKNORM, SAME(1, 7, 24), HEADS(2, 2, 4), .eps = 3}, .n = 3},
+    {"qknorm, whole", {OP_QKNORM, SAME(1, 17, 50), HEADS(6, 2, 5), .whole = true, .eps = 1e-5}, .n = 2},
+    {"qknorm, whole, one number", {OP_QKNORM, SAME(1, 3, 3), HEADS(1, 1, 1), .whole = true, .eps = 0.1}, .n = 2},
+    {"qknorm, whole, heads of 64", {OP_QKNORM, SAME(1, 31, 1024), HEADS(12, 2, 64), .whole = true, .eps = 1e-5}, .n = 2},
+
     {"attention, one position", {OP_ATTENTION, IN(1, 1, 12), OUT(1, 1, 4), HEADS(2, 2, 2)}, .n = 2},
     {"attention, head of 1", {OP_ATTENTION, IN(1, 7, 3), OUT(1, 7, 1), HEADS(1, 1, 1)}, .n = 1},
     {"attention, head of 5", {OP_ATTENTION, IN(1, 33, 45), OUT(1, 33, 15), HEADS(3, 3, 5)}, .n = 2},
@@ -134,6 +145,16 @@ const Case cases[] = {
     {"attention to all, one group, head of 127", {OP_ATTENTION, IN(1, 70, 508), OUT(1, 70, 254), ALL_KEYS(2, 1, 127, .base = 0)}, .n = 1},
     {"attention to all, rope", {OP_ATTENTION, IN(1, 70, 36), OUT(1, 70, 12), ALL_KEYS(2, 2, 6, .base = 10000)}, .n = 1},
     {"attention to all, sharp", {OP_ATTENTION, IN(1, 65, 48), OUT(1, 65, 16), ALL_KEYS(2, 2, 8, .base = 0)}, .n = 1, .scale = 6},
+
+    {"attention, window of 1", {OP_ATTENTION, IN(1, 7, 12), OUT(1, 7, 4), WINDOW(2, 2, 2, 1, .base = 0)}, .n = 2},
+    {"attention, window of 5", {OP_ATTENTION, IN(1, 33, 45), OUT(1, 33, 15), WINDOW(3, 3, 5, 5, .base = 0)}, .n = 2},
+    {"attention, window of all but one", {OP_ATTENTION, IN(1, 17, 12), OUT(1, 17, 4), WINDOW(1, 1, 4, 16, .base = 0)}, .n = 1},
+    {"attention, window of more", {OP_ATTENTION, IN(1, 17, 12), OUT(1, 17, 4), WINDOW(1, 1, 4, 30, .base = 0)}, .n = 1},
+    {"attention, window of 3, many tiles", {OP_ATTENTION, IN(1, 200, 40), OUT(1, 200, 24), WINDOW(3, 1, 8, 3, .base = 0)}, .n = 1},
+    {"attention, window of 70, head of 64", {OP_ATTENTION, IN(1, 200, 256), OUT(1, 200, 128), WINDOW(2, 1, 64, 70, .base = 0)}, .n = 1},
+    {"attention, window of 64, head of 128", {OP_ATTENTION, IN(1, 150, 384), OUT(1, 150, 128), WINDOW(1, 1, 128, 64, .base = 500000)}, .n = 1},
+    {"attention, window of 33, sharp", {OP_ATTENTION, IN(1, 131, 64), OUT(1, 131, 32), WINDOW(4, 2, 8, 33, .base = 10000)}, .n = 1, .scale = 6},
+    {"attention, window of 4, head of 131", {OP_ATTENTION, IN(1, 9, 1048), OUT(1, 9, 524), WINDOW(4, 2, 131, 4, .base = 0)}, .n = 1},
 
     {"relu 1", {OP_RELU, SAME(1, 1, 1)}, .n = 1},
     {"relu", {OP_RELU, SAME(3, 5, 7)}, .n = 3},

@@ -16,6 +16,10 @@ static const struct {
     {"gpt:layers=2,width=16,heads=2,context=150,vocabulary=37", true},
     {"llama:layers=2,width=24,heads=4,groups=2,context=150,vocabulary=37", false},
     {"llama:layers=2,width=24,heads=4,groups=2,context=150,vocabulary=37,tied=1", true},
+    {"mistral:layers=2,width=24,heads=4,groups=2,context=150,vocabulary=37,window=70", false},
+    {"qwen3:layers=2,width=24,heads=4,groups=2,context=150,vocabulary=37", true},
+    {"smollm3:layers=2,width=24,heads=4,groups=2,context=150,vocabulary=37,rope_skip=2", false},
+    {"olmo2:layers=2,width=24,heads=4,groups=2,context=150,vocabulary=37", false},
     {"llama:layers=1,width=16,heads=2,head_size=10,context=150,vocabulary=37,rope_factor=8,"
      "rope_low=1,rope_high=4,rope_original=64",
      false},

@@ -29,6 +29,9 @@ static const Count counts[] = {
     {"L-405B", 405853388800},    {"tinyllama", 1100048384},
     {"mistral-7B", 7241732096},  {"llama3-8B", 8030261248},
     {"llama3.2-1B", 1235814400}, {"llama3.2-3B", 3212749824},
+    {"qwen2.5-0.5B", 494032768}, {"qwen2.5-7B", 7615616512},
+    {"qwen3-0.6B", 596049920},   {"qwen3-8B", 8190735360},
+    {"smollm3-3B", 3075098624},  {"olmo2-7B", 7298617344},
 };
 
 static void parameters_are_as_published(const void *argument) {
