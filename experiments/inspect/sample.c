@@ -17,7 +17,9 @@ enum { ENDS = 16 };
 
 typedef struct {
     Setup setup;
-    Tokenizer *tokenizer;      /* NULL: Python reads that of the model in options.init */
+    char *prompt;
+    const char *dir;           /* of a model, whose tokenizer Python reads */
+    Tokenizer *tokenizer;      /* one of ours; NULL: that of dir */
     int vocabulary;            /* of the tokenizer; the model may have more tokens, never drawn */
     int ends[ENDS], end_count; /* tokens that end a text */
     int *text;                 /* tokens so far: the prompt, then what was sampled */
@@ -51,8 +53,8 @@ static int read_head(Sampling *s) {
 
 /* Overwrites s->text with the prompt's tokens, with space for those to come. */
 static int encode_prompt(Sampling *s, const SampleFlags *flags) {
-    const char *arguments[] = {"--prompt", s->setup.options.init};
-    const PythonInput in = {write_prompt, (void *)(uintptr_t)flags->prompt};
+    const char *arguments[] = {"--prompt", s->dir};
+    const PythonInput in = {write_prompt, s->prompt};
     unsigned char raw[4];
     s->exchange = tmpfile();
     if (!s->exchange) return error_set("sample: no temporary file");
@@ -63,14 +65,8 @@ static int encode_prompt(Sampling *s, const SampleFlags *flags) {
     const size_t count = (size_t)(ftell(s->exchange) - begin) / 4;
     s->text = xmalloc((count + (size_t)flags->tokens) * sizeof *s->text);
     fseek(s->exchange, begin, SEEK_SET);
-    while (s->count < count && fread(raw, 1, 4, s->exchange) == 4) {
-        const int token = (int)little_endian_get(raw, 4);
-        if (token < 0 || token >= s->setup.model->outputs)
-            return error_set(
-                "sample: the tokenizer in %s gives token %d, the model has only %d tokens",
-                s->setup.options.init, token, s->setup.model->outputs);
-        s->text[s->count++] = token;
-    }
+    while (s->count < count && fread(raw, 1, 4, s->exchange) == 4)
+        s->text[s->count++] = (int)little_endian_get(raw, 4);
     if (s->count) return 0;
     return error_set(
         "sample: give a --prompt to begin with; this tokenizer has no token for the beginning of a "
@@ -89,27 +85,36 @@ static int print_decoded(const Sampling *s) {
     }
     if (fflush(s->exchange)) return error_set("sample: cannot write a temporary file");
     const Text path = text_of("/dev/fd/%d", fileno(s->exchange));
-    const char *arguments[] = {"--decode", s->setup.options.init, path.text};
+    const char *arguments[] = {"--decode", s->dir, path.text};
     fflush(stdout);
     return python_run("data/encode.py", arguments, 3, NULL, NULL) == PYTHON_DONE ? 0 : -1;
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
+/* Checks that the model knows the tokens of the prompt. */
+static int check_tokens(const Sampling *s) {
+    for (size_t i = 0; i < s->count; i++)
+        if (s->text[i] < 0 || s->text[i] >= s->setup.model->outputs)
+            return error_set(
+                "sample: the tokenizer in %s gives token %d, the model has only %d tokens", s->dir,
+                s->text[i], s->setup.model->outputs);
+    return 0;
+}
+
 static int start_text(Sampling *s, const SampleFlags *flags) {
     const Tokenizer *tokenizer = s->tokenizer;
-    if (!tokenizer) return encode_prompt(s, flags);
-    size_t capacity = strlen(flags->prompt) + 1 + (size_t)flags->tokens;
+    if (!tokenizer) return (!s->text && encode_prompt(s, flags)) || check_tokens(s) ? -1 : 0;
+    size_t capacity = strlen(s->prompt) + 1 + (size_t)flags->tokens;
     if (tokenizer->vocabulary > s->setup.model->outputs)
         return error_set("sample: the tokenizer %s has %d tokens, the model only %d",
                          tokenizer->name, tokenizer->vocabulary, s->setup.model->outputs);
-    if (tokenizer->encode(tokenizer, flags->prompt, strlen(flags->prompt), &s->text, &s->count))
-        return -1;
+    if (tokenizer->encode(tokenizer, s->prompt, strlen(s->prompt), &s->text, &s->count)) return -1;
     s->text = xrealloc(s->text, capacity * sizeof *s->text);
     /* Without a prompt begins with the mark between documents, or a new line. */
     if (!s->count)
         s->text[s->count++] = tokenizer->end_of_text >= 0 ? tokenizer->end_of_text : '\n';
-    printf("%s", flags->prompt);
+    printf("%s", s->prompt);
     return 0;
 }
 
@@ -149,27 +154,56 @@ static bool has_tokenizer(const char *dir) {
     return false;
 }
 
-/* Opens the model, and the tokenizer of its data or, if that is not one of ours, the model's
- * own. */
-static int open_trained(Sampling *s, const CommandLine *line) {
-    const char *dir = line->options.init;
+/* Opens a run's model, and the tokenizer of its data or, if that is not one of ours, that of the
+ * model it began with. */
+static int open_run(Sampling *s, const CommandLine *line) {
     if (convert_open(&s->setup, line)) return -1;
     const Options *stored = &s->setup.options;
     if (!s->setup.model->tokens)
         return error_set("%s: %s reads images; bcd sample is for language models",
                          line->positional[0], s->setup.model->name);
-    if (!*dir)
-        s->tokenizer = data_tokenizer(stored->data, stored->data_dir[0] ? stored->data_dir : NULL);
-    if (s->tokenizer || has_tokenizer(stored->init)) return 0;
-    return *dir ? error_set("%s: holds neither tokenizer.json nor tokenizer.model", dir) : -1;
+    s->dir = stored->init;
+    s->tokenizer = data_tokenizer(stored->data, stored->data_dir[0] ? stored->data_dir : NULL);
+    return s->tokenizer || has_tokenizer(s->dir) ? 0 : -1;
+}
+
+/* Opens the model in a directory, with as long a context as the text will need. */
+static int open_directory(Sampling *s, const CommandLine *line) {
+    CommandLine sized = *line;
+    char spec[OPTION_TEXT];
+    s->dir = line->options.init;
+    if (!has_tokenizer(s->dir))
+        return error_set("%s: holds neither tokenizer.json nor tokenizer.model", s->dir);
+    if (convert_spec(spec, s->dir, 0) || encode_prompt(s, &line->sample)) return -1;
+    Model *model = model_create(spec);
+    if (!model) return -1;
+    const size_t needed = s->count + (size_t)line->sample.tokens;
+    if (!line->options.context)
+        sized.options.context = needed < (size_t)model->input.w ? (int)needed : model->input.w;
+    model_free(model);
+    return convert_open(&s->setup, &sized);
+}
+
+/* Takes the prompt, or reads it from standard input, where no locale changes its bytes. */
+static int take_prompt(Sampling *s, const char *prompt) {
+    size_t bytes;
+    if (strcmp(prompt, "-") != 0) {
+        s->prompt = xstrdup(prompt);
+        return 0;
+    }
+    s->prompt = (char *)file_read("sample", "/dev/stdin", "--prompt - reads it", &bytes);
+    return s->prompt ? 0 : -1;
 }
 
 int command_sample(const CommandLine *line) {
     Sampling s = {.text = NULL};
-    int failed = open_trained(&s, line) || sample(&s, &line->sample, line->options.seed);
+    int failed = take_prompt(&s, line->sample.prompt) ||
+                 (*line->options.init ? open_directory(&s, line) : open_run(&s, line)) ||
+                 sample(&s, &line->sample, line->options.seed);
     tokenizer_free(s.tokenizer);
     generator_close(&s.generator);
     free(s.text);
+    free(s.prompt);
     if (s.exchange) fclose(s.exchange);
     setup_free(&s.setup);
     return failed ? -1 : 0;

@@ -1,5 +1,6 @@
 /* `bcd sample`: what it prints, which tokens may be drawn, and what the model sees of a text. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../experiments/convert/convert.h"
@@ -24,6 +25,20 @@ static void samples(void) {
     CHECK(strcmp(run(0, "sample two --tokens 20 --top-p 0.9 --seed 9")->out, first) != 0,
           "most of the probability is one token's");
     check_error(run(1, "sample images"), "reads images");
+}
+
+/* A prompt from standard input is the same as one among the flags. */
+static void reads_a_prompt(void) {
+    static char given[1 << 16];
+    size_t bytes;
+    snprintf(given, sizeof given, "%s", run(0, "sample two --prompt cab --tokens 9 --seed 5")->out);
+    const Text line =
+        text_of("cd '%s' && printf cab | '%s' sample two --prompt - --tokens 9 --seed 5 >read",
+                scratch_path("."), BCD_PROGRAM);
+    CHECK(system(line.text) == 0, "status");
+    char *read = read_bytes("read", &bytes);
+    CHECK(!strcmp(read, given), "\"%s\", not \"%s\"", read, given);
+    free(read);
 }
 
 /* Counts how often each byte follows "abc" in 16 texts of one token each. */
@@ -111,6 +126,7 @@ void test_sample(void) {
     run(0, "train " GPT "--steps 30 --out two --quiet");
     run(0, "train " RESNET "--steps 0 --out images --quiet");
     RUN(samples);
+    RUN(reads_a_prompt);
     RUN(draws_from_as_many_as_asked);
     RUN(samples_from_the_last_tokens);
     RUN(keeps_what_it_has_read);
