@@ -4,6 +4,11 @@
 #   CFLAGS_EXTRA  more compiler flags, e.g. -Werror
 #   THREADS       threads of each process run from here (all processors by default; a test suite: 2)
 #   TESTS         the suites to run: those whose name contains one of these words
+#   CUDA=no       no kernels for a GPU, which nvcc compiles for minutes
+#   SIMT=no       no tests of the kernels on this processor, which take longest
+#   DOUBLE=no     no tests in double precision
+#   PAPER=no      no tests of the paper's part, in Python
+#   MPI=no        no transport by MPI
 #   MARCH         the processor to build for, as -march= has it; native by default
 #   STATIC=yes    HDF5, PCRE2 and zstd are linked into the programs
 #   SOURCE_DIR    where programs look for files of the source tree; here by default
@@ -275,13 +280,7 @@ $(BUILD)/fuzz_%: $(BUILD)/float/tests/fuzz/fuzz_%.o $(float_library)
 
 c_files = $(shell find ref data dist cuda experiments tests -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' 2>/dev/null)
 lint:                                 ## check format, layering, names, length of files, kernels
-	@tests/lint/prove
-	@tests/lint/prove_run
-	@tests/lint/prove_gpu_check
-	@tests/lint/layers .
-	@tests/lint/names .
-	@tests/lint/kernels .
-	@clang-format --dry-run -Werror $(c_files)
+	@tests/lint/run $(c_files)
 	@echo "lint: $(words $(c_files)) files are in order"
 
 format:                               ## format every C file
@@ -338,6 +337,8 @@ clean:                                ## remove everything built
 help:                                 ## print this list
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "make %-17s%s\n", $$1, $$2 }' \
 	    Makefile cuda/rules.mk
+	@echo "Settings:"
+	@sed -n 's/^#   \([A-Z]\)/  \1/p' Makefile
 
 info:                                 ## print compiler, flags, libraries
 	@echo "compiler   $(CC): $(shell $(CC) --version | head -n 1)"
