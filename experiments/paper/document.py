@@ -8,6 +8,7 @@ import tomllib
 import numpy as np
 
 import compare
+import comparison
 import curves
 import published
 import record
@@ -411,7 +412,8 @@ def hours(file):
 
 
 class Printed:
-    """Tables as Markdown, in one document, which has a note of several tables once."""
+    """Tables as Markdown, in one document, which has a note of several tables once; but says at each table of perplexities
+    that they are not comparable."""
 
     def __init__(self):
         self.notes = set()
@@ -423,7 +425,8 @@ class Printed:
         kept = [c for c, column in enumerate(found.columns) if column.name not in without]
         some = [r for r, label in enumerate(found.labels) if rows is None or any(word in label for word in rows)]
         notes = [note for note in found.notes
-                 if note not in self.notes and not any(note.startswith(word) for word in without_notes)]
+                 if (note not in self.notes or note == comparison.VOCABULARY)
+                 and not any(note.startswith(word) for word in without_notes)]
         self.notes.update(notes)
         shown = tables.Table(found.name, found.title, found.head, [found.columns[c] for c in kept], notes=notes,
                              labels=[found.labels[r] for r in some],

@@ -27,5 +27,5 @@ COMPARISONS = [
                lambda training: training.is_bcd3, [comparison.NO_RULE, INFERRED, comparison.EPOCH], label),
     Comparison(2, False, "table2_language", "Table 2, language models: full update and BCD-1/3",
                [in_updates(measure) for measure in comparison.TEXT],
-               lambda training: training.is_bcd3, [comparison.NO_RULE, comparison.STAND_IN], label),
+               lambda training: training.is_bcd3, [comparison.VOCABULARY, comparison.NO_RULE, comparison.STAND_IN], label),
 ]

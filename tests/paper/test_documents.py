@@ -5,6 +5,7 @@ import re
 import pytest
 
 import pictures
+import published
 import render
 from errors import Refused
 
@@ -23,6 +24,18 @@ def test_names_files_that_exist(document):
     text = (ROOT / document).read_text(encoding="utf-8")
     names = set(re.findall(r"[\w-]+\.(?:h5|svg)", text)) - {"NAME.h5"}
     assert [name for name in names if not (RESULTS / name).exists()] == []
+
+
+@pytest.mark.parametrize("document", ["paper_repro.md", "experiments/results/appendix.md"])
+def test_published_perplexities_never_stand_alone(document):
+    """Next to ours, of another vocabulary, a section says that they cannot be compared."""
+    printed = {f"{row.score:.2f} r" if row.is_ten_perplexity else f"{row.score} p" for table in (2, 9, 11)
+               for row in published.trainings(table) if not row.is_images}
+    sections = re.split(r"\n(?=#)", (ROOT / document).read_text(encoding="utf-8"))
+    found = [section for section in sections if any(f" {cell} |" in section for cell in printed)]
+    assert len(found) >= 2
+    for section in found:
+        assert "2,048" in section, section.split("\n")[0]
 
 
 def test_all_pictures_are_drawn():
