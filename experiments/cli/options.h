@@ -1,8 +1,10 @@
 /* Flags and their values.
  *
  * One table (options_table.c) describes the flags; parsing, --help, "did you mean" and the settings
- * stored with a run all use it.  To add a flag of `bcd train`, add a field here and a row there; of
- * another command, a field in command_line.h. */
+ * stored with a run all use it.  To add a flag of `bcd train`, add a field here and a row there,
+ * and say to bcd report what a training did without it (ADDED_FLAGS in experiments/paper/study.py,
+ * or IRRELEVANT in cases.py if it changes no result); of another command, a field in
+ * command_line.h. */
 #pragma once
 
 #include "../../dist/cluster.h"

@@ -21,13 +21,13 @@ INK, SOFT, LINE = "#1c1c1a", "#5c5c57", "#dcdcd6"  # the page replaces these
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 5.8, 0.72, 0.15, 0.36, 0.5  # inches
 POINTS, BANDS = 240, 100  # of a line; of the range around a single seed
 LAST = 5  # evaluations in the mean where a line of scores is named
-matplotlib.rcParams.update({
+STYLE = {  # of the figures; page.py draws with it
     "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
     "font.size": 9, "svg.fonttype": "none", "pdf.fonttype": 42, "svg.hashsalt": "bcd",
     "text.parse_math": False, "text.color": INK, "axes.edgecolor": SOFT, "axes.labelcolor": INK,
     "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False,
     "axes.grid": True, "axes.grid.axis": "y", "axes.axisbelow": True, "grid.color": LINE,
-    "grid.linewidth": 0.6, "legend.frameon": False, "hatch.linewidth": 0.5})
+    "grid.linewidth": 0.6, "legend.frameon": False, "hatch.linewidth": 0.5}
 
 
 def svg(figure, prefix):

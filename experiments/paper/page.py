@@ -3,6 +3,7 @@ import math
 import os
 
 import jinja2
+import matplotlib
 import numpy as np
 
 import figures
@@ -142,7 +143,7 @@ def save(figure, path):
     drawing = figures.svg(figure, "f")
     head, rest = drawing.split(">", 1)
     drawing = f'{head} width="700"><rect width="100%" height="100%" fill="#fff"/>{rest}'
-    by = f"<!-- matplotlib {figures.matplotlib.__version__} -->"
+    by = f"<!-- matplotlib {matplotlib.__version__} -->"
     write_whole(path, f'<?xml version="1.0" encoding="utf-8"?>\n{by}\n{drawing}')
 
 
@@ -166,6 +167,7 @@ def verdict_first(table, cases):
     return [clean(sentence) for sentence in found]
 
 
+@matplotlib.rc_context(figures.STYLE)
 def make(out, directory, report):
     """Writes the page of a report.Report, and into `directory`, unless it is None, each figure."""
     draw = Drawer(directory)
