@@ -71,7 +71,7 @@ Weight *weights_find(const Weights *weights, const char *name);
 int convert_write_config(const char *path, const Model *model, NumberKind numbers,
                          const char *init);
 
-enum { CONVERT_PARTS = 3, CONVERT_NAME = 96 };
+enum { CONVERT_PARTS = PARAM_PARTS, CONVERT_NAME = 96 };
 
 /* What they call one of our parameters.  Its rows may be in several tensors, one after the other;
  * `transposed`: theirs is [in][out]. */

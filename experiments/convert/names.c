@@ -6,18 +6,6 @@
 
 const char convert_positions[] = "transformer.wpe.weight";
 
-/* Divides the rows of a parameter into its parts, which are equal but for queries, keys and
- * values. */
-static void divide_rows(TheirName *theirs, const Model *model, int param) {
-    const size_t rows = (size_t)model->param[param].dim[0];
-    theirs->columns = model->param[param].count / rows;
-    for (int i = 0; i < theirs->parts; i++) theirs->rows[i] = rows / (size_t)theirs->parts;
-    if (theirs->parts < 3) return; /* not q, k, v */
-    const Attention a = model->transformer.attention;
-    theirs->rows[0] = (size_t)(a.heads * a.d);
-    theirs->rows[1] = theirs->rows[2] = (size_t)(a.groups * a.d);
-}
-
 void convert_name(TheirName *theirs, const Model *model, int param) {
     const HfFamily *naming = hf_family_of(model);
     const Param *p = &model->param[param];
@@ -33,5 +21,7 @@ void convert_name(TheirName *theirs, const Model *model, int param) {
     for (int i = 0; i < CONVERT_PARTS && module->theirs[i]; i++)
         snprintf(theirs->name[theirs->parts++], CONVERT_NAME, "%s%s%s", prefix.text,
                  module->theirs[i], tensor);
-    divide_rows(theirs, model, param);
+    theirs->columns = p->count / (size_t)p->dim[0];
+    for (int i = 0; i < theirs->parts; i++)
+        theirs->rows[i] = (size_t)(theirs->parts == 1 ? p->dim[0] : p->part_rows[i]);
 }

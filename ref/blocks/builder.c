@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../base/error.h"
 #include "../ops/ops.h"
@@ -51,6 +52,8 @@ static int add_param(Model *m, const char *name, const char *suffix, int rank, c
         .rank = rank, .count = 1, .block = m->blocks - 1, .init = init, .deviation = deviation};
     snprintf(param->name, sizeof param->name, "%s.%s%s%s", block->name, name, *name ? "." : "",
              suffix);
+    param->parts = 1;
+    param->part_rows[0] = dim[0];
     for (int i = 0; i < rank; i++) {
         param->dim[i] = dim[i];
         param->count *= (size_t)dim[i];
@@ -96,6 +99,22 @@ int build_linear(Model *m, const char *name, int in, int outputs, bool bias, dou
         add_param(m, name, "weight", 2, (int[]){outputs, shape.c}, INIT_NORMAL, deviation);
     if (bias) node.bias = add_param(m, name, "bias", 1, &outputs, INIT_ZEROS, 0);
     return add_node(m, node, with_channels(shape, outputs));
+}
+
+static void divide(Param *param, int parts, const int *rows) {
+    param->parts = parts;
+    memcpy(param->part_rows, rows, (size_t)parts * sizeof *rows);
+}
+
+int build_linear_packed(Model *m, const char *name, int in, int parts, const int *rows, bool bias,
+                        double deviation) {
+    int outputs = 0;
+    for (int i = 0; i < parts; i++) outputs += rows[i];
+    const int out = build_linear(m, name, in, outputs, bias, deviation);
+    const Node *node = &m->node[m->nodes - 1];
+    divide(&m->param[node->weight], parts, rows);
+    if (bias) divide(&m->param[node->bias], parts, rows);
+    return out;
 }
 
 int build_linear_tied(Model *m, int in, int weight) {

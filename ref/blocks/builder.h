@@ -18,6 +18,9 @@ void build_block(Model *m, const char *format, ...) __attribute__((format(printf
 
 /* `deviation` is the standard deviation of the normal distribution the weight starts from. */
 int build_linear(Model *m, const char *name, int in, int outputs, bool bias, double deviation);
+/* Several linear layers in one, of `rows` outputs each: q, k and v, or gate and up. */
+int build_linear_packed(Model *m, const char *name, int in, int parts, const int *rows, bool bias,
+                        double deviation);
 /* Appends a linear layer whose weight is another block's parameter (a tied head). */
 int build_linear_tied(Model *m, int in, int weight);
 /* The weight starts as in He et al. 2015, with the fan-out. */

@@ -11,7 +11,8 @@ static int gpt_block(Model *m, int x, TransformerSizes s, int layer) {
     /* GPT-2 scales down the 2 L weights that write to the residual stream. */
     const double deviation = 0.02, residual = deviation / sqrt(2.0 * s.layers);
     int h = build_layernorm(m, "norm1", x, s.eps);
-    h = build_linear(m, "attention.qkv", h, 3 * s.width, true, deviation);
+    const int qkv[] = {s.width, s.width, s.width};
+    h = build_linear_packed(m, "attention.qkv", h, 3, qkv, true, deviation);
     h = build_attention(m, h, s.attention);
     h = build_linear(m, "attention.out", h, s.width, true, residual);
     x = build_add(m, h, x);

@@ -24,16 +24,17 @@ typedef enum { QKNORM_NONE, QKNORM_HEADS, QKNORM_WHOLE } QkNorm;
 
 static int attention(Model *m, int h, TransformerSizes s, int layer, QkNorm norm) {
     Attention a = s.attention;
-    const int packed = (a.heads + 2 * a.groups) * a.d;
+    const int qkv[] = {a.heads * a.d, a.groups * a.d, a.groups * a.d};
     if (s.rope_skip && (layer + 1) % s.rope_skip == 0) a.rope = (Rope){0};
-    h = build_linear(m, "attention.qkv", h, packed, s.bias != BIAS_NONE, deviation);
+    h = build_linear_packed(m, "attention.qkv", h, 3, qkv, s.bias != BIAS_NONE, deviation);
     if (norm != QKNORM_NONE) h = build_qknorm(m, h, a, norm == QKNORM_WHOLE, s.eps);
     h = build_attention(m, h, a);
     return build_linear(m, "attention.out", h, s.width, s.bias == BIAS_ALL, residual_deviation(s));
 }
 
 static int feed_forward(Model *m, int h, TransformerSizes s) {
-    h = build_linear(m, "mlp.gate_up", h, 2 * s.ffn, false, deviation);
+    const int gate_up[] = {s.ffn, s.ffn};
+    h = build_linear_packed(m, "mlp.gate_up", h, 2, gate_up, false, deviation);
     h = build_swiglu(m, h);
     return build_linear(m, "mlp.down", h, s.width, false, residual_deviation(s));
 }

@@ -42,6 +42,30 @@ static void parameters_are_as_published(const void *argument) {
     model_free(m);
 }
 
+/* The tensors that lie in a packed one are as many as the names in Hugging Face's files. */
+static void packed_tensors_have_parts(void) {
+    static const struct {
+        const char *name;
+        int parts, rows[PARAM_PARTS];
+    } rows[] = {{"block1.attention.qkv.weight", 3, {48, 16, 16}},
+                {"block1.attention.qkv.bias", 3, {48, 16, 16}},
+                {"block1.mlp.gate_up.weight", 2, {24, 24}},
+                {"block1.mlp.down.weight", 1, {40}},
+                {"block1.norm1.weight", 1, {40}},
+                {"embedding.token.weight", 1, {11}}};
+    Model *m = model_create(
+        "qwen2:layers=1,width=40,heads=6,groups=2,head_size=8,ffn=24,context=4,vocabulary=11");
+    if (!CHECK(m, "%s", error_message())) return;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const Param *p = m->param;
+        while (p < m->param + m->params && strcmp(p->name, rows[i].name)) p++;
+        if (!CHECK(p < m->param + m->params, "no %s", rows[i].name)) continue;
+        CHECK(p->parts == rows[i].parts && !memcmp(p->part_rows, rows[i].rows, sizeof rows[i].rows),
+              "%s: %d parts", p->name, p->parts);
+    }
+    model_free(m);
+}
+
 static void every_preset_exists(void) {
     for (const Preset *p = model_presets; p->name; p++) {
         Model *by_name = model_create(p->name), *by_spec = model_create(p->spec);
@@ -335,6 +359,7 @@ void test_model(void) {
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         RUN_ROW(counts[i].spec, parameters_are_as_published, &counts[i]);
     RUN(every_preset_exists);
+    RUN(packed_tensors_have_parts);
     RUN(a_preset_may_be_changed);
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         RUN_ROW(specs[i], tables_are_consistent, specs[i]);
