@@ -209,3 +209,9 @@ def test_rates_and_lengths_are_those_of_the_files():
             lengths[each.is_images, each["submodels"] == 1].add(round(each["epochs"]))
     assert lengths == {(True, True): {30, 60, 80}, (True, False): {60, 120, 240}, (False, True): {24},
                        (False, False): {24}}
+
+
+def test_the_losses_of_table_2_that_differ_most():
+    """Section 5: the paper says that they differ by less than 0.1."""
+    label, most = document.largest_loss_difference()
+    assert label == "ResNet8" and most == pytest.approx(0.3955 - 0.2279)
