@@ -14,6 +14,7 @@ from published import BCD, CACHED, FULL, OFFLOAD, Step, gpus_of
 from tables import DEVIATION, NONE, PUBLISHED, RECOMPUTED, SIMULATED, Cell, Column
 
 ROOFLINE, CALIBRATED = "roofline", "calibrated"
+FILLED = 64  # micro-batches that fill a pipeline
 
 
 def calibration(gpu):
@@ -22,16 +23,17 @@ def calibration(gpu):
     return next(s for s in published.steps() if (s.gpu, s.model, s.method) == (gpu, "G-1.6B", method))
 
 
-def flags(step):
-    """What bcd plan is asked: the setting of a step, all of it."""
+def flags(step, micro_batches=1, filled=False):
+    """What bcd plan is asked: the setting of a step, all of it; filled: with this program's zero-bubble schedule and
+    fused attention."""
     nodes, per_node = step.gpus.split("/")
     is_bcd = step.method in (BCD, CACHED)
     return flags_of(
-        model=step.model, gpu=step.gpu, nodes=nodes, per_node=per_node, network=50.0, batch=1, precision="fp32",
-        optimizer="adam", pipeline=gpus_of(step.gpus), replicas=1, micro_batches=1, pipeline_schedule="1f1b",
-        method="bcd" if is_bcd else step.method, placement="virtual" if is_bcd else "plain",
-        submodels=step.submodels if is_bcd else None, cache=step.method == CACHED, unfused_attention=True,
-        no_recompute=True, ignore_memory=True)
+        model=step.model, gpu=step.gpu, nodes=nodes, per_node=per_node, network=50.0, batch=micro_batches, precision="fp32",
+        optimizer="adam", pipeline=gpus_of(step.gpus), replicas=1, micro_batches=micro_batches,
+        pipeline_schedule="zero-bubble" if filled else "1f1b", method="bcd" if is_bcd else step.method,
+        placement="virtual" if is_bcd else "plain", submodels=step.submodels if is_bcd else None,
+        cache=step.method == CACHED, unfused_attention=not filled, no_recompute=True, ignore_memory=True)
 
 
 def calibrate(step, **rates):
@@ -52,13 +54,22 @@ def rates(gpu, setting):
     return found
 
 
-def milliseconds(step, setting):
-    """The simulated milliseconds of a step, the mean over the submodels; NaN for a model that Table 8 does not
-    describe."""
+def plan(step, setting, micro_batches=1, filled=False):
+    """The answer of bcd plan to a step in a setting."""
+    return ask_once("plan", *flags(step, micro_batches, filled), *flags_of(**rates(step.gpu, setting)))
+
+
+def milliseconds(step, setting, micro_batches=1, filled=False):
+    """The simulated milliseconds of 1024 tokens in a step, the mean over the submodels; NaN for a model that Table 8 does
+    not describe."""
     if step.model not in published.models():
         return math.nan
-    plan = ask_once("plan", *flags(step), *flags_of(**rates(step.gpu, setting)))["plan"]
-    return plan.column("step")[0].value
+    return plan(step, setting, micro_batches, filled)["plan"].column("step")[0].value / micro_batches
+
+
+def filled_ms(step):
+    """The same in a filled pipeline."""
+    return milliseconds(step, CALIBRATED, FILLED, filled=True)
 
 
 def source_of(step):
@@ -67,6 +78,10 @@ def source_of(step):
     is_used = step.model == used.model and gpus_of(step.gpus) == 1 and (
         step.method == OFFLOAD or (step.method, step.submodels) == (used.method, used.submodels))
     return PUBLISHED if is_used else SIMULATED
+
+
+def filled_column(decimals):
+    return Column("filled", "filled", "ms/1k tok.", decimals, SIMULATED)
 
 
 # ---- columns --------------------------------------------------------------------------------------

@@ -14,12 +14,12 @@ def fill(table, number):
         if step.table == number:
             where = "" if step.gpu == "rtx4090" else f", {names.value(step.gpu, 'name')}"
             table.row(f"{step.model} {methods.get(step.method, 'offload')}{where}", step.gpus,
-                      *steps.cells(step))
+                      *steps.cells(step), steps.filled_ms(step))
     return table
 
 
 def columns():
-    return [Column("gpus", "N/G", "", 0, kind=TEXT), *steps.columns(0)]
+    return [Column("gpus", "N/G", "", 0, kind=TEXT), *steps.columns(0), steps.filled_column(0)]
 
 
 def llama_rates():
@@ -45,6 +45,9 @@ def table4():
         f"% (G-1.6B BCD-1/3), A100 {reached['a100']:.1f} %, A800 {reached['a800']:.1f} % (G-1.6B full on one).  All other "
         "cells are predictions.")
     table.note(
+        f"\"filled\": the calibrated machines with this program's zero-bubble schedule, fused attention and {steps.FILLED} "
+        "micro-batches a step, BCD on virtual stages; whether it fits is not asked (bcd plan says it).")
+    table.note(
         f"The published steps of L-6.0B and larger take {min(llama_rates()):.2f} to {max(llama_rates()):.2f} of the time "
         "per parameter of those of GPT, which the same work at the same rate does not allow.  L-8.0B is not in Table 8.")
     return table
@@ -58,5 +61,5 @@ def table3():
         "Adam in host memory: gradients go there during the backward pass, "
         f"{steps.rates(offload.gpu, steps.CALIBRATED)['host_rate']:.1f} GB/s per process (calibrated with G-1.6B), "
         f"{rates.column('host_node')[0].value:.0f} GB/s per node at most.  It is paid per step, whatever the number of its "
-        "micro-batches.")
+        f"micro-batches: {steps.FILLED} share it in the filled pipeline.")
     return table

@@ -7,9 +7,11 @@ import deviations
 import figure03
 import figure04
 import figure06
+import offload
 import published
 import results
 import run as trainer
+import submodels
 import table03_04
 import tables15_16
 import timing_measured
@@ -19,7 +21,7 @@ def simulated(multiplier):
     """The tables of published steps and their simulation."""
     found = [table03_04.table4(), table03_04.table3(), tables15_16.table()]
     found.append(deviations.table({table.name: table for table in found}))
-    return [*found, figure04.figure(multiplier), *figure06.figures()]
+    return [*found, submodels.table(), figure04.figure(multiplier), *figure06.figures(), offload.table()]
 
 
 def run(options):

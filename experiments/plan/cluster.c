@@ -1,8 +1,10 @@
 /* `bcd plan` for given GPUs: compares the methods. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "../alloc.h"
 #include "plan.h"
 
 /* The methods with the sizes asked for, and the cheapest of any sizes.  With --method there is one
@@ -98,6 +100,25 @@ static void add_memory(Tables *tables, const PlanQuestion *q, const Plan plan[RO
                   q->line->plan.ignore_memory ? NAN : gpu_usable_bytes(q->gpu) / GIB,
                   p->host_bytes > 0 ? p->host_bytes / GIB : NAN);
     }
+}
+
+/* Adds the step of each submodel, of which the plan's step is the mean. */
+static int add_submodels(Tables *tables, const Plan *plan) {
+    static const TableColumn columns[] = {
+        {"step", "step", "ms", COLUMN_NUMBER, 1, SOURCE_SIMULATED},
+    };
+    const Configuration *c = &plan->configuration;
+    Prediction p;
+    double *step_s = xcalloc((size_t)c->submodels, sizeof *step_s);
+    const int failed = simulate(&p, step_s, c, NULL);
+    Table *table =
+        tables_add(tables, "submodels", "A step of each submodel", "submodel", columns, 1);
+    for (int m = 0; m < c->submodels && !failed; m++) {
+        table_row(table, "%d", m + 1);
+        table_put(table, 0, 1e3 * step_s[m]);
+    }
+    free(step_s);
+    return failed;
 }
 
 /* Adds the rates that were given or found, in place of the usual ones. */
@@ -219,6 +240,9 @@ int plan_cluster(Tables *tables, PlanQuestion *q) {
     if ((flags->step_ms > 0 && calibrate_step(q)) || answer_all(plan, q)) return -1;
     add_plans(tables, q, plan);
     add_memory(tables, q, plan);
+    if (flags->method == PLAN_BCD && plan[PLAN_BCD].prediction.fits &&
+        add_submodels(tables, &plan[PLAN_BCD]))
+        return -1;
     if (flags->step_ms > 0 || flags->efficiency > 0 || flags->host_rate > 0 ||
         flags->unfused_attention || *flags->trace)
         add_rates(tables, q);

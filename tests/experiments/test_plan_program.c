@@ -264,6 +264,10 @@ static void case_measured_step(void) {
     run(0, ONE_CARD "--method bcd --efficiency %.17g --out again.h5", found);
     if (!read_tables(&t, "again.h5")) return;
     CHECK(fabs(cell(&t, "plan", "BCD-1/3", "step") / 378.49 - 1) < 1e-6, "not the same step");
+    double first = cell(&t, "submodels", "1", "step"), second = cell(&t, "submodels", "2", "step"),
+           last = cell(&t, "submodels", "3", "step");
+    CHECK(first > second && second > last && fabs((first + second + last) / 3 / 378.49 - 1) < 1e-6,
+          "submodels take %g, %g and %g ms", first, second, last);
     tables_free(&t);
     run(0, ONE_CARD "--method offload --efficiency %.17g --step-ms 2403 --out host.h5", found);
     if (!read_tables(&t, "host.h5")) return;
