@@ -174,7 +174,7 @@ $(provenance_o): CPPFLAGS += -DBCD_COMMIT='"$(commit)"' \
 # What reads files of the source tree; tests of these folders also run the programs.
 paths := -DBCD_SOURCE_DIR='"$(SOURCE_DIR)"' -DBCD_PROGRAM='"$(program)"' \
          -DBCD_TRANSPORT_RANKS='"$(abspath $(BUILD))/transport-mpi-ranks"'
-reads_paths := float/data/textset.o float/tests/experiments/%.o float/tests/dist/%.o \
+reads_paths := %/tests/ref/test_layout.o float/data/textset.o float/tests/experiments/%.o float/tests/dist/%.o \
                float/tests/fixtures/loader.o double/tests/fixtures/loader.o
 $(reads_paths:%=$(BUILD)/%): CPPFLAGS += $(paths)
 

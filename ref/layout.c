@@ -35,12 +35,6 @@ bool param_is_owned(const Model *model, const StageSettings *settings, int param
     return block_is_local(settings, model->param[param].block);
 }
 
-int lowest_active(const Model *model, const bool *active) {
-    int lowest = 0;
-    while (lowest < model->blocks && !active[lowest]) lowest++;
-    return lowest;
-}
-
 int block_in_flight(const StageSettings *settings, int block) {
     return settings->in_flight ? settings->in_flight[block] : 1;
 }
@@ -65,14 +59,6 @@ static size_t padded_value_bytes(const Layout *l, int value) {
     return align_bytes(value_memory(l->model, l->settings, value));
 }
 
-static bool param_trains(const Model *model, int param, const bool *trains) {
-    return param >= 0 && trains[model->param[param].block];
-}
-
-bool node_trains(const Model *model, const Node *node, const bool *trains) {
-    return param_trains(model, node->weight, trains) || param_trains(model, node->bias, trains);
-}
-
 bool block_trains(const Model *model, int block, const bool *trains) {
     const Block *b = &model->block[block];
     for (int i = b->first_node; i < b->end_node; i++)
@@ -82,18 +68,6 @@ bool block_trains(const Model *model, int block, const bool *trains) {
 
 bool node_is_recomputed(const Model *model, const Node *node) {
     return node->out != model->values - 1 || node_aux_count(node, 1) > 0;
-}
-
-static int node_block(const Model *model, const Node *node) {
-    return model->value[node->out].block;
-}
-
-bool node_uses_running(const Layout *l, const Node *node) {
-    return l->settings->frozen_norm == FROZEN_RUNNING && !l->active[node_block(l->model, node)];
-}
-
-static bool input_needs_grad(const Layout *l, const Node *node) {
-    return l->value[node->in].needs_grad || (node->skip >= 0 && l->value[node->skip].needs_grad);
 }
 
 /* Returns true if a later node of the same block reads the value. */
@@ -113,8 +87,9 @@ InputGradients node_input_gradients(const Layout *l, const Node *node) {
 }
 
 bool node_sums_ready(const Layout *l, const Node *node) {
+    const InputGradients wanted = node_input_gradients(l, node);
     bool lost = l->settings->deferred && !l->node[node - l->model->node].stored_aux;
-    return node->kind == OP_BATCHNORM && input_needs_grad(l, node) && !lost &&
+    return node->kind == OP_BATCHNORM && (wanted.in || wanted.skip) && !lost &&
            !node_uses_running(l, node);
 }
 
@@ -122,40 +97,18 @@ static bool is_output(const Model *model, int value) {
     return value == 0 || model->block[model->value[value].block].out == value;
 }
 
+/* Which blocks compute weight gradients. */
 static void mark_trains(Layout *l) {
     for (int b = 0; b < l->model->blocks; b++)
         l->trains[b] = l->active[b] || (b > l->lowest && l->settings->correct_factor > 0);
 }
 
-/* Gradients flow to every value above an active parameter. */
-static void mark_needs_grad(Layout *l) {
+/* With recompute only block inputs are stored, and the rest is computed again from them, one block
+ * at a time. */
+static void mark_block_inputs(Layout *l) {
     const Model *m = l->model;
-    for (int i = 0; i < m->nodes; i++) {
-        const Node *node = &m->node[i];
-        l->value[node->out].needs_grad =
-            input_needs_grad(l, node) || node_trains(m, node, l->trains);
-    }
-}
-
-/* Stores what the backward passes read.  With recompute only block inputs are stored, and the rest
- * is computed again from them, one block at a time. */
-static void mark_stored(Layout *l) {
-    const Model *m = l->model;
-    for (int i = 0; i < m->nodes; i++) {
-        const Node *node = &m->node[i];
-        if (!l->value[node->out].needs_grad) continue;
-        if (l->settings->recompute) {
-            l->value[m->block[node_block(m, node)].in].stored = true;
-            continue;
-        }
-        SavedForBackward saved =
-            saved_for_backward(node, input_needs_grad(l, node), node_trains(m, node, l->trains),
-                               node_uses_running(l, node));
-        if (saved.input) l->value[node->in].stored = true;
-        if (saved.output) l->value[node->out].stored = true;
-        l->node[i].stored_aux = true;
-    }
-    l->value[0].stored = false; /* the model's input belongs to the batch */
+    for (int b = 0; b < m->blocks; b++)
+        if (l->value[m->block[b].out].needs_grad) l->value[m->block[b].in].stored = true;
 }
 
 /* The gradient of a sum is the gradient of both summands, so a summand that nothing else reads
@@ -281,8 +234,12 @@ int layout_make(Layout *l, const Model *m, const StageSettings *settings, const 
         return error_set("stage: out of memory for the layout of %s", m->name);
     }
     mark_trains(l);
-    mark_needs_grad(l);
-    mark_stored(l);
+    layout_mark_needs_grad(l);
+    if (settings->recompute)
+        mark_block_inputs(l);
+    else
+        layout_mark_stored(l);
+    l->value[0].stored = false; /* the model's input belongs to the batch */
     share_gradients(l);
     mark_stored_gradients(l);
     assign_offsets(l);

@@ -1,16 +1,10 @@
 /* Where every activation of a training step lives.  The layout is worked out from the model's
- * tables before anything is allocated, and it is what makes BCD cheap:
- *
- *   - a value needs a gradient only if an active parameter lies below it;
- *   - a value is stored only if the backward pass of some node will read it (saved_for_backward);
- *   - everything else is in the workspace, which all blocks share.
- *
- * So a frozen block below the lowest active one stores nothing, except its output if an active
- * block's weight gradient reads that.  A frozen block above it stores what its input gradients
- * read, but not what weight gradients would read.  A frozen linear layer y = x w, for example,
- * needs w for dL/dx; it would need x for dL/dw, but that is not computed, so x is not stored.  The
- * op y = gelu(x) needs x for dL/dx, so its x is stored.  With settings.deferred, the gradients that
- * weight gradients read are stored as well, for each micro-batch in flight.
+ * tables before anything is allocated.  layout_rule.c has the rule that makes BCD cheap, which
+ * values need a gradient and which are stored for the backward pass, and a table for ResNet-8.
+ * layout.c has the rest: the workspace, which all blocks share and which has what is not stored;
+ * recompute, which stores block inputs alone; sums that share their gradient with their summands;
+ * and for settings.deferred the gradients that weight gradients read, for each micro-batch in
+ * flight.
  *
  * Activations are one part of the memory of a training.  The other is W (1 + (1 + k) / M) bytes,
  * the paper's closed form (memory.h): the weights of all blocks, and the gradients and k vectors of
@@ -93,14 +87,24 @@ bool param_is_local(const Model *model, const StageSettings *settings, int param
 /* Returns true if this stage updates a parameter, because it has the parameter's own block. */
 bool param_is_owned(const Model *model, const StageSettings *settings, int param);
 
-/* ---- what the passes compute; both kinds of stage, ref/ and cuda/, follow these ---- */
+/* ---- layout_rule.c: the rule; both kinds of stage, ref/ and cuda/, follow it ---- */
 
+/* Set needs_grad of all values, or from that stored and stored_aux, with nothing recomputed. */
+void layout_mark_needs_grad(Layout *layout);
+void layout_mark_stored(Layout *layout);
 /* Returns the lowest active block, or the number of blocks if none is active. */
 int lowest_active(const Model *model, const bool *active);
 /* Returns true if a node uses parameters of a block that trains, its own block or, where they are
  * tied, another. */
 bool node_trains(const Model *model, const Node *node, const bool *trains);
-/* Returns true if a block has such a node. */
+/* Returns true if a batch norm normalises with running statistics in a training pass. */
+bool node_uses_running(const Layout *layout, const Node *node);
+/* Returns the block that a node belongs to. */
+int node_block(const Model *model, const Node *node);
+
+/* ---- what the passes compute ---- */
+
+/* Returns true if a block has a node that trains. */
 bool block_trains(const Model *model, int block, const bool *trains);
 /* Which gradients a node computes in the backward pass, of the values `in` and `skip` that it
  * reads.  With add_in or add_skip it adds to a gradient that is already there, from a later node of
@@ -112,8 +116,6 @@ InputGradients node_input_gradients(const Layout *layout, const Node *node);
 /* Returns true if recomputing a block runs this node.  It leaves out the node that writes the
  * logits, because their gradient has overwritten them by then, unless the node has aux. */
 bool node_is_recomputed(const Model *model, const Node *node);
-/* Returns true if a batch norm normalises with running statistics in a training pass. */
-bool node_uses_running(const Layout *layout, const Node *node);
 /* Returns true if a batch norm's input gradient leaves sums in aux that are its weight gradient, so
  * that they need not be computed again: it does so with batch statistics, and a deferred weight
  * gradient finds them only if aux is stored. */

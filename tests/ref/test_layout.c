@@ -1,0 +1,63 @@
+/* The table of ResNet-8 at the top of ref/layout_rule.c is what layout_make gives. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/layout.h"
+#include "../test.h"
+
+#define RULE BCD_SOURCE_DIR "/ref/layout_rule.c"
+
+/* Returns the text of a file, for the caller to free. */
+static char *text_of(const char *path) {
+    enum { MOST = 1 << 16 };
+    FILE *file = fopen(path, "r");
+    char *text = calloc(1, MOST);
+    if (!file || !text || fread(text, 1, MOST - 1, file) == 0) abort();
+    fclose(file);
+    return text;
+}
+
+static const char *cell(const Layout *l, int value) {
+    const ValueLayout *v = &l->value[value];
+    return v->stored ? v->needs_grad ? "S G" : "S  " : v->needs_grad ? "  G" : ".  ";
+}
+
+/* Writes the row of a node: what reads the values, and for each column what becomes of its output.
+ */
+static void write_row(char row[128], const Layout *columns, int node) {
+    const Model *m = columns->model;
+    const Node *n = &m->node[node];
+    const Block *b = &m->block[node_block(m, n)];
+    char reads[32];
+    snprintf(reads, sizeof reads, n->skip < 0 ? "%d" : "%d, %d", n->in, n->skip);
+    snprintf(row, 128, " *   %-7s %-14s %-7s %5d    %s   %s   %s   %s",
+             b->first_node == node ? b->name : "", n->relu ? "batchnorm relu" : op_name(n->kind),
+             reads, n->out, cell(&columns[0], n->out), cell(&columns[1], n->out),
+             cell(&columns[2], n->out), cell(&columns[3], n->out));
+    for (char *end = row + strlen(row); end[-1] == ' ';) *--end = 0;
+}
+
+/* Stem and block1; block2; block3 and head. */
+static void table_of_resnet8(void) {
+    Model *m = model_create("resnet8");
+    const StageSettings settings = {.batch = 2, .optimizer = optimizer_defaults(OPTIMIZER_SGD)};
+    static const bool active[4][5] = {
+        {true, true, true, true, true}, {true, true}, {[2] = true}, {[3] = true, true}};
+    Layout columns[4];
+    for (int i = 0; i < 4; i++)
+        CHECK(layout_make(&columns[i], m, &settings, active[i]) == 0, "%s", error_message());
+    char *page = text_of(RULE), row[128];
+    const char *at = page;
+    for (int i = 0; i < m->nodes; i++) {
+        write_row(row, columns, i);
+        const char *found = strstr(at, row);
+        CHECK(found && found[strlen(row)] == '\n', "not in ref/layout_rule.c:\n%s", row);
+        if (found) at = found;
+    }
+    free(page);
+    for (int i = 0; i < 4; i++) layout_free(&columns[i]);
+    model_free(m);
+}
+
+void test_layout(void) { RUN(table_of_resnet8); }
