@@ -133,7 +133,11 @@ def column(group, name, *default):
         if default:
             return default[0]
         raise KeyError(f"{group.name}/{name} is missing")
-    values = group[name][()]
+    data = group[name]
+    # A damaged file may state any length; one beyond the bytes of the file is refused.
+    if data.ndim != 1 or len(data) > os.path.getsize(data.file.filename):
+        raise ValueError(f"{data.name} is not a column")
+    values = data[()]
     if values.dtype.kind in "SO":
         return [text(value) for value in values]
     return values

@@ -225,7 +225,8 @@ def write_table(group, table, number):
 
 def in_order(group):
     """The data sets or groups of a group that have an attribute `number`, ordered by it."""
-    found = sorted(((store.attribute(thing, "number"), thing) for thing in group.values() if "number" in thing.attrs),
+    things = [group[name] for name in group]
+    found = sorted(((store.attribute(thing, "number"), thing) for thing in things if "number" in thing.attrs),
                    key=lambda pair: pair[0])
     if [number for number, _ in found] != list(range(len(found))):
         raise ValueError(f"{group.name}: its numbers are not 0, 1, ...")

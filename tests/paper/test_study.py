@@ -2,6 +2,7 @@
 import math
 import os
 import pathlib
+import random
 import re
 import subprocess
 
@@ -347,3 +348,26 @@ def test_nothing_is_replaced_but_files(tmp_path):
         with store.replacing("/nowhere/at/all") as part, open(part, "w", encoding="utf-8"):
             pass
     assert not os.path.exists("/nowhere")
+
+
+@pytest.mark.parametrize("kind", ["study", "run", "tables"])
+def test_damage_anywhere_is_refused_or_harmless(runs, tmp_path, kind):
+    """Bytes that change on the disk are refused in one line, or lie where nothing is."""
+    path = tmp_path / "damaged.h5"
+    if kind == "study":
+        study.write(str(path), pairs()[:2])
+    else:
+        source = runs / "full" / "run.h5" if kind == "run" else ROOT / "experiments/results/ufp-paper-estimate.h5"
+        path.write_bytes(source.read_bytes())
+    whole, draw, refused = path.read_bytes(), random.Random(1), 0
+    for _ in range(60):
+        content = bytearray(whole)
+        for _ in range(4):
+            content[draw.randrange(len(content))] = draw.randrange(256)
+        path.write_bytes(content)
+        try:
+            tables.read(str(path)) if kind == "tables" else study.read([str(path)])
+        except Refused as error:
+            assert str(error).startswith(str(path)) and "\n" not in str(error)
+            refused += 1
+    assert 10 < refused < 60
