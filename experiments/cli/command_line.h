@@ -17,6 +17,7 @@ extern const char *const preset_names[PRESET_KINDS];
 
 typedef struct {
     char prompt[PROMPT_BYTES];
+    bool chat;
     int tokens;
     double temperature, top_p;
     int top_k;

@@ -28,7 +28,9 @@ const CommandInfo command_table[COMMANDS] = {
      "DIR is a run's directory or a checkpoint file.  Without DIR, --init names the directory of\n"
      "a model in Hugging Face's format.  The same seed gives the same text.\n\n"
      "  bcd sample runs/a --prompt \"The \" --tokens 300 --temperature 0.8 --top-k 40\n"
-     "  bcd sample --init DIR --context 256 --prompt \"The \" --top-p 0.9"},
+     "  bcd sample --init DIR --context 256 --prompt \"The \" --top-p 0.9\n"
+     "  bcd sample --init DIR --chat --prompt \"What is the capital of France?\" --context 256\n\n"
+     "A text ends with --tokens, or where the model ends it."},
     {COMMAND_INFO, 0, 0, "info", "", "this build, and the memory of models with and without BCD",
      "Prints the build and a table of the known models: parameters, and bytes of parameters,\n"
      "gradients and optimizer state for ordinary training and for M = 2..5 submodels; and the "
@@ -52,9 +54,13 @@ const CommandInfo command_table[COMMANDS] = {
      "                      rope_high and rope_original, the low ones, as in Llama 3.1"},
     {COMMAND_TOKENIZE, 1, POSITIONAL_MAX, "tokenize", "FILE...",
      "turn text or JSON lines into a token file",
-     "Reads plain text, or JSON lines with a \"text\" field (.jsonl), either of them compressed\n"
-     "with zstd (.zst) or not, and writes one token file for bcd train --data FILE.tokens.\n\n"
-     "With --tokenizer DIR no .zst, but prompts and chats, where only answers count in the loss:\n"
+     "Reads plain text, JSON lines (.jsonl) or a JSON array (.json), compressed by gzip or zstd "
+     "or\n"
+     "not, and writes one token file for bcd train --data FILE.tokens.  In JSON:\n"
+     "  {\"text\": \"...\"}\n"
+     "and with --tokenizer DIR, a model's directory, also prompts and chats, of which only "
+     "answers\n"
+     "count in the loss (data/README.md has all forms):\n"
      "  {\"prompt\": \"2 + 2 =\", \"answer\": \" 4\"}\n"
      "  {\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}, ...]}\n\n"
      "  bcd tokenize corpus.jsonl.zst --tokenizer gpt2 --out corpus.tokens\n"

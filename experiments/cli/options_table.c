@@ -102,11 +102,11 @@ const Option option_table[] = {
      "split to evaluate on", COMMAND_EVAL},
     {"prompt", "TEXT|-", TEXT(sample.prompt), LOCAL, "", "nothing",
      "beginning of the text; - reads it from standard input", COMMAND_SAMPLE},
+    {"chat", NULL, FLAG(sample.chat), LOCAL, "0", NULL, "answer the prompt", COMMAND_SAMPLE},
     {"tokens", "N", INT(sample.tokens, 1, 1 << 20), LOCAL, "200", NULL, "number of tokens to add",
      COMMAND_SAMPLE},
     {"temperature", "T", REAL(sample.temperature, 0, 100), LOCAL, "0.8", NULL,
-     "0 always takes the most likely token, 1 samples the model's distribution, more makes it "
-     "flatter",
+     "0 always takes the most likely token, 1 samples the model's distribution, more a flatter one",
      COMMAND_SAMPLE},
     {"top-k", "K", INT(sample.top_k, 0, 1 << 24), LOCAL, "0", "all",
      "sample among the K most likely tokens", COMMAND_SAMPLE},

@@ -223,7 +223,7 @@ int convert_spec(char spec[OPTION_TEXT], const char *dir, int context) {
     if (convert_is_tensors(dir))
         return error_set("%s: holds only tensors; bcd train --init takes it, together with --model",
                          dir);
-    if (path_join(path, dir, "config.json")) return -1;
+    if (convert_check_foreign(dir) || path_join(path, dir, "config.json")) return -1;
     cJSON *root = json_read(path, "a model directory has one");
     if (!root) return -1;
     Config config = {.path = path, .inside = "", .root = root};

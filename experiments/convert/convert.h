@@ -13,6 +13,10 @@
  * kind of model, a setting that ours does not have. */
 int convert_spec(char spec[OPTION_TEXT], const char *dir, int context);
 
+/* Refuses what is no model's directory, but a known thing that one can be made of:
+ * pytorch_model.bin, GGUF, a LoRA adapter.  -1 and an error that says how. */
+int convert_check_foreign(const char *init);
+
 /* Returns true if `init` names a file NAME.safetensors and no directory.  Such a file has the
  * tensors of a model of any family with our own names and shapes (store/tensors.h): all of the
  * parameters, and all of the running statistics or none. */

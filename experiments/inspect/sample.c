@@ -53,7 +53,7 @@ static int read_head(Sampling *s) {
 
 /* Overwrites s->text with the prompt's tokens, with space for those to come. */
 static int encode_prompt(Sampling *s, const SampleFlags *flags) {
-    const char *arguments[] = {"--prompt", s->dir};
+    const char *arguments[] = {flags->chat ? "--chat" : "--prompt", s->dir};
     const PythonInput in = {write_prompt, s->prompt};
     unsigned char raw[4];
     s->exchange = tmpfile();
@@ -73,13 +73,14 @@ static int encode_prompt(Sampling *s, const SampleFlags *flags) {
         "text");
 }
 
-/* Decodes the text as a whole, as the text of a token may depend on those before it. */
-static int print_decoded(const Sampling *s) {
+/* Decodes the text as a whole, as the text of a token may depend on those before it; or only the
+ * answer, from token `begin`. */
+static int print_decoded(const Sampling *s, size_t begin) {
     unsigned char raw[4];
     rewind(s->exchange);
     if (ftruncate(fileno(s->exchange), 0))
         return error_set("sample: cannot write a temporary file");
-    for (size_t i = 0; i < s->count; i++) {
+    for (size_t i = begin; i < s->count; i++) {
         little_endian_put(raw, 4, (unsigned)s->text[i]);
         fwrite(raw, 1, 4, s->exchange);
     }
@@ -105,6 +106,9 @@ static int check_tokens(const Sampling *s) {
 static int start_text(Sampling *s, const SampleFlags *flags) {
     const Tokenizer *tokenizer = s->tokenizer;
     if (!tokenizer) return (!s->text && encode_prompt(s, flags)) || check_tokens(s) ? -1 : 0;
+    if (flags->chat)
+        return error_set("--chat: the tokenizer %s has no chat template; it takes --init DIR",
+                         tokenizer->name);
     size_t capacity = strlen(s->prompt) + 1 + (size_t)flags->tokens;
     if (tokenizer->vocabulary > s->setup.model->outputs)
         return error_set("sample: the tokenizer %s has %d tokens, the model only %d",
@@ -128,6 +132,7 @@ static bool is_end(const Sampling *s, int token) {
 static int sample(Sampling *s, const SampleFlags *flags, uint64_t seed) {
     if (generator_open(&s->generator, &s->setup) || start_text(s, flags)) return -1;
     const int known = s->tokenizer ? s->tokenizer->vocabulary : s->vocabulary;
+    const size_t begin = flags->chat ? s->count : 0;
     const int vocabulary = known < s->setup.model->outputs ? known : s->setup.model->outputs;
     for (int i = 0; i < flags->tokens; i++) {
         const real *logits = generator_next(&s->generator, s->text, s->count);
@@ -142,7 +147,7 @@ static int sample(Sampling *s, const SampleFlags *flags, uint64_t seed) {
         fwrite(text, 1, bytes, stdout);
         fflush(stdout);
     }
-    if (!s->tokenizer && print_decoded(s)) return -1;
+    if (!s->tokenizer && print_decoded(s, begin)) return -1;
     printf("\n");
     return 0;
 }

@@ -167,6 +167,32 @@ static void unknown_settings_are_refused(void) {
     eval_of("unknown");
 }
 
+/* What people have in place of a model's directory is named, with the line to type. */
+static void foreign_formats_are_named(void) {
+    static const struct {
+        const char *init, *file, *error;
+    } rows[] = {
+        {"adapter", "adapter_config.json",
+         "adapter: is a LoRA adapter, and no model; type: pip install torch transformers peft, "
+         "then "
+         "python3 -c \"from peft import"},
+        {"pickled", "pytorch_model-00001-of-00002.bin",
+         "pickled: has its weights in pytorch_model.bin; type: pip install torch transformers, "
+         "then"},
+        {"gguf", "model.Q4_K_M.gguf",
+         "gguf: has its weights in GGUF; get the model that they were made from or, for a LLaMA"},
+        {"gguf/model.Q4_K_M.gguf", "",
+         "gguf/model.Q4_K_M.gguf: has its weights in GGUF; get the model "},
+        {"meta", "consolidated.00.pth", "meta: is in Meta's format; get the model in that"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char path[128];
+        snprintf(path, sizeof path, "%s/%s", rows[i].init, rows[i].file);
+        if (*rows[i].file) scratch_text(path, "{}");
+        check_error(run(1, "eval --init %s --data x.tokens", rows[i].init), rows[i].error);
+    }
+}
+
 /* A path that does not fit is an error, wherever it is put together. */
 static void long_paths_are_refused(void) {
     char dir[480], path[1100], spec[OPTION_TEXT];
@@ -291,6 +317,7 @@ void test_convert_files(void) {
     RUN(unknown_tensors_are_refused);
     RUN(tied_head_is_the_embedding);
     RUN(unknown_settings_are_refused);
+    RUN(foreign_formats_are_named);
     RUN(long_paths_are_refused);
     RUN(start_is_found_again);
     RUN(stale_files_are_refused);

@@ -87,7 +87,9 @@ static void numpy_writes_one(void) {
 static void the_tokenizer_goes_along(void) {
     size_t bytes;
     make_word_tokenizer();
-    scratch_text("own.jsonl", "{\"text\": \"a b a b a b a b a b a b a b a b a b a b a b\"}");
+    char lines[12 * 18 + 1] = "";
+    for (int i = 0; i < 12; i++) strcat(lines, "{\"text\": \"a b\"}\n");
+    scratch_text("own.jsonl", lines);
     const Printed *printed = program_run("tokenize own.jsonl --tokenizer wordy", 0);
     if (printed->status && strstr(printed->error, "pip install")) SKIP("%s", printed->error);
     run(0,
@@ -104,9 +106,14 @@ static void the_tokenizer_goes_along(void) {
     CHECK(strstr(text, "WordLevel"), "%s", text);
     free(text);
     printed = run(0, "sample --init again --context 4 --prompt a --tokens 4 --temperature 0");
-    CHECK(strcmp(printed->out, "a b a b a\n") == 0, "\"%s\"", printed->out);
-    CHECK(strstr(run(0, "sample words --prompt a --tokens 2 --temperature 0")->out, "a b a"),
-          "of a run");
+    CHECK(strcmp(printed->out, "a b\n") == 0, "not up to the end token: \"%s\"", printed->out);
+    printed = run(0, "sample words --prompt a --tokens 1 --temperature 0");
+    CHECK(strcmp(printed->out, "a b\n") == 0, "of a run: \"%s\"", printed->out);
+    /* The template puts the message between the words user and bot, which are not printed. */
+    printed = run(0, "sample words --chat --prompt b --tokens 1 --temperature 0");
+    CHECK(!strstr(printed->out, "user") && !strstr(printed->out, "bot"), "\"%s\"", printed->out);
+    run(0, "train " GPT "--steps 0 --quiet --out bytes");
+    check_error(run(1, "sample bytes --chat --prompt b"), "--chat: the tokenizer ");
     check_error(run(2, "eval"), "give a run's directory, or --init DIR");
     check_error(run(2, "eval --init again"), "--data says what to evaluate on");
     check_error(run(2, "eval words --context 4"), "--context goes with --init");
