@@ -305,6 +305,8 @@ void test_convert(void) {
     RUN_ROW("without a run: mistral", goes_without_a_run, "mistral");
     RUN_ROW("starts again: llama", starts_again_from_the_model, "llama");
     RUN_ROW("starts again: mistral", starts_again_from_the_model, "mistral");
+    RUN_ROW("starts again: qwen3biased", starts_again_from_the_model, "qwen3biased");
+    RUN_ROW("starts again: olmo2", starts_again_from_the_model, "olmo2");
     RUN(other_models_are_refused);
     RUN(a_failed_start_leaves_no_directory);
     RUN(another_vocabulary_is_refused);

@@ -101,6 +101,12 @@ static const char *const specs[] = {
     "L-23B",
     "llama:layers=2,width=16,heads=4,context=8,groups=2,head_size=6,tied=1,rope_base=500000",
     "llama3.2-3B",
+    "mistral:layers=2,width=16,heads=4,context=8,window=5",
+    "qwen2:layers=2,width=16,heads=4,context=8,tied=1",
+    "qwen3:layers=2,width=16,heads=4,context=8,head_size=8,attention_bias=1",
+    "smollm3:layers=4,width=16,heads=4,context=8,rope_skip=2",
+    "smollm3:layers=4,width=16,heads=4,context=8,rope_skip=9",
+    "olmo2:layers=2,width=16,heads=4,context=8",
     /* The smallest of each family. */
     "gpt:layers=1,width=1,heads=1,context=1,vocabulary=2",
     "llama:layers=1,width=2,heads=1,ffn=1,context=1,vocabulary=2,groups=1,head_size=2",
@@ -231,14 +237,15 @@ static void defaults_are_left_out(void) {
 /* The longest possible specification is not cut off. */
 static void long_specifications_are_whole(void) {
     Model *m = model_create(
-        "llama:layers=4096,width=65536,heads=1024,ffn=1048576,context=1048576,vocabulary=16777216,"
+        "smollm3:layers=4096,width=65536,heads=1024,ffn=1048576,context=1048576,vocabulary="
+        "16777216,"
         "eps=9.99999997475243e-07,groups=512,head_size=1022,tied=1,rope_base=1234567.89012345,"
         "rope_factor=12.3456789012345,rope_low=1.23456789012345,rope_high=4.56789012345678,"
-        "rope_original=16777216");
+        "rope_original=16777216,attention_bias=1,rope_skip=4095");
     if (!CHECK(m, "%s", error_message())) return;
     Model *again = model_create(m->spec);
     CHECK(again && again->param_count == m->param_count && strcmp(m->name, m->spec) == 0 &&
-              strstr(m->spec, "rope_original=16777216"),
+              strstr(m->spec, "rope_skip=4095"),
           "%s", m->spec);
     model_free(again);
     model_free(m);

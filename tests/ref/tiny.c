@@ -16,6 +16,13 @@
     "llama:layers=3,width=12,heads=6,ffn=20,context=7,vocabulary=17,groups=2,head_size=6,tied=1," \
     "rope_base=500,rope_factor=4,rope_low=0.2,rope_high=2,rope_original=20"
 
+/* Has norms of queries and keys, and biases; norms after the block; a window. */
+#define RELATIVES                                                                          \
+    "qwen3:layers=3,width=12,heads=6,ffn=20,context=7,vocabulary=17,groups=2,head_size=6," \
+    "attention_bias=1",                                                                    \
+        "olmo2:layers=3,width=12,heads=6,ffn=20,context=7,vocabulary=17,groups=2",         \
+        "mistral:layers=3,width=12,heads=6,ffn=20,context=7,vocabulary=17,groups=2,window=3"
+
 #define MLP "mlp:inputs=5,layers=4,width=37,classes=5"
 
 const char *const tiny_models[] = {
@@ -25,6 +32,7 @@ const char *const tiny_models[] = {
     "gpt:layers=3,width=16,heads=2,context=9,vocabulary=19",
     "llama:layers=3,width=12,heads=3,ffn=20,context=7,vocabulary=17",
     GROUPED,
+    RELATIVES,
     MLP,
     NULL,
 };
