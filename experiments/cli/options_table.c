@@ -54,8 +54,9 @@ const Option option_table[] = {
      COMMAND_PLAN},
     {"init", "DIR", TEXT(options.init), LOCAL, "", "none",
      "plan for the model in DIR (Hugging Face's), in place of --model", COMMAND_PLAN},
-    {"gpu", "KEY|any", TEXT(plan.gpu), LOCAL, "rtx4090", NULL,
-     "rtx4090, a100, a800, h100, h200; with --search also any, to try each of them", COMMAND_PLAN},
+    {"gpu", "KEY|cpu|any", TEXT(plan.gpu), LOCAL, "rtx4090", NULL,
+     "rtx4090, a100, a800, h100, h200; cpu, a processor here, which is measured; with --search any",
+     COMMAND_PLAN},
     {"per-node", "N", INT(plan.per_node, 1, 64), LOCAL, "8", NULL, "GPUs per node", COMMAND_PLAN},
     {"nodes", "N", INT(plan.nodes, 1, 512), LOCAL, "1", NULL,
      "nodes, joined by the network; the maximum for --search", COMMAND_PLAN},
@@ -337,10 +338,7 @@ const Option option_table[] = {
      "memory, the rest in a file in the run's directory",
      TRACING},
     {"pre-infer", NULL, FLAG(options.pre_infer), FREE, "0", NULL,
-     "before each phase, have all ranks compute the outputs that --cache keeps, each for a share "
-     "of "
-     "the samples; needs --pipeline and --cache",
-     TRAIN},
+     "fill --cache before each phase, by all ranks; needs --pipeline", TRAIN},
     {"device-cache", "BYTES", BYTES(options.device_cache), FREE, "0", "none",
      "keep up to BYTES of these outputs in the device's memory; the rest goes to --cache",
      TRAINING},

@@ -246,6 +246,7 @@ int plan_cluster(Tables *tables, PlanQuestion *q) {
     if (flags->step_ms > 0 || flags->efficiency > 0 || flags->host_rate > 0 ||
         flags->unfused_attention || *flags->trace)
         add_rates(tables, q);
+    if (q->machine.key) machine_add(tables, &q->machine, &q->efficiency);
     const Plan *shown = &plan[question_asks(q, PLAN_BCD) ? PLAN_BCD : flags->method];
     if (shown->prediction.fits) add_timeline(tables, shown);
     return shown->configuration.cached ? plan_inference(tables, shown) : 0;

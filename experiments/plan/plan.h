@@ -68,6 +68,7 @@ typedef struct {
     const CommandLine *line;
     Model *model;
     const Gpu *gpu;        /* of --gpu; NULL: any */
+    Gpu machine;           /* --gpu cpu: a processor of this machine */
     Gpu unlimited;         /* the same with any memory: --ignore-memory */
     Efficiency efficiency; /* measured, if there is a --trace */
 } PlanQuestion;
@@ -98,6 +99,14 @@ int plan_calibrate(Efficiency *efficiency, const Gpu *gpu, const char *path);
 /* Sets efficiency->products at the precision of a plan, or host_process_rate if it is of
  * PLAN_OFFLOAD, so that its step takes step_s.  Returns -1 with an error set. */
 int plan_calibrate_step(Efficiency *efficiency, const Plan *plan, double step_s);
+
+/* ---- machine.c ------------------------------------------------------------------------------- */
+
+/* Measures a processor of this machine, in about a second, with one thread on each and all of them
+ * busy: *cpu has the rates, of which *efficiency then takes all.  Returns -1 with an error set. */
+int machine_measure(Gpu *cpu, Efficiency *efficiency);
+/* Adds what was measured. */
+void machine_add(Tables *tables, const Gpu *cpu, const Efficiency *efficiency);
 
 /* ---- rows.c: plans as text, and tables with a row for each plan ------------------------------ */
 

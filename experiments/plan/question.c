@@ -1,5 +1,6 @@
 /* What `bcd plan` is asked: turns the command line into spaces of settings. */
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,20 @@ static void set_rates(Efficiency *efficiency, const CommandLine *line) {
     efficiency->scores_in_memory = flags->unfused_attention;
 }
 
+/* Ranks on this machine are threads of one processor each, and compute in fp32. */
+static int open_machine(PlanQuestion *q) {
+    const Options *o = &q->line->options;
+    const int processors = omp_get_max_threads(), per_node = q->line->plan.per_node;
+    if (per_node > processors)
+        return error_set("--gpu cpu: this machine has %d processor%s; give --per-node %d, or less",
+                         processors, processors == 1 ? "" : "s", processors);
+    if (o->precision != PRECISION_FP32)
+        return error_set("--precision %s: --gpu cpu computes in fp32",
+                         precision_names[o->precision]);
+    q->gpu = &q->machine;
+    return machine_measure(&q->machine, &q->efficiency);
+}
+
 int question_open(PlanQuestion *q, const CommandLine *line) {
     static const char *const searched[] = {"budget", "gpus"}; /* ignored without --search */
     const Options *o = &line->options;
@@ -60,7 +75,11 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
         return error_set("--ignore-memory: not with --search, which chooses by what fits");
     bool any = strcmp(flags->gpu, "any") == 0 || (flags->search && !options_given(o, "gpu"));
     if (any && !flags->search) return error_set("--gpu any: only with --search; else name one");
-    if (!any && !(q->gpu = gpu_find(flags->gpu))) return -1;
+    if (strcmp(flags->gpu, "cpu") == 0) {
+        if (open_machine(q)) return -1;
+    } else if (!any && !(q->gpu = gpu_find(flags->gpu))) {
+        return -1;
+    }
     if (*flags->trace && !q->gpu)
         return error_set("--trace %s: name the --gpu it is of", flags->trace);
     double price;
@@ -124,7 +143,8 @@ int question_space(PlanSpace *space, const PlanQuestion *q, PlanMethod method, c
         .micro_batches = given(o, "micro-batches", flags->micro_batches),
         .schedule = given(o, "pipeline-schedule", o->pipeline_schedule),
         .recompute = given(o, "recompute", o->recompute),
-        .precision = wide ? given(o, "precision", o->precision) : o->precision,
+        .precision =
+            wide && q->gpu != &q->machine ? given(o, "precision", o->precision) : o->precision,
         /* With one submodel all placements are the same. */
         .placement = !bcd                             ? PLACEMENT_PLAIN
                      : o->placement == PLACEMENT_AUTO ? PLAN_FREE

@@ -1,0 +1,56 @@
+/* bcd plan for ranks on this machine, and for pre-inference by more and more ranks. */
+#include <math.h>
+#include <string.h>
+
+#include "../../experiments/tables/table.h"
+#include "cli.h"
+
+static double cell(const Tables *tables, const char *table, const char *row, const char *column) {
+    const Table *t = tables_find(tables, table);
+    const Cell *c = t ? table_find(t, row, column) : NULL;
+    CHECK(c, "no %s, %s, %s", table, row, column);
+    return c ? c->value : NAN;
+}
+
+static bool read_tables(Tables *tables, const char *name) {
+    *tables = (Tables){0};
+    return CHECK(tables_read(tables, scratch_path(name)) == 0, "%s", error_message());
+}
+
+/* A processor of this machine, whose rates are measured. */
+static void case_this_machine(void) {
+    const Printed *printed =
+        run(0,
+            "plan --gpu cpu --per-node 1 --batch 4 --model "
+            "gpt:layers=2,width=64,heads=2,context=32,vocabulary=64 --out machine.h5");
+    CHECK(strstr(printed->out, "on 1 x 1 processor of this machine"), "%s", printed->out);
+    static const char *const rates[] = {"products", "memory", "message", "latency", "call"};
+    Tables tables;
+    if (!read_tables(&tables, "machine.h5")) return;
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+        const double rate = cell(&tables, "machine", "cpu", rates[i]);
+        CHECK(rate > 0 && isfinite(rate), "%s: %g", rates[i], rate);
+    }
+    tables_free(&tables);
+    check_error(run(2, "plan --gpu cpu --per-node 64 --model gpt2"), "give --per-node");
+    check_error(run(2, "plan --gpu cpu --per-node 1 --precision bf16 --model gpt2"),
+                "--gpu cpu computes in fp32");
+}
+
+/* Pre-inference of a million samples, by more and more ranks. */
+static void case_pre_inference(void) {
+    run(0,
+        "plan --model G-1.6B --gpu a800 --cache --pipeline 8 --placement virtual --out infer.h5");
+    Tables tables;
+    if (!read_tables(&tables, "infer.h5")) return;
+    const double one = cell(&tables, "inference", "1", "compute");
+    const double eight = cell(&tables, "inference", "8", "compute");
+    CHECK(fabs(one / eight - 8) < 1e-6, "1 rank computes %g s, 8 ranks %g s", one, eight);
+    CHECK(cell(&tables, "inference", "8", "pays_from") > 0, "it never pays");
+    tables_free(&tables);
+}
+
+void test_plan_ranks(void) {
+    RUN(case_this_machine);
+    RUN(case_pre_inference);
+}
