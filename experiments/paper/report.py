@@ -91,15 +91,17 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse(arguments):
-    parser = Parser(prog="bcd report", usage=USAGE, description=ABOUT, allow_abbrev=False,
+    parser = Parser(prog="bcd report", usage=USAGE, description=ABOUT, allow_abbrev=False, add_help=False,
                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", metavar="FILE", help=argparse.SUPPRESS)
-    parser.add_argument("--out", metavar="FILE", help="HTML page to write [report.html next to the first FILE]")
-    parser.add_argument("--table", metavar="NAME", help="print only this table, and write no page [all]")
-    parser.add_argument("--study", metavar="FILE", help="only write the trainings of all files into one study, and compute "
+    flags = parser.add_argument_group("Flags")
+    flags.add_argument("--help", action="help", help=argparse.SUPPRESS)
+    flags.add_argument("--out", metavar="FILE", help="HTML page to write [report.html next to the first FILE]")
+    flags.add_argument("--table", metavar="NAME", help="print only this table, and write no page [all]")
+    flags.add_argument("--study", metavar="FILE", help="only write the trainings of all files into one study, and compute "
                         "again what follows from the curves [none]")
-    parser.add_argument("--markdown", action="store_true", help="print Markdown, and write no page")
-    parser.add_argument("--figures", metavar="DIR", help="also write each figure of the page into DIR, as SVG and PDF")
+    flags.add_argument("--markdown", action="store_true", help="print Markdown, and write no page")
+    flags.add_argument("--figures", metavar="DIR", help="also write each figure of the page into DIR, as SVG and PDF")
     parsed = parser.parse_args(arguments)
     parsed.files = [os.path.join(file, "run.h5") if os.path.isdir(file) else file for file in parsed.files]
     if parsed.study and (parsed.table or parsed.markdown or parsed.out or parsed.figures):
