@@ -87,25 +87,24 @@ static Tokenizer *webtext2_tokenizer(const char *name, const char *dir) {
 
 typedef struct {
     const char *name;
-    const char *file; /* a file that it needs, in the directory of the data sets; NULL: none */
-    bool in_tokens;   /* NAME:N exists as well, in the first N of GPT-2's tokens */
+    bool in_tokens; /* NAME:N exists as well, in the first N of GPT-2's tokens */
     Dataset *(*open)(const DataRequest *request);
     Tokenizer *(*tokenizer)(const char *name, const char *dir); /* NULL: images */
 } DataSet;
 
 static const DataSet sets[] = {
-    {"synthetic", NULL, false, open_synthetic, NULL},
-    {"cifar10", "cifar-10-batches-bin/data_batch_1.bin", false, open_cifar, NULL},
-    {"cifar10-holdout", "cifar-10-batches-bin/data_batch_1.bin", false, open_cifar, NULL},
-    {"cifar100", "cifar-100-binary/train.bin", false, open_cifar, NULL},
-    {"text", NULL, false, textset_sources, text_tokenizer},
-    {"text1", NULL, false, textset_sources, text_tokenizer},
-    {"text2", NULL, false, textset_sources, text_tokenizer},
-    {"shakespeare", "tinyshakespeare.txt", true, textset_shakespeare, text_tokenizer},
-    {"wikitext2", "wikitext-2/train.txt", true, textset_wikitext2, gpt2_tokenizer},
-    {"webtext2", "webtext2.tokens", false, open_webtext2, webtext2_tokenizer},
+    {"synthetic", false, open_synthetic, NULL},
+    {"cifar10", false, open_cifar, NULL},
+    {"cifar10-holdout", false, open_cifar, NULL},
+    {"cifar100", false, open_cifar, NULL},
+    {"text", false, textset_sources, text_tokenizer},
+    {"text1", false, textset_sources, text_tokenizer},
+    {"text2", false, textset_sources, text_tokenizer},
+    {"shakespeare", true, textset_shakespeare, text_tokenizer},
+    {"wikitext2", true, textset_wikitext2, gpt2_tokenizer},
+    {"webtext2", false, open_webtext2, webtext2_tokenizer},
 };
-static const DataSet token_file = {"FILE.tokens", NULL, false, open_file, file_tokenizer};
+static const DataSet token_file = {"FILE.tokens", false, open_file, file_tokenizer};
 
 static bool is_named(const DataSet *set, const char *name) {
     const size_t stem = strcspn(name, ":");
@@ -134,14 +133,6 @@ static const char *directory(const char *dir) {
 int data_is_tokens(const char *name) {
     const DataSet *set = find_set(name);
     return set ? set->tokenizer != NULL : -1;
-}
-
-bool data_present(const char *name, const char *dir) {
-    char path[PATH_BYTES];
-    const DataSet *set = find_set(name);
-    if (set == &token_file) return access(name, R_OK) == 0;
-    if (!set || !set->file) return set != NULL;
-    return !path_join(path, directory(dir), set->file) && access(path, R_OK) == 0;
 }
 
 Dataset *data_open(const DataRequest *request) {

@@ -26,9 +26,6 @@ Dataset *data_open(const DataRequest *request);
  * error for image sets. */
 Tokenizer *data_tokenizer(const char *name, const char *dir);
 
-/* Returns true if the files of a data set exist, or if it needs none.  Does not check them. */
-bool data_present(const char *name, const char *dir);
-
 /* Returns 1 if a name is a set of token sequences, 0 if of images, -1 and an error that lists the
  * names if it is neither. */
 int data_is_tokens(const char *name);

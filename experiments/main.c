@@ -27,8 +27,8 @@ static const struct {
     {COMMAND_TRAIN, command_train},         {COMMAND_EVAL, command_eval},
     {COMMAND_SAMPLE, command_sample},       {COMMAND_INFO, command_info},
     {COMMAND_TOKENIZE, command_tokenize},   {COMMAND_TRACE, command_trace},
-    {COMMAND_GRADIENTS, command_gradients}, {COMMAND_EXPERIMENT, command_experiment},
-    {COMMAND_EXPORT, command_export},       {COMMAND_PLAN, command_plan},
+    {COMMAND_GRADIENTS, command_gradients}, {COMMAND_EXPORT, command_export},
+    {COMMAND_PLAN, command_plan},
 };
 
 /* Prints the error, with control characters escaped, which names from a file may hold. */
@@ -154,8 +154,7 @@ int main(int argc, char **argv) {
         return complain(WRONG_USE, options);
     }
     if (line.help) {
-        bool experiments = options->command == COMMAND_EXPERIMENT;
-        options_print_help(options->command, experiments ? experiment_print_list : NULL);
+        options_print_help(options->command);
         return finish_output(0);
     }
     if (!pipeline_is_worker(options) &&

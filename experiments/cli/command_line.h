@@ -11,10 +11,6 @@ extern const char *const mode_names[2]; /* by Mode in ref/stage.h */
 
 extern const char *const export_names[2]; /* the numbers of bcd export */
 
-/* How large an experiment is. */
-typedef enum { PRESET_SMOKE, PRESET_LAPTOP, PRESET_GPU, PRESET_PAPER, PRESET_KINDS } PresetKind;
-extern const char *const preset_names[PRESET_KINDS];
-
 typedef struct {
     char prompt[PROMPT_BYTES];
     bool chat;
@@ -34,15 +30,6 @@ typedef struct {
 } TraceFlags;
 
 typedef struct {
-    bool yes;
-    int seeds;      /* trainings of each row, with successive seeds, where given */
-    int jobs;       /* trainings at the same time */
-    double minutes; /* after which an experiment stops, where given */
-    int preset;     /* PresetKind */
-    char models[OPTION_TEXT], optimizers[OPTION_TEXT];
-} ExperimentFlags;
-
-typedef struct {
     char gpu[OPTION_TEXT];   /* key in gpu_table, or "any" */
     char trace[OPTION_TEXT]; /* a file that bcd trace --out wrote on such a GPU */
     int per_node, nodes, pipeline, micro_batches;
@@ -56,13 +43,8 @@ typedef struct {
     double efficiency, host_rate; /* fraction of the peak, GB/s; 0: not given */
     double step_ms;               /* a measured step to calibrate with; 0: none */
     bool unfused_attention, ignore_memory;
+    char price[OPTION_TEXT]; /* "rtx4090=0.31,a100=1.12", dollars per hour, or one number */
 } PlanFlags;
-
-/* What bcd experiment and bcd plan both take. */
-typedef struct {
-    char multiplier[OPTION_TEXT]; /* a number, or files of results */
-    char price[OPTION_TEXT];      /* "rtx4090=0.31,a100=1.12", dollars per hour */
-} CostFlags;
 
 /* A command line.  The flags of `bcd train` are all in `options`, which other commands share as far
  * as they train or open a run; each command has the rest in a struct of its own. */
@@ -75,9 +57,7 @@ typedef struct {
     SampleFlags sample;
     GradientsFlags gradients;
     TraceFlags trace;
-    ExperimentFlags experiment;
     PlanFlags plan;
-    CostFlags cost;
     const char *positional[POSITIONAL_MAX]; /* DIR, FILE..., as the command takes them */
     int positionals;
 } CommandLine;
@@ -90,6 +70,5 @@ void command_line_defaults(CommandLine *line, Command command);
  * asks for help about the program. */
 int command_line_parse(CommandLine *line, int argc, char **argv);
 
-/* Prints the help of the program (command 0) or of a command; print_list, unless NULL, prints more
- * before the flags. */
-void options_print_help(Command command, void (*print_list)(void));
+/* Prints the help of the program (command 0) or of a command. */
+void options_print_help(Command command);

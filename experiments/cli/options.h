@@ -21,12 +21,11 @@ typedef enum {
     COMMAND_TOKENIZE = 1 << 4,
     COMMAND_TRACE = 1 << 5,
     COMMAND_GRADIENTS = 1 << 6,
-    COMMAND_EXPERIMENT = 1 << 7,
-    COMMAND_PLAN = 1 << 8,
-    COMMAND_EXPORT = 1 << 9
+    COMMAND_PLAN = 1 << 7,
+    COMMAND_EXPORT = 1 << 8
 } Command;
 
-enum { COMMANDS = 10 };
+enum { COMMANDS = 9 };
 
 enum { OPTION_TEXT = 512, OPTIONS_MAX = 160 };
 

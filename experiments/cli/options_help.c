@@ -87,28 +87,6 @@ const CommandInfo command_table[COMMANDS] = {
      "after model.eval(), and there are no gradients.  --init DIR, in place of --checkpoint,\n"
      "takes a model in Hugging Face's format.\n\n"
      "  bcd gradients --checkpoint runs/a/checkpoint.h5 --batch batch.h5 --out gradients.h5"},
-    {COMMAND_EXPERIMENT, 1, 1, "experiment", "NAME", "our tables next to the published ones",
-     "Measures, simulates or computes the tables of the paper, each number next to the published\n"
-     "one and marked with its source, and writes them to DIR/NAME.h5, which bcd report shows.\n\n"
-     "--preset says how much is trained.  validity, for example, trains each model with each\n"
-     "optimizer fully and by BCD, and tabulates steps to converge, accuracy or perplexity,\n"
-     "and memory.\n"
-     "  smoke   seconds: tiny networks, to see that everything works\n"
-     "  laptop  `all` takes about an hour on two cores: a small image and a small language model,\n"
-     "          three seeds; if CIFAR-10 or WikiText-2 is missing, generated images or the\n"
-     "          project's sources replace it\n"
-     "  gpu     the published networks and rates on CIFAR and WikiText-2, shorter; three seeds\n"
-     "  paper   the published trainings, at their published length\n"
-     "gpu, paper and the experiments marked with hours first say how long they would take here,\n"
-     "and what they would cost on rented GPUs, and start only with --yes.  Flags of bcd train\n"
-     "override the preset.  DIR is results (results-PRESET for another preset than laptop),\n"
-     "unless --out is given.  DIR/NAME.h5 is written after each training.  After an interruption\n"
-     "the same command continues; with another --submodels it adds rows.  With --minutes 10 it\n"
-     "stops after ten minutes with exit status 75; start it again until the status is 0.\n\n"
-     "  bcd experiment all --preset laptop && bcd report results/*.h5\n"
-     "  bcd experiment all --preset smoke --out runs/smoke\n"
-     "  bcd experiment validity --models \"resnet8 resnet14\" --optimizers sgd,adam --seeds 5\n"
-     "  while bcd experiment all --preset gpu --yes --minutes 10; [ $? = 75 ]; do :; done"},
     {COMMAND_EXPORT, 1, 1, "export", "DIR", "a trained model for the transformers library",
      "DIR is a run's directory or a checkpoint file.  Writes config.json and model.safetensors,\n"
      "which transformers and bcd train --init load.\n\n"
@@ -134,7 +112,8 @@ const CommandInfo command_table[COMMANDS] = {
 /* Commands that are programs of their own, next to this one (main.c). */
 static const struct {
     const char *name, *summary;
-} programs[] = {{"report", "tables and plots from results"}};
+} programs[] = {{"experiment", "our tables next to the published ones"},
+                {"report", "tables and plots from results"}};
 enum { PROGRAMS = sizeof programs / sizeof *programs };
 
 const CommandInfo *command_find(Command command) {
@@ -182,12 +161,9 @@ const char *nearest_name(const char *name, Command command) {
     return best;
 }
 
-static void print_option(const Option *option, Command command) {
+static void print_option(const Option *option) {
     const char *words = option->default_words ? option->default_words : option->default_text;
-    /* In an experiment the default of a training is the preset's. */
-    const bool of_preset = command == COMMAND_EXPERIMENT &&
-                           (option->role == OPTION_FIXED || option->role == OPTION_EXTENDS);
-    if (option->kind == OPTION_IS_FLAG || of_preset || !words) words = "";
+    if (option->kind == OPTION_IS_FLAG || !words) words = "";
     int column = printf("  --%s%s%s", option->name, option->argument ? " " : "",
                         option->argument ? option->argument : "");
     enum { LEFT = 28 };
@@ -221,18 +197,17 @@ static void print_flags(Command command) {
         if (!(option->commands & command)) continue;
         if (section) printf("\n%s\n", section);
         section = NULL;
-        print_option(option, command);
+        print_option(option);
     }
 }
 
-void options_print_help(Command command, void (*print_list)(void)) {
+void options_print_help(Command command) {
     if (!command) {
         print_program_help();
         return;
     }
     const CommandInfo *info = command_find(command);
     printf("usage: bcd %s%s%s [FLAGS]\n", info->name, *info->arguments ? " " : "", info->arguments);
-    if (print_list) print_list();
     printf("\n%s\n", info->teaches);
     print_flags(command);
 }

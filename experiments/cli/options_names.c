@@ -8,4 +8,3 @@ const char *const mode_names[2] = {[MODE_EVALUATE] = "eval", [MODE_TRAIN] = "tra
 const char *const export_names[2] = {"fp32", "bf16"};
 const char *const device_names[DEVICE_KINDS] = {"cpu", "plain", "cuda", "simt"};
 const char *const method_names[METHOD_KINDS] = {"bcd", "offload"};
-const char *const preset_names[PRESET_KINDS] = {"smoke", "laptop", "gpu", "paper"};

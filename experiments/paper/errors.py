@@ -4,7 +4,11 @@ import sys
 
 
 class Refused(Exception):
-    """The message is the line, without the name of the program."""
+    """The message is the line, without the name of the program; wrong flags have exit status 2."""
+
+    def __init__(self, line, status=1):
+        super().__init__(line)
+        self.status = status
 
 
 def run(main):
@@ -16,7 +20,9 @@ def run(main):
     except Refused as refused:
         line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(refused))
         print(f"bcd: {line}", file=sys.stderr)
-        status = 1
+        status = refused.status
+    except KeyboardInterrupt:
+        status = 130  # 128 + SIGINT
     except BrokenPipeError:  # whoever read the output has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         status = 1

@@ -1,13 +1,125 @@
 """bcd experiment NAME: asks bcd the questions of the paper, and writes each answer to DIR/NAME.h5."""
 
 import argparse
-import os
+import copy
 import pathlib
+import shlex
+import subprocess
+import sys
+import time
 
+import compare
+import cost
 import errors
+import estimate
+import memory
+import program
+import report
 import run
+import study
+import timing
 import trainings
 from errors import Refused
+
+HELP = """usage: bcd experiment NAME [FLAGS]
+
+Tables of the paper
+{tables}
+
+Beyond the paper
+{beyond}
+
+Measures, simulates or computes the tables of the paper, each number next to the published
+one and marked with its source, and writes them to DIR/NAME.h5, which bcd report shows.
+
+--preset says how much is trained.  validity, for example, trains each model with each
+optimizer fully and by BCD, and tabulates steps to converge, accuracy or perplexity,
+and memory.
+  smoke   seconds: tiny networks, to see that everything works
+  laptop  `all` takes about an hour on two cores: a small image and a small language model,
+          three seeds; if CIFAR-10 or WikiText-2 is missing, generated images or the
+          project's sources replace it
+  gpu     the published networks and rates on CIFAR and WikiText-2, shorter; three seeds
+  paper   the published trainings, at their published length
+gpu, paper and the experiments marked with hours first say how long they would take here,
+and what they would cost on rented GPUs, and start only with --yes.  DIR is results
+(results-PRESET for another preset than laptop), unless --out is given.  DIR/NAME.h5 is
+written after each training.  After an interruption the same command continues; with
+another --submodels it adds rows.  With --minutes 10 it stops after ten minutes with exit
+status 75; start it again until the status is 0.
+
+  bcd experiment all --preset laptop && bcd report results/*.h5
+  bcd experiment all --preset smoke --out runs/smoke
+  bcd experiment validity --models "resnet8 resnet14" --optimizers sgd,adam --seeds 5
+  while bcd experiment all --preset gpu --yes --minutes 10; [ $? = 75 ]; do :; done
+
+Flags
+  --multiplier X|FILE,...   another B-F multiplier (steps of BCD over steps of
+                            the full update): a number, or the validity.h5 or
+                            run.h5 files that measured it [only the published
+                            ones]
+  --price GPU=DOLLARS,...   price of a GPU per hour, as in
+                            rtx4090=0.31,a100=1.12 [those of section 4.4.1]
+  --preset smoke|laptop|gpu|paper
+                            how much to train, see above [laptop]
+  --models LIST             models separated by spaces [the preset's]
+  --optimizers LIST         sgd, adam, adamw, lion, separated by commas [the
+                            preset's]
+  --seeds N                 repeat each training with N seeds, starting at
+                            --seed [3; smoke and paper 1]
+  --jobs N                  run N trainings at the same time, which share the
+                            cores: faster if one training cannot use all of
+                            them, but its times are then those of a busy
+                            machine [1]
+  --minutes N               stop after N minutes with exit status 75; the same
+                            command continues [no end]
+  --yes                     start trainings that take hours
+  --out DIR                 directory of the tables and trainings [see above]
+  --quiet                   print errors only
+
+All other flags are those of bcd train (see bcd train --help), and override the preset's.
+"""
+OPTIMIZERS = ("sgd", "adam", "adamw", "lion")
+LONG_CURVE_ROW = 20  # updates of a row of a long training's stored curve: 120 epochs of CIFAR-10 are 46,920
+
+
+# ---- the command line -----------------------------------------------------------------------------
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        raise Refused(f"{message}; see bcd experiment --help", run.WRONG_USE)
+
+
+def whole(lowest, highest):
+    def read(text):
+        if not text.isdigit() or not lowest <= int(text) <= highest:
+            raise argparse.ArgumentTypeError(f"{text}: expected a whole number from {lowest} to {highest}")
+        return int(text)
+    return read
+
+
+def minutes(text):
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.001 <= value <= 1e5:
+        raise argparse.ArgumentTypeError(f"{text}: expected a number from 0.001 to 100000")
+    return value
+
+
+def names_of(text, separators, known=None):
+    """Reads a list; an item given twice would be trained twice."""
+    names = text.replace(separators, " ").split()
+    for name in names:
+        if known and name not in known:
+            raise argparse.ArgumentTypeError(f"{name}: expected {', '.join(known)}")
+        if names.count(name) > 1:
+            raise argparse.ArgumentTypeError(f"{name} is given twice")
+    if not names:
+        raise argparse.ArgumentTypeError("the list is empty")
+    return names
 
 
 def read_flags(words):
@@ -16,52 +128,198 @@ def read_flags(words):
     while words:
         name = words.pop(0)
         if not name.startswith("--") or len(name) < 3:
-            raise Refused(f"{name}: expected a flag; see bcd experiment --help")
+            raise Refused(f"{name}: expected a flag; see bcd experiment --help", run.WRONG_USE)
+        if name[2:] in flags:
+            raise Refused(f"{name} is given twice", run.WRONG_USE)
         flags[name[2:]] = words.pop(0) if words and not words[0].startswith("--") else True
     return flags
 
 
-def read_config(path):
-    """Reads flags from a file as bcd train --config does: one on a line, as in lr 0.1."""
-    flags = {}
-    for line in pathlib.Path(path).read_text(encoding="utf-8-sig").splitlines():
-        words = line.split("#")[0].split(None, 1)
-        if words:
-            flags[words[0].removeprefix("--")] = words[1].strip() if len(words) > 1 else True
-    return flags
+def with_config(words):
+    """Appends the flags of --config FILE that are not given: one flag on a line, as in lr 0.1; # begins a comment."""
+    if "--config" not in words[:-1]:
+        return words
+    at = words.index("--config")
+    try:
+        text = pathlib.Path(words[at + 1]).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"--config {words[at + 1]}: {error}", run.WRONG_USE) from None
+    words = words[:at] + words[at + 2:]
+    given = set(words)
+    for line in text.splitlines():
+        flag, *value = line.split("#")[0].split(None, 1) or [""]
+        if flag and f"--{flag}" not in given:
+            words += [f"--{flag}", *(v.strip() for v in value)]
+    return words
 
 
-def parse(arguments):
-    parser = argparse.ArgumentParser(prog="bcd experiment", allow_abbrev=False)
+def parse(words):
+    parser = Parser(prog="bcd experiment", allow_abbrev=False, add_help=False)
     parser.add_argument("name")
     parser.add_argument("--preset", choices=trainings.PRESETS, default="laptop")
-    parser.add_argument("--models", type=str.split)
-    parser.add_argument("--optimizers", type=lambda text: text.replace(",", " ").split())
-    parser.add_argument("--seeds", type=int)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--minutes", type=float)
+    parser.add_argument("--models", "--model", type=lambda text: names_of(text, " "))
+    parser.add_argument("--optimizers", "--optimizer", type=lambda text: names_of(text, ",", OPTIMIZERS))
+    parser.add_argument("--seeds", type=whole(1, 100))
+    parser.add_argument("--jobs", type=whole(1, 256), default=1)
+    parser.add_argument("--minutes", type=minutes)
+    parser.add_argument("--multiplier", default="")
+    parser.add_argument("--price", default="")
     parser.add_argument("--yes", action="store_true")
     parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--out")
-    options, rest = parser.parse_known_args(arguments)
+    options, rest = parser.parse_known_args(with_config(words))
     options.flags = read_flags(rest)
-    if "config" in options.flags:
-        options.flags = read_config(options.flags.pop("config")) | options.flags
+    options.deadline = time.monotonic() + 60 * options.minutes if options.minutes else None
     options.out = options.out or ("results" if options.preset == "laptop" else f"results-{options.preset}")
-    options.program = os.environ.get("BCD_PROGRAM", "bcd")
     return options
 
 
-def main(arguments):
-    options = parse(arguments)
-    plan = trainings.Plan(options.name, options)
-    table_path = pathlib.Path(options.out) / f"{options.name}.h5"
-    table = run.table_settings(table_path)
-    finished = {row.name for row in plan.rows
-                if run.is_finished(row, pathlib.Path(options.out) / "rows" / row.name, table, table_path)}
+def settings_given(options):
+    """Returns the flags that were given, for the settings of a file."""
+    own = {"preset": options.preset, "models": " ".join(options.models or []), "optimizers": ",".join(options.optimizers or []),
+           "seeds": options.seeds, "multiplier": options.multiplier, "price": options.price}
+    return {name: value for name, value in own.items() if value} | options.flags
+
+
+# ---- experiments ----------------------------------------------------------------------------------
+
+
+def train(name, options):
+    """Trains the rows of an experiment of trainings.toml, and writes its table; long ones are only estimated without
+    --yes.  Returns the exit status."""
+    plan = trainings.Plan(name, options)
+    folder = pathlib.Path(options.out)
+    path = folder / f"{name}.h5"
+    had = study.read([path]).trainings if path.exists() else []
+    finished = run.finished_rows(plan, folder, {row["row"]: row.settings for row in had}, path)
+    # One that has begun already has printed its estimate.
+    if plan.long and not (options.yes and (folder / "rows").exists()):
+        rows = [row for row in plan.rows if row.name not in finished]
+        print(f"{len(rows)} trainings" + (f", and {len(finished)} done before" if finished else ""), end="; ")
+        tables = estimate.estimate(plan, rows, run.format_time, options.price)
+        folder.mkdir(parents=True, exist_ok=True)
+        tables.write(folder / f"{name}-{options.preset}-estimate.h5", settings_given(options))
     if plan.long and not options.yes:
-        raise Refused("long")
-    return run.Pool(plan, options, finished, lambda: None).run()
+        return 0
+    if plan.replaced and not options.quiet:
+        print("; ".join(f"{data} is missing, {other} replaces it" for data, other in plan.replaced)
+              + " (data/fetch downloads the data sets)")
+    folder.mkdir(parents=True, exist_ok=True)
+    status = run.Pool(plan, options, finished, lambda: write_table(plan, folder, path)).run()
+    if status == 0 and not options.quiet:
+        print()
+        report.tables_of([path]).print(sys.stdout)
+        print(f"table: {path}; as a page: bcd report {shlex.quote(str(path))}")
+    return status
+
+
+def write_table(plan, folder, path):
+    """Rewrites the table: rows of the plan first, in its order, and all others as they are in the table."""
+    had = {row["row"]: row for row in (study.read([path]).trainings if path.exists() else [])}
+    rows = []
+    for row in plan.rows:
+        file = folder / "rows" / row.name / "run.h5"
+        training, status = study.read_run(file) if file.exists() else (None, "")
+        if status == "finished":
+            had.pop(row.name, None)
+            rows.append(training.thinned(LONG_CURVE_ROW) if plan.hours else training)
+        elif row.name in had:
+            rows.append(had.pop(row.name))
+    rows += had.values()
+    compare.converge(rows)
+    study.write(path, rows)
+
+
+# What holds for the pretraining of finetune, too.
+SHARED = ("context", "device", "precision", "threads", "data-dir")
+NO_PRETRAINING = ("text1", "text2")  # halves of the project's own text
+
+
+def finetune(options):
+    """Fine-tunes a pretrained model on other data by full update and by BCD.  Without --init it first pretrains a model
+    by full update and exports it to DIR/pretrained, so that all trainings start from the same files."""
+    init = options.flags.get("init")
+    if options.preset == "paper":
+        print("finetune: the published settings are not known; --preset gpu has our own")
+        return 0
+    if init and "data" not in options.flags:
+        raise Refused(f"--init {init}: give --data, to fine-tune on")
+    if init and options.models:
+        raise Refused(f"--init {init}: the model comes from there; leave out --models and --model")
+    options = copy.deepcopy(options)
+    if not init:
+        before = copy.deepcopy(options)
+        before.seeds, before.optimizers = 1, None
+        before.flags = {name: value for name, value in options.flags.items() if name in SHARED}
+        choose_data(before, options)
+        status = train("pretraining", before)
+        plan = trainings.Plan("pretraining", before)
+        if status or (plan.long and not options.yes):
+            return status
+        folder = pathlib.Path(options.out)
+        init = str(folder / "pretrained")
+        subprocess.run([program.find(), "export", str(folder / "rows" / plan.rows[0].name), "--out", init], check=True,
+                       stdout=subprocess.DEVNULL)
+        options.flags["init"], options.models = init, None
+    return train("finetune", options)
+
+
+def choose_data(before, after):
+    """Takes the two halves of the project's own text when one of the data sets is missing."""
+    known = trainings.experiments()
+    first, then = (known[name][after.preset][0]["data"] for name in ("pretraining", "finetune"))
+    folder, given = trainings.data_dir(after.flags.get("data-dir")), "data" in after.flags
+    if trainings.is_present(first, folder) and (given or trainings.is_present(then, folder)):
+        return
+    if not after.quiet:
+        print(f"{first} or {then} is missing; text1 and text2 replace both")
+    before.flags["data"] = NO_PRETRAINING[0]
+    after.flags.setdefault("data", NO_PRETRAINING[1])
+
+
+# By name: what an experiment does, if it is not one of trainings.toml.
+OTHERS = {
+    "finetune": (finetune, None),
+    "memory": (memory.run, "bytes: closed form, planned and measured (Tables 4, 8 to 11, Figure 5)"),
+    "cost": (cost.run, "dollars and GPU hours saved, by published times (Tables 1, 5 to 7, 12 to 14)"),
+    "timing": (timing.run, "steps, simulated and measured (Tables 3, 4, 15, 16, Figures 3, 4 and 6)"),
+}
+
+
+def listed(beyond):
+    """Returns names and titles of the experiments of the paper, or of those beyond it."""
+    known = {name: table["title"] for name, table in trainings.experiments().items()
+             if bool(table.get("beyond")) == beyond and "part-of" not in table}
+    return known | ({} if beyond else {name: title for name, (_, title) in OTHERS.items() if title})
+
+
+def print_help():
+    def lines(titles):
+        return "\n".join(f"  {name:<15} {title}" for name, title in titles.items())
+    print(HELP.format(tables=lines(listed(False) | {"all": "all of these in turn"}), beyond=lines(listed(True))), end="")
+
+
+def main(words):
+    if not words or "--help" in words or "-h" in words:
+        print_help()
+        return 0
+    options = parse(words)
+    known = listed(False) | listed(True)
+    if options.name != "all" and options.name not in known:
+        raise Refused(f"experiment {options.name}: no such experiment; there are {', '.join(known)} and all", run.WRONG_USE)
+    names = list(listed(False)) if options.name == "all" else [options.name]
+    for name in names:
+        # The first experiment runs even if time is up already, so that every call makes progress.
+        if name is not names[0] and run.time_is_up(options):
+            return run.TEMPORARY_FAILURE
+        if options.name == "all" and not options.quiet:
+            print(f"== {name}")
+        status = OTHERS[name][0](options) if name in OTHERS else train(name, options)
+        if status:
+            return status
+    if options.name == "all" and not options.quiet:
+        print(f"all tables are in {options.out}; see them on one page with: bcd report {shlex.quote(options.out)}/*.h5")
+    return 0
 
 
 if __name__ == "__main__":

@@ -9,18 +9,16 @@ is not goes on from its checkpoint.  A row of the table is finished even where i
 import ctypes
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 import h5py
 
-import trainings
+import program
 from errors import Refused
-from trainings import text_of
+from trainings import text_of, words_of
 
 TEMPORARY_FAILURE = 75  # EX_TEMPFAIL of sysexits.h: time is up, the same command goes on
 WRONG_USE = 2
@@ -36,6 +34,10 @@ def format_time(seconds):
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def time_is_up(options):
+    return options.deadline is not None and time.monotonic() > options.deadline
 
 
 # ---- what has been trained ------------------------------------------------------------------------
@@ -86,24 +88,19 @@ class Run:
             raise Refused(f"{path}: {error}") from None
 
 
-def table_settings(path):
-    """Returns the settings of each row of a table by its name."""
-    if not path.exists():
-        return {}
-    try:
-        with h5py.File(path) as file:
-            names = [name.decode() for name in file["table/row"][:]]
-            columns = {flag: data[:] for flag, data in file["settings"].items()}
-    except (OSError, KeyError) as error:
-        raise Refused(f"{path}: {error}") from None
-    return {name: {flag: data[i] for flag, data in columns.items()} for i, name in enumerate(names)}
-
-
-def is_finished(row, directory, table, path):
-    run = Run(directory)
-    if run.settings is not None:
-        return compare(run.settings, row.flags, directory) and run.finished
-    return row.name in table and compare(table[row.name], row.flags, path)
+def finished_rows(plan, folder, table, path):
+    """Returns the names of the rows that have been trained to the length asked for, by their directories, or where
+    these are gone by the table in `path`, which has the settings of rows by their names."""
+    finished = set()
+    for row in plan.rows:
+        run = Run(folder / "rows" / row.name)
+        if run.settings is not None:
+            done = compare(run.settings, row.flags, folder / "rows" / row.name) and run.finished
+        else:
+            done = row.name in table and not plan.needs_weights and compare(table[row.name], row.flags, path)
+        if done:
+            finished.add(row.name)
+    return finished
 
 
 # ---- processes ------------------------------------------------------------------------------------
@@ -128,7 +125,6 @@ class Pool:
         self.started = self.reported = time.monotonic()
         self.signal, self.told = 0, False
         self.at_start = {row.name: Run(self._directory(row)) for row in self.left}
-        self.deadline = self.started + 60 * options.minutes if options.minutes else None
 
     def _directory(self, row):
         return self.dir / "rows" / row.name
@@ -141,16 +137,11 @@ class Pool:
     def _command(self, row):
         """A run that exists already is resumed."""
         directory = self._directory(row)
-        command = [self.options.program, "train",
+        command = [program.find(), "train",
                    "--resume" if (directory / "run.h5").exists() else "--out", str(directory)]
         resumed = command[2] == "--resume"
-        for name, value in row.flags.items():
-            if resumed and name not in LENGTH + ("device", "precision"):
-                continue
-            if value is True:
-                command.append(f"--{name}")
-            elif value is not False:
-                command += [f"--{name}", text_of(value)]
+        command += words_of({name: value for name, value in row.flags.items()
+                             if not resumed or name in LENGTH + ("device", "precision")})
         # The number of threads is always given: a row that goes on would keep what it had.
         command += ["--threads", str(self.threads())]
         return command + ["--quiet" if self.options.quiet or self.options.jobs > 1 else "--brief"]
@@ -212,7 +203,7 @@ class Pool:
     # ---- the loop ----
 
     def _stops(self):
-        if not self.signal and self.deadline and time.monotonic() > self.deadline:
+        if not self.signal and time_is_up(self.options):
             self.signal = signal.SIGALRM
         return self.signal
 
@@ -237,11 +228,11 @@ class Pool:
             self.finished.add(row.name)
             if self.options.jobs > 1:
                 self._print_row(row, ": trained")
+        elif not self._stops() and not (self._directory(row) / "run.h5").exists():
+            raise SystemExit(status)  # it could not begin, and has said why: nor can the others
         elif not self._stops():
             self.failed += 1
             self._print_row(row, ": killed" if status < 0 else ": failed")
-            if status == WRONG_USE:  # wrong for all rows
-                raise SystemExit(WRONG_USE)
         self.write_table()
 
     def run(self):

@@ -6,6 +6,7 @@ import pathlib
 import re
 import tomllib
 
+import published
 from errors import Refused
 
 PRESETS = ("smoke", "laptop", "gpu", "paper")
@@ -63,6 +64,17 @@ def text_of(value):
     return repr(value) if isinstance(value, float) else str(value)
 
 
+def words_of(flags):
+    """Returns flags as words of a command line."""
+    words = []
+    for name, value in flags.items():
+        if value is True:
+            words.append(f"--{name}")
+        elif value is not False:
+            words += [f"--{name}", text_of(value)]
+    return words
+
+
 def data_dir(given=None):
     return pathlib.Path(given or os.environ.get("BCD_DATA") or "datasets")
 
@@ -89,7 +101,7 @@ def row_name(flags, own, submodels):
     seed, so that each seed keeps its own directory."""
     settings = own.get("name") or " ".join(
         f"{key}={text_of(value)}" for key, value in own.items() if key not in ("submodels", "fraction"))
-    model = str(flags["model"])[:60]
+    model = str(flags.get("model") or os.path.basename(os.path.normpath(flags["init"])))[:60]
     data = str(flags["data"]).rsplit("/", 1)[-1][:20]
     name = f"{model}-{data}-{flags['optimizer']}-" + (f"bcd{submodels}" if submodels > 1 else "full")
     if float(flags.get("fraction", 1)) < 1:
@@ -99,6 +111,17 @@ def row_name(flags, own, submodels):
     seed = int(flags.get("seed", 1))
     ending = f"-seed{seed}" if seed != 1 else ""
     return re.sub(r"[^A-Za-z0-9.]", "-", name[: 127 - len(ending)] + ending)
+
+
+def published_length(row):
+    """Returns the flags of the published length.  Where Table 2 has iterations, the epochs are in Table 11, for
+    WikiText-2 alone."""
+    iterations = row.table == 2 and not row.is_images
+    epochs = published.find(11, row.model, row.data, False, row.optimizer, row.submodels, 1) if iterations else row
+    batch = 128 if row.is_images else 1
+    if epochs and epochs.data == row.data:
+        return {"epochs": epochs.duration, "batch": batch}
+    return {"steps": row.duration, "batch": batch}
 
 
 class Plan:
@@ -113,11 +136,12 @@ class Plan:
         self.experiment, self.shared = table[name], table["shared"]
         self.data_dir = data_dir(asked.flags.get("data-dir"))
         self.hours = bool(self.experiment.get("hours")) and asked.preset != "smoke"
+        self.needs_weights = "part-of" in self.experiment  # the other part starts from them
         self.long = self.hours or asked.preset in ("gpu", "paper")
         self.replaced = []  # data sets that others stand in for
         self.rows = []
         self._check_submodels()
-        if asked.preset == "paper" and self.experiment.get("paper"):
+        if asked.preset == "paper" and self.experiment.get("tables"):
             self._add_published()
         else:
             self._add_preset()
@@ -158,7 +182,7 @@ class Plan:
 
     def _add_model(self, model, usable):
         """Adds the entries for a model, or else the first for the same kind of data."""
-        chosen = [e for e in usable if model in (None, e["model"])]
+        chosen = [e for e in usable if model in (None, e.get("model"))]
         if model and not chosen:
             tokens = not model.startswith("resnet")
             chosen = [e for e in usable if is_tokens(e["data"]) == tokens][:1]
@@ -173,15 +197,15 @@ class Plan:
 
     def _add_published(self):
         """Adds the paper's own trainings, with the published length."""
-        import published
-
-        for row in published.trainings(self.experiment["paper"]):
-            if row["data"] == "webtext2" and not is_present("webtext2", self.data_dir):
-                continue
-            if self.asked.models and row["model"] not in self.asked.models:
-                continue
-            if not self.asked.optimizers or row["optimizers"][0] in self.asked.optimizers:
-                self._add_entry(row, optimizers=row["optimizers"])
+        for table in self.experiment["tables"]:
+            for row in published.trainings(table):
+                if row.data == "webtext2" and not is_present("webtext2", self.data_dir):
+                    continue
+                if (row.model in (self.asked.models or [row.model])
+                        and row.optimizer in (self.asked.optimizers or [row.optimizer])):
+                    own = {"submodels": row.submodels} | ({"fraction": row.fraction} if row.fraction < 1 else {})
+                    self._add_entry({"model": row.model, "data": row.data, "trainings": [own],
+                                     "flags": published_length(row)}, [row.optimizer])
         if not self.rows:
             raise Refused("--models or --optimizers: none of those is in the paper's table")
 
@@ -212,11 +236,14 @@ class Plan:
         if submodels == 1:
             given = {k: v for k, v in given.items() if k not in ONLY_BCD}
         rate = 0.1 if optimizer == "sgd" else 1e-4
-        flags = {"model": entry["model"], "data": entry["data"].format(data=self.data_dir),
-                 "optimizer": optimizer, "lr": rate, **PINNED, "submodels": submodels}
+        # A pretrained model is its own specification, and is named after its directory.
+        start = {"init": given.get("init", entry.get("init"))}
+        start = start if start["init"] else {"model": entry["model"]}
+        flags = {**start, "data": entry["data"], "optimizer": optimizer, "lr": rate, **PINNED, "submodels": submodels}
         flags |= entry.get("flags", {}) | entry.get("sgd" if optimizer == "sgd" else "adam", {})
         flags |= {k: v for k, v in own.items() if k not in ("submodels", "name")}
         flags = {k: v for k, v in flags.items() if not _replaced_length(k, given)} | given
+        flags = {k: v.replace("{data}", str(self.data_dir)) if isinstance(v, str) else v for k, v in flags.items()}
         flags["seed"] = int(flags.get("seed", 1)) + seed
         name = row_name(flags, own, submodels)
         same = [row for row in self.rows if row.name == name]

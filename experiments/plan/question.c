@@ -110,7 +110,7 @@ void question_free(PlanQuestion *q) {
 
 /* --price is a number for all GPUs, or a list by GPU. */
 int question_price(double *price, const PlanQuestion *q, const Gpu *gpu) {
-    const char *text = q->line->cost.price;
+    const char *text = q->line->plan.price;
     char *end;
     *price = strtod(text, &end);
     if (end != text && !*end) {

@@ -20,12 +20,6 @@ static bool is_directory(const char *path) {
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-Text rundir_results(const CommandLine *line) {
-    if (*line->options.out) return text_of("%s", line->options.out);
-    if (line->experiment.preset == PRESET_LAPTOP) return text_of("results");
-    return text_of("results-%s", preset_names[line->experiment.preset]);
-}
-
 bool rundir_holds_run(const char *dir) {
     return access(rundir_path(dir, "run.h5").text, F_OK) == 0 ||
            access(rundir_path(dir, "checkpoint.h5").text, F_OK) == 0;

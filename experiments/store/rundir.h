@@ -1,11 +1,8 @@
 /* The directory of a run: run.h5, checkpoint.h5 and, with --keep-last, checkpoint-STEP.h5. */
 #pragma once
 
-#include "../cli/command_line.h"
+#include "../cli/options.h"
 #include "../text.h"
-
-/* The directory of an experiment: --out, or else results or results-PRESET. */
-Text rundir_results(const CommandLine *line);
 
 /* "DIR/FILE" */
 Text rundir_path(const char *dir, const char *file);

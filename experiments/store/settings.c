@@ -124,42 +124,6 @@ int settings_check(const Options *options, const char *path) {
     return 0;
 }
 
-/* ---- settings of many runs ------------------------------------------------------------------- */
-
-void settings_write_columns(H5File *file, const char *scale, const Options *first, size_t stride,
-                            size_t rows) {
-    Stored *values = xcalloc(rows + 1, sizeof *values);
-    for (int o = 0; option_table[o].name; o++) {
-        const Option *option = &option_table[o];
-        H5Column column = {.name = option->name, .kind = kind_of(option)};
-        if (!stored_in_a_run(option)) continue;
-        for (size_t r = 0; r < rows; r++) {
-            const void *options = (const char *)first + r * stride;
-            to_stored(&values[r], column.kind, options_format(options, o).text);
-        }
-        h5_write_table(file, group, scale, &column, 1, values, sizeof *values, rows);
-    }
-    free(values);
-}
-
-int settings_read_columns(const H5File *file, Options *first, size_t stride, size_t rows) {
-    Stored *values = xcalloc(rows + 1, sizeof *values);
-    int failed = 0;
-    for (int o = 0; option_table[o].name && !failed; o++) {
-        const Option *option = &option_table[o];
-        H5Column column = {.name = option->name, .kind = kind_of(option)};
-        const Text path = text_of("%s/%s", group, option->name);
-        if (!stored_in_a_run(option) || !h5_exists(file, path.text)) continue;
-        failed = h5_read_columns(file, group, &column, 1, values, sizeof *values, rows);
-        for (size_t r = 0; r < rows && !failed; r++) {
-            void *options = (char *)first + r * stride;
-            failed = set_from_file(file, options, option, &values[r]);
-        }
-    }
-    free(values);
-    return failed;
-}
-
 /* ---- a resume -------------------------------------------------------------------------------- */
 
 int settings_resume(Options *stored, const Options *asked) {

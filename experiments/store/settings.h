@@ -26,12 +26,6 @@ int settings_compare(const Options *a, const Options *b, const char *where);
  * older file lacks newer flags; the default of such a flag is what the program did before. */
 int settings_check(const Options *options, const char *path);
 
-/* Write and read the settings of many runs, `stride` bytes from one to the next: a data set [rows]
- * for each flag that a run stores, with the dimension scale `scale`. */
-void settings_write_columns(H5File *file, const char *scale, const Options *first, size_t stride,
-                            size_t rows);
-int settings_read_columns(const H5File *file, Options *first, size_t stride, size_t rows);
-
 /* Puts the flags of a resume (`asked`) over the settings that the run stored, and refuses those
  * that would change its result.  -1 and an error. */
 int settings_resume(Options *stored, const Options *asked);

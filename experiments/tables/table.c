@@ -85,23 +85,17 @@ void table_row(Table *table, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(table->label[table->rows++], H5_NAME, format, arguments);
     va_end(arguments);
-    for (int c = 0; c < table->columns; c++)
-        last_row(table)[c] = (Cell){.value = NAN, .spread = NAN};
+    for (int c = 0; c < table->columns; c++) last_row(table)[c] = (Cell){.value = NAN};
 }
 
 void table_number(Table *table, int column, double value, Source source) {
-    table_mean(table, column, value, NAN, source);
+    if (table->failed) return;
+    last_row(table)[column] = (Cell){.value = value, .source = isnan(value) ? SOURCE_NONE : source};
 }
 
 void table_put_all(Table *table, int first, int count, const double *values) {
     for (int c = 0; c < count; c++)
         table_number(table, first + c, values[c], table->column[first + c].source);
-}
-
-void table_mean(Table *table, int column, double value, double spread, Source source) {
-    if (table->failed) return;
-    last_row(table)[column] =
-        (Cell){.value = value, .spread = spread, .source = isnan(value) ? SOURCE_NONE : source};
 }
 
 void table_text(Table *table, int column, Source source, const char *format, ...) {

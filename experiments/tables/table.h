@@ -49,8 +49,7 @@ typedef struct {
 } TableColumn;
 
 typedef struct {
-    double value;  /* NAN: empty, or a text */
-    double spread; /* standard deviation of the samples that value is the mean of; NAN: none */
+    double value; /* NAN: empty, or a text */
     Source source;
     char text[H5_NAME]; /* of a COLUMN_TEXT */
 } Cell;
@@ -103,8 +102,6 @@ void table_row(Table *table, const char *format, ...) BCD_PRINTF(2, 3);
                   (const double[]){__VA_ARGS__})
 void table_put_all(Table *table, int first, int count, const double *values);
 void table_number(Table *table, int column, double value, Source source);
-/* Puts a mean with its spread, which is NAN when there is none. */
-void table_mean(Table *table, int column, double value, double spread, Source source);
 void table_text(Table *table, int column, Source source, const char *format, ...) BCD_PRINTF(4, 5);
 
 /* Find by name; NULL when there is none. */

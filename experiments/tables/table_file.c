@@ -29,36 +29,24 @@ static const char *unit_of(const Table *table, const TableColumn *column) {
     return counted ? table->unit : "";
 }
 
-static bool has_spread(const Table *table, int column) {
-    for (int r = 0; r < table->rows; r++)
-        if (isfinite(table->cell[r * table->columns + column].spread)) return true;
-    return false;
-}
-
-/* The data sets of a column: its numbers or texts, its spreads, and the names of its sources. */
+/* The data sets of a column: its numbers or texts, and the names of its sources. */
 typedef struct {
-    Text source_name, spread_name;
-    H5Column value[2], source; /* the second value is the spread */
+    Text source_name;
+    H5Column value, source;
 } StoredColumn;
 
 /* Describes them; `unit` is NULL where there is none. */
 static void store_as(StoredColumn *stored, const TableColumn *column, const char *unit) {
     const bool is_text = column->kind == COLUMN_TEXT;
     stored->source_name = text_of("%s_source", column->name);
-    stored->spread_name = text_of("%s_spread", column->name);
     stored->source = (H5Column){.name = stored->source_name.text, .kind = H5_TEXT};
-    stored->value[0] = (H5Column){.name = column->name,
-                                  .kind = is_text ? H5_TEXT : H5_DOUBLE,
-                                  .offset = is_text ? offsetof(Cell, text) : offsetof(Cell, value),
-                                  .unit = is_text ? NULL : unit};
-    stored->value[1] = (H5Column){.name = stored->spread_name.text,
-                                  .kind = H5_DOUBLE,
-                                  .offset = offsetof(Cell, spread),
-                                  .unit = unit,
-                                  .optional = true};
+    stored->value = (H5Column){.name = column->name,
+                               .kind = is_text ? H5_TEXT : H5_DOUBLE,
+                               .offset = is_text ? offsetof(Cell, text) : offsetof(Cell, value),
+                               .unit = is_text ? NULL : unit};
 }
 
-/* Writes the numbers of a column with their spreads, or its texts, and the sources. */
+/* Writes the numbers or texts of a column, and the sources. */
 static void write_column(H5File *file, const char *group, const Table *table, int number) {
     const TableColumn *column = &table->column[number];
     const size_t rows = (size_t)table->rows, each = (size_t)table->columns * sizeof(Cell);
@@ -70,8 +58,7 @@ static void write_column(H5File *file, const char *group, const Table *table, in
     char(*texts)[H5_NAME] = xcalloc(rows + 1, sizeof *texts);
     for (size_t r = 0; r < rows; r++)
         strcpy(texts[r], source_names[cell[r * (size_t)table->columns].source]);
-    h5_write_table(file, group, scale.text, stored.value, 1 + has_spread(table, number), cell, each,
-                   rows);
+    h5_write_table(file, group, scale.text, &stored.value, 1, cell, each, rows);
     h5_write_table(file, group, scale.text, &stored.source, 1, texts, sizeof *texts, rows);
     free(texts);
     h5_set_text(file, path.text, "head", column->head);
@@ -181,7 +168,7 @@ static int read_cells(const H5File *file, const char *group, Table *table, int n
     char(*texts)[H5_NAME] = xcalloc(rows + 1, sizeof *texts);
     Cell *cell = table->cell + number;
     int failed =
-        h5_read_columns(file, group, stored.value, 2, cell, columns * sizeof *cell, rows) ||
+        h5_read_columns(file, group, &stored.value, 1, cell, columns * sizeof *cell, rows) ||
         h5_read_columns(file, group, &stored.source, 1, texts, sizeof *texts, rows);
     for (size_t r = 0; r < rows && !failed; r++) {
         int known = find_name(texts[r], source_names, SOURCES);

@@ -36,14 +36,11 @@ Text table_format(const Table *table, int row, int column) {
     const TableColumn *c = &table->column[column];
     const Cell *cell = &table->cell[row * table->columns + column];
     double factor = c->kind == COLUMN_NUMBER ? 1 : 100;
-    double value = round_12(factor * cell->value), spread = round_12(factor * cell->spread);
+    double value = round_12(factor * cell->value);
     if (c->kind == COLUMN_TEXT) return text_of("%s", cell->text);
     if (!isfinite(value)) return text_of("%s", isnan(value) ? "" : "inf");
     Text text =
         format_number(value, decimals_of(cell, value, c->decimals), c->kind == COLUMN_DEVIATION);
-    if (isfinite(spread)) /* with as many digits after the point as the number */
-        text_add(&text, c->decimals == DECIMALS_FREE ? " \u00B1 %.*g" : " \u00B1 %.*f",
-                 c->decimals == DECIMALS_FREE ? 2 : c->decimals, spread);
     if (c->kind != COLUMN_NUMBER) text_add(&text, " %%");
     return text;
 }

@@ -1,9 +1,7 @@
 #include "interrupt.h"
 
-#include <math.h>
 #include <signal.h>
 #include <stddef.h>
-#include <sys/time.h>
 
 static volatile sig_atomic_t caught;
 
@@ -35,21 +33,10 @@ void interrupt_catch(void) {
     mask_alarm(SIG_UNBLOCK);
 }
 
-/* Not by SIGTERM: its exit status would say that a user or a machine had stopped it. */
-void interrupt_tell(pid_t process) { kill(process, SIGALRM); }
-
-void interrupt_hold(void) { mask_alarm(SIG_BLOCK); }
-
 void interrupt_ignore(void) {
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
-}
-
-void interrupt_after(double seconds) {
-    catch_signal(SIGALRM, 0);
-    struct itimerval once = {.it_value = {(time_t)seconds, (suseconds_t)(fmod(seconds, 1) * 1e6)}};
-    setitimer(ITIMER_REAL, &once, NULL);
 }
 
 int interrupt_status(void) {

@@ -112,8 +112,3 @@ void setup_resolve_optimizer(Options *options);
 
 /* The settings of the optimizer, with these defaults. */
 OptimizerSettings setup_optimizer(const Options *options);
-
-/* Sets the optimizer's own rate and a constant schedule, without warm-up and clipping and with no
- * block that is always active, whatever the model: the rows of an experiment are all to train
- * alike, and as the paper does.  -1 and an error. */
-int setup_pin(Options *options);

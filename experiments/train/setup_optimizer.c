@@ -68,11 +68,6 @@ int setup_check_optimizer(const Options *o) {
     return 0;
 }
 
-int setup_pin(Options *o) {
-    return options_set_all(o, "lr=%.17g schedule=constant warmup=0 clip=0 always-active=none",
-                           optimizer_defaults(o->optimizer.kind).lr);
-}
-
 OptimizerSettings setup_optimizer(const Options *asked) {
     Options resolved = *asked;
     setup_resolve_optimizer(&resolved);

@@ -21,7 +21,7 @@ static void add_memory(Tables *tables) {
     table_put(table, DEVIATION, 12.345 / 12 - 1);
     table_row(table, "two | three");
     table_text(table, PARTS, SOURCE_PUBLISHED, "%d/%d", 1, 2);
-    table_mean(table, CLOSED, 0.5, 0.0213, SOURCE_CLOSED_FORM);
+    table_number(table, CLOSED, 0.5, SOURCE_CLOSED_FORM);
     table_note(table, "A note.");
 }
 

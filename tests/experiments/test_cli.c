@@ -18,16 +18,7 @@ static void helps(void) {
     CHECK(strstr(run(0, " ")->out, "usage: bcd COMMAND"), "no usage");
     CHECK(strncmp(run(0, "--version")->out, "bcd ", 4) == 0, "no version");
     CHECK(strstr(run(0, "help sample")->out, "--temperature"), "help COMMAND");
-    const char *help = run(0, "help experiment")->out,
-               *list = strstr(help, "\nTables of the paper\n  validity ");
-    CHECK(list && list < strstr(help, "\n  --preset") &&
-              strstr(help, "\n  --preset") < strstr(help, "\n  --lr"),
-          "its own flags come first");
-    CHECK(strstr(list, "\nMeasures, simulates"), "experiments come before what they are");
-    CHECK(strstr(list, "  all of these in turn\n\nBeyond the paper\n  switching ") &&
-              strstr(help, "\nBeyond the paper") > list,
-          "the experiments of the paper come first, and all of them last");
-    help = run(0, "help plan")->out;
+    const char *help = run(0, "help plan")->out;
     CHECK(strstr(help, "\n  --gpu KEY") < strstr(help, "\n  --context TOKENS"),
           "plan's own come first");
     for (int i = 0; i < COMMANDS; i++) {
@@ -77,11 +68,7 @@ static void refuses_wrong_use(void) {
     check_error(run(2, "eval %s", path), "dd...\": longer than 511 characters");
     path[511] = 0;
     check_error(run(1, "eval %s", path), "dd: cannot read: ");
-    check_error(run(2, "experiment velocity"), "experiment velocity: no such experiment");
-    check_error(run(2, "experiment validity --out none --seeds 0"), "from 1 to 100");
-    check_error(run(2, "experiment validity --out none --minutes 0"), "--minutes \"0\"");
-    check_error(run(1, "experiment all --preset smoke --out none --multiplier -1"),
-                "--multiplier -1: it takes a number above 0");
+    check_error(run(2, "plan --model G-10B --multiplier -1"), "--multiplier \"-1\"");
     CHECK(!file_exists(scratch_path("none")), "a directory was made for nothing");
 }
 

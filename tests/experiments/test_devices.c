@@ -43,8 +43,6 @@ static void refuses_absent_devices(void) {
         run(1, "trace --model resnet:depth=8,width=2 --limit 8 --batch 2 --device cuda");
     check_error(printed, "bcd: --device cuda: ");
     CHECK(!strstr(printed->error, "symbol"), "the library does not fit: %s", printed->error);
-    check_error(run(1, "experiment validity --preset smoke --device cuda --out never"),
-                "bcd: --device cuda: ");
     CHECK(!file_exists(scratch_path("never")), "a directory was made for nothing");
     run(0, "train " SMALL_RESNET "--steps 1 --out here --quiet");
     check_error(run(1, "eval here --device cuda"), "bcd: --device cuda: ");

@@ -6,7 +6,7 @@
 #include "../../experiments/tables/table.h"
 #include "../../ref/base/error.h"
 #include "cli.h"
-#include "report_sample.h"
+#include "figures.h"
 
 #define LINE "trace --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 "
 #define PARTS LINE "--partition stem,block1/block2/block3,head "

@@ -64,7 +64,7 @@ static Sound sound_tables(void) {
                                           {"parts", "N/G", "", COLUMN_TEXT, 0, SOURCE_NONE}};
     Tables tables = {0};
     CommandLine line;
-    command_line_defaults(&line, COMMAND_EXPERIMENT);
+    command_line_defaults(&line, COMMAND_TRACE);
     provenance_fill(&tables.provenance, 1);
     Table *table = tables_add(&tables, "sound", "Sound", "model", columns, 2);
     table_row(table, "one");

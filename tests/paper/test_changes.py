@@ -12,7 +12,7 @@ import document
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILE = "experiments/paper/changes.toml"
 # The list had so many lines, the last of which has this checksum.
-KNOWN = 17, "81cc797add3fa668"
+KNOWN = 18, "85c074063c703581"
 
 
 def git(*command):

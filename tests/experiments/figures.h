@@ -1,9 +1,8 @@
-/* What tests of reports share. */
+/* What tests of figures share. */
 #pragma once
 
 #include <stdbool.h>
-
-#include "study_sample.h"
+#include <stddef.h>
 
 /* How often `what` is in the text. */
 size_t count_of(const char *text, const char *what);

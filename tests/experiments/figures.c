@@ -1,4 +1,4 @@
-#include "report_sample.h"
+#include "figures.h"
 
 #include <stdio.h>
 #include <stdlib.h>

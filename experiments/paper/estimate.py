@@ -1,0 +1,98 @@
+"""How long the trainings of a plan take: here, from a few measured steps of each network, and on a rented GPU,
+simulated by bcd plan."""
+import dataclasses
+import math
+import os
+import subprocess
+import tempfile
+
+import h5py
+
+import program
+from errors import Refused
+from tables import CLOSED_FORM, SIMULATED, Column, Table, Tables
+from trainings import words_of
+
+RENTED = {"rtx4090": "RTX 4090", "a100": "A100"}  # by the names of bcd plan
+PROBE_STEPS = 3
+
+
+@dataclasses.dataclass
+class Probe:
+    """A few steps of a training: what they took, and what the training consists of."""
+    spec: str
+    step_s: float
+    steps_per_epoch: float
+    batch: int
+
+
+def probe(flags):
+    """Trains a few steps, of which the first is not timed.  Refuses what bcd train refuses."""
+    short = {name: value for name, value in flags.items() if name not in ("steps", "epochs", "switch-every")}
+    with tempfile.TemporaryDirectory() as folder:
+        out = os.path.join(folder, "run")
+        end = subprocess.run([program.find(), "train", *words_of(short), "--steps", str(PROBE_STEPS), "--eval-samples", "1",
+                              "--quiet", "--out", out], capture_output=True, text=True, check=False)
+        if end.returncode:
+            raise Refused(end.stderr.strip().split("\n")[-1].removeprefix("bcd: "))
+        with h5py.File(os.path.join(out, "run.h5")) as file:
+            seconds = file["curve/seconds"][:]
+            return Probe(file["model"].attrs["spec"].decode(), float(seconds[-1] - seconds[0]) / (len(seconds) - 1),
+                         float(file["data"].attrs["steps_per_epoch"]), int(file["settings"].attrs["batch"]))
+
+
+def rented(row, known, gpu, price):
+    """Simulates a step: its seconds, the price of an hour (NaN: not known), and whether the training fits."""
+    flags = row.flags
+    method = f"BCD-1/{row.submodels}" if row.submodels > 1 else "full"
+    words = ["--model", known.spec, "--gpu", gpu, "--per-node", "1", "--batch", str(known.batch), "--optimizer",
+             flags["optimizer"], "--micro-batches", str(flags.get("accumulate", 1)), "--method",
+             "bcd" if row.submodels > 1 else "full", "--precision", flags.get("precision", "fp32")]
+    words += ["--submodels", str(row.submodels)] if row.submodels > 1 else []
+    answer = program.ask("plan", *words, *(["--price", price] if price else []))
+    plan, memory = answer["plan"], answer["memory"]
+    hours, dollars = plan.value(method, "gpu_hours"), plan.value(method, "dollars")
+    return (plan.value(method, "step") / 1e3, dollars / hours if hours > 0 else math.nan,
+            memory.value(method, "total") <= memory.value(method, "usable"))
+
+
+def estimate(plan, rows, format_time, price):
+    """Prints what each of the rows takes, and together; returns the Tables of NAME-PRESET-estimate.h5."""
+    table = Table("estimate", "What the trainings would take on a rented GPU", "training", [
+        Column("steps", "updates", "", 0, CLOSED_FORM)] + [
+        Column(f"{gpu}_{unit}", name, unit_name, 2, SIMULATED)
+        for gpu, name in RENTED.items() for unit, unit_name in (("hours", "h"), ("dollars", "$"))])
+    probes, here, hours, prices, too_large = {}, 0.0, dict.fromkeys(RENTED, 0.0), {}, dict.fromkeys(RENTED, 0)
+    print("timing a few steps of each network", flush=True)
+    for row in rows:
+        network = row.flags.get("model"), row.flags.get("init"), row.flags["data"], row.flags.get("batch")
+        if network not in probes:
+            probes[network] = probe(full_update(row.flags))
+        known = probes[network]
+        steps = math.ceil(float(row.flags["epochs"]) * known.steps_per_epoch) if "epochs" in row.flags else row.flags["steps"]
+        seconds = int(steps) * known.step_s * (0.5 + 0.5 / row.submodels if row.submodels > 1 else 1)
+        here += seconds
+        values = [float(steps)]
+        for gpu in RENTED:
+            step_s, prices[gpu], fits = rented(row, known, gpu, price)
+            values += [float(steps) * step_s / 3600, float(steps) * step_s / 3600 * prices[gpu]]
+            hours[gpu] += values[-2]
+            too_large[gpu] += not fits
+        table.row(row.name, *values)
+        print(f"  {row.name:<52} {steps:>9} steps {format_time(seconds):>14}", flush=True)
+    table.row("together", math.nan, *(value for gpu in RENTED for value in (hours[gpu], hours[gpu] * prices[gpu])))
+    print(f"together about {format_time(here)} on this machine, evaluations not counted"
+          + ("" if plan.asked.yes else "; start it with --yes"))
+    for gpu, name in RENTED.items():
+        text = f"on one {name}, simulated: {hours[gpu]:.3g} hours"
+        if prices[gpu] > 0:
+            text += f", {hours[gpu] * prices[gpu]:.2f} dollars at {prices[gpu]:.2f} an hour"
+        print(text + (f"; {too_large[gpu]} trainings do not fit its memory" if too_large[gpu] else ""))
+    return Tables([table], program.provenance())
+
+
+def full_update(flags):
+    """The flags without those of BCD."""
+    bcd = ("submodels", "partition", "switch-every", "order", "keep-state", "always-active", "submodel-lr", "correct-above",
+           "switch-warmup", "fraction", "frozen-norm", "cache", "device-cache")
+    return {name: value for name, value in flags.items() if name not in bcd} | {"submodels": 1, "always-active": "none"}

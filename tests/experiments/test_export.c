@@ -1,0 +1,62 @@
+/* `bcd export`: what it does where something is missing, and what it replaces. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+/* Where the weights that a training began with are gone, or others lie in their place, the learned
+ * positions beyond the trained context are missing, and the export says so. */
+static void exports_what_it_has(void) {
+    make_words();
+    run(0, "train " GPT "--steps 0 --out begun --quiet");
+    run(0, "export begun --out base --quiet");
+    run(0,
+        "train --init base --data words.tokens --context 4 --limit 8 --batch 2 --steps 1 --out "
+        "shorter --quiet");
+    CHECK(rename(scratch_path("base/model.safetensors"), scratch_path("kept.safetensors")) == 0,
+          "cannot rename");
+    check_error(run(1, "export shorter --out export0"), "base/model.safetensors.index.json: No");
+    run(0,
+        "train --model gpt:layers=2,width=16,heads=2,context=4 --data words.tokens --limit 8 "
+        "--batch 2 --steps 0 --out other --quiet");
+    run(0, "export other --out place --quiet");
+    copy_file("base/model.safetensors", "place/model.safetensors");
+    check_error(run(1, "export shorter --out export0"), "has no transformer.wpe.weight of 16 x 16");
+    CHECK(!file_exists(scratch_path("export0/config.json")), "half an export is left");
+    copy_file("base/model.safetensors", "kept.safetensors");
+    run(0, "export shorter --out export0 --quiet");
+    run(0, "eval --init export0 --data words.tokens --limit 4");
+}
+
+/* An export says that it replaces files, and never replaces those that the run began with. */
+static void exports_with_care(void) {
+    size_t before, after;
+    run(0, "export begun --out careful --quiet");
+    run(0,
+        "train --init careful --data words.tokens --context 4 --limit 8 --batch 2 --steps 1 --out "
+        "tended --quiet");
+    char *old = read_bytes("careful/model.safetensors", &before);
+    /* LLVM's OpenMP needs a file of 1024 bytes. */
+    for (size_t room = 2048; room < before; room += before / 3) {
+        check_error(program_run("export tended --out full", room), "File too large");
+        CHECK(!file_exists(scratch_path("full/model.safetensors")), "half a file is left");
+    }
+    check_error(run(1, "export tended --out tended/../careful/"),
+                "--out tended/../careful/: the run began with the model there; give another name");
+    char *now = read_bytes("careful/model.safetensors", &after);
+    CHECK(before == after && memcmp(old, now, before) == 0, "replaced");
+    free(old);
+    free(now);
+    CHECK(!strcmp(run(0, "export tended --out twice")->out,
+                  "twice: config.json, model.safetensors\n"),
+          "the first one");
+    CHECK(!strcmp(run(0, "export tended --out twice")->out,
+                  "twice: config.json, model.safetensors; files that were there are replaced\n"),
+          "the second one");
+}
+
+void test_export(void) {
+    RUN(exports_what_it_has);
+    RUN(exports_with_care);
+}

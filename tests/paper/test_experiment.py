@@ -1,0 +1,157 @@
+"""bcd experiment in processes: it trains, is stopped, killed, and goes on."""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import study
+import tables
+from conftest import ROOT
+
+BCD = os.environ.get("BCD_PROGRAM", str(ROOT / "build" / "bcd"))
+GPT = "gpt:layers=2,width=16,heads=2,context=16"
+TWO_ROWS = ["validity", "--preset", "smoke", "--models", GPT, "--optimizers", "adam", "--threads", "1"]
+FULL, BCD3 = (f"gpt-layers-2-width-16-heads-2-context-16-text-adam-{method}" for method in ("full", "bcd3"))
+ENDLESS = ["--steps", "1000000000", "--save-every", "20"]
+
+
+def start(*words, cwd):
+    environment = dict(os.environ, BCD_DATA="/nonexistent", PYTHON=sys.executable)
+    return subprocess.Popen([BCD + "-experiment", *map(str, words)], cwd=cwd, env=environment, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+
+
+def experiment(*words, cwd, status=0):
+    process = start(*words, cwd=cwd)
+    out, complaint = process.communicate(timeout=300)
+    assert process.returncode == status, out + complaint
+    assert complaint.count("\n") == (1 if 0 < status < 75 else 0), complaint
+    return out if status in (0, 75) else complaint
+
+
+def wait_for(path, process):
+    for _ in range(3000):
+        if path.exists():
+            return
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    raise AssertionError(f"no {path}")
+
+
+def test_trains_once_and_then_longer(tmp_path):
+    out = experiment(*TWO_ROWS, "--steps", 8, "--jobs", 2, cwd=tmp_path)
+    assert "row 2 of 2: " + BCD3 in out and ": trained" in out and "table: results-smoke/validity.h5" in out
+    table = tmp_path / "results-smoke" / "validity.h5"
+    rows = study.read([table]).trainings
+    assert [(row["row"], row["steps"], row["submodels"]) for row in rows] == [(FULL, 8, 1), (BCD3, 8, 3)]
+    # The table is enough, as it may come from another machine.
+    for path in sorted((tmp_path / "results-smoke" / "rows").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    assert experiment(*TWO_ROWS, "--steps", 8, cwd=tmp_path).count("done before") == 2
+    experiment(*TWO_ROWS, "--steps", 12, "--quiet", cwd=tmp_path)
+    assert [row["steps"] for row in study.read([table]).trainings] == [12, 12]
+    complaint = experiment(*TWO_ROWS, "--steps", 12, "--lr", 0.5, cwd=tmp_path, status=1)
+    assert "trained with --lr 0.003; for 0.5 choose another --out" in complaint
+
+
+def test_other_rows_stay_in_the_table(tmp_path):
+    experiment(*TWO_ROWS, "--steps", 4, "--quiet", cwd=tmp_path)
+    experiment(*TWO_ROWS, "--steps", 4, "--quiet", "--submodels", 2, cwd=tmp_path)
+    rows = study.read([tmp_path / "results-smoke" / "validity.h5"]).trainings
+    assert [row["submodels"] for row in rows] == [1, 2, 3]
+
+
+def test_stops_when_time_is_up(tmp_path):
+    out = experiment(*TWO_ROWS, *ENDLESS, "--minutes", 0.02, cwd=tmp_path, status=75)
+    assert "stopped; the same command continues" in out
+    assert (tmp_path / "results-smoke" / "rows" / FULL / "checkpoint.h5").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_lets_trainings_save(tmp_path, number):
+    process = start(*TWO_ROWS, *ENDLESS, cwd=tmp_path)
+    row = tmp_path / "results-smoke" / "rows" / FULL
+    wait_for(row / "checkpoint.h5", process)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert study.read([row / "run.h5"]).trainings[0]["steps"] > 0
+
+
+def test_kill_leaves_no_training_and_the_resumed_one_has_the_same_bits(tmp_path):
+    words = [*TWO_ROWS, "--steps", 400, "--save-every", 20, "--out"]
+    process = start(*words, "killed", cwd=tmp_path)
+    row = tmp_path / "killed" / "rows" / FULL
+    wait_for(row / "checkpoint.h5", process)
+    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    process.kill()
+    process.communicate(timeout=60)
+    for _ in range(500):
+        if not any(os.path.exists(f"/proc/{child}") for child in children):
+            break
+        time.sleep(0.02)
+    assert children and not any(os.path.exists(f"/proc/{child}") for child in children)
+    assert not (tmp_path / "killed" / "rows" / BCD3).exists()  # it was killed in its first row
+    experiment(*words, "killed", "--quiet", cwd=tmp_path)
+    experiment(*words, "whole", "--quiet", cwd=tmp_path)
+    for name in (FULL, BCD3):
+        resumed, whole = (tmp_path / out / "rows" / name / "checkpoint.h5" for out in ("killed", "whole"))
+        assert resumed.read_bytes() == whole.read_bytes()
+
+
+def test_a_row_that_fails_leaves_the_others(tmp_path):
+    process = start(*TWO_ROWS, "--steps", 40, "--lr", 1000, "--clip", 0, "--quiet", cwd=tmp_path)
+    complaint = process.communicate()[1]
+    assert process.returncode == 1
+    assert complaint.strip().split("\n")[-1] == "bcd: 2 of 2 rows failed and are not in the table"
+
+
+def test_hours_are_only_estimated_without_yes(tmp_path):
+    out = experiment("validity", "--preset", "gpu", "--models", "resnet8", "--optimizers", "sgd", "--seeds", 1, "--data",
+                     "synthetic", "--price", "rtx4090=2", "--out", "est", cwd=tmp_path)
+    assert "start it with --yes" in out and "on one RTX 4090, simulated:" in out and "at 2.00 an hour" in out
+    assert not (tmp_path / "est" / "rows").exists()
+    table = tables.of(tmp_path / "est" / "validity-gpu-estimate.h5")["estimate"]
+    rows = ["resnet8-synthetic-sgd-full", "resnet8-synthetic-sgd-bcd3"]
+    steps = 60 * 10000 / 128  # 60 epochs of 10,000 images
+    for row in rows:
+        assert table.value(row, "steps") == pytest.approx(steps, abs=1)
+        assert table.value(row, "rtx4090_dollars") == pytest.approx(2 * table.value(row, "rtx4090_hours"))
+    together = sum(table.value(row, "rtx4090_hours") for row in rows)
+    assert table.value("together", "rtx4090_hours") == pytest.approx(together)
+
+
+@pytest.mark.parametrize("words, line", [
+    (["nothing"], "experiment nothing: no such experiment; there are validity, "),
+    (["validity", "--seeds", "0"], "argument --seeds: 0: expected a whole number from 1 to 100"),
+    (["validity", "--optimizers", "sgd,sgd"], "sgd is given twice"),
+    (["validity", "--optimizers", "adamx"], "adamx: expected sgd, adam, adamw, lion"),
+    (["validity", "--preset", "tiny"], "argument --preset: invalid choice"),
+    (["validity", "x"], "x: expected a flag"),
+    (["validity", "--lr", "1", "--lr", "2"], "--lr is given twice"),
+    (["validity", "--config", "missing"], "--config missing: "),
+    (["validity", "--preset", "smoke", "--models", GPT, "--nonsense", "3"], "no flag --nonsense"),
+])
+def test_mistakes_are_one_line(tmp_path, words, line):
+    assert line in experiment(*words, cwd=tmp_path, status=2)
+
+
+def test_a_file_of_flags_is_overridden(tmp_path):
+    (tmp_path / "flags").write_text("\ufeffsteps 4 # short\nlr 0.5\n\n")
+    experiment(*TWO_ROWS, "--config", "flags", "--lr", 0.25, "--quiet", cwd=tmp_path)
+    rows = study.read([tmp_path / "results-smoke" / "validity.h5"]).trainings
+    assert [(row["steps"], row["lr"]) for row in rows] == [(4, 0.25)] * 2
+
+
+def test_finetune_starts_from_one_model(tmp_path):
+    out = experiment("finetune", "--preset", "smoke", "--threads", 1, cwd=tmp_path)
+    assert out.count("\ntable: ") == 2
+    rows = study.read([tmp_path / "results-smoke" / "finetune.h5"]).trainings
+    assert [row["submodels"] for row in rows] == [1, 3] and rows[0].curve["loss"][0] == rows[1].curve["loss"][0]
+    assert rows[0].curve["loss"][0] < 4.5  # random weights: log 256 = 5.5
+    complaint = experiment("finetune", "--init", "x", cwd=tmp_path, status=1)
+    assert "--init x: give --data, to fine-tune on" in complaint

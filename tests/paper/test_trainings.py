@@ -1,0 +1,122 @@
+"""Which trainings an experiment consists of (trainings.py, trainings.toml)."""
+import argparse
+import pathlib
+
+import pytest
+
+import run
+import study
+import trainings
+from conftest import ROOT
+from errors import Refused
+
+RESULTS = ROOT / "experiments" / "results"
+SMALL = "resnet:depth=8,width=2"
+
+
+def plan(name="validity", preset="smoke", models=None, optimizers=None, seeds=None, **flags):
+    flags = {flag.replace("_", "-"): value for flag, value in flags.items()}
+    return trainings.Plan(name, argparse.Namespace(preset=preset, models=models, optimizers=optimizers, seeds=seeds,
+                                                   flags=flags))
+
+
+@pytest.fixture
+def all_data(tmp_path):
+    """A directory in which every data set seems to be there."""
+    for file in trainings.FILES.values():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize("file", sorted(path.name for path in RESULTS.glob("*.h5")))
+def test_rows_have_the_settings_of_committed_ones(file, all_data):
+    name = file.removesuffix(".h5")
+    if name not in trainings.experiments() or name == "finetune":  # finetune: named after its model
+        pytest.skip("not a table of trainings")
+    committed = {row["row"]: row.settings for row in study.read([RESULTS / file]).trainings}
+    rows = plan(name, "laptop", data_dir=str(all_data)).rows
+    assert {row.name for row in rows} & set(committed)
+    for row in rows:
+        if row.name in committed:
+            assert run.compare(committed[row.name], row.flags, file)
+
+
+def test_every_entry_makes_rows(all_data):
+    for name, table in trainings.experiments().items():
+        for preset in set(table) & set(trainings.PRESETS):
+            assert plan(name, preset, data_dir=str(all_data)).rows, (name, preset)
+
+
+def test_the_paper_preset_has_the_published_lengths(all_data):
+    rows = plan("validity", "paper", data_dir=str(all_data)).rows
+    assert len(rows) == 24
+    by_name = {row.name: row.flags for row in rows}
+    assert by_name["resnet8-cifar10-sgd-full"]["epochs"] == 639
+    assert by_name["resnet8-cifar10-sgd-bcd3"]["epochs"] == 395
+    assert by_name["gpt2-0.15B-wikitext2-sgd-full"] | {"epochs": 24, "batch": 1} == by_name["gpt2-0.15B-wikitext2-sgd-full"]
+    assert by_name["gpt2-0.15B-webtext2-adam-bcd3"]["steps"] == 1045000
+
+
+def test_seeds_come_one_after_the_other_and_entries_where_it_takes_hours(all_data):
+    short = [row.seed for row in plan(seeds=2).rows]
+    assert short == sorted(short) and set(short) == {1, 2}
+    long = plan("converged", "laptop", data_dir=str(all_data)).rows
+    assert [row.seed for row in long[:6]] == [1, 1, 2, 2, 3, 3]
+    assert len({(row.flags["model"], row.flags["data"]) for row in long[:6]}) == 1
+
+
+def test_flags_override_an_entry():
+    rows = plan(models=[SMALL], optimizers=["sgd"], epochs="2", lr="0.5", partition="0-1/2-3/4", seed="7").rows
+    assert [row.name for row in rows] == ["resnet-depth-8-width-2-synthetic-sgd-full-seed7",
+                                          "resnet-depth-8-width-2-synthetic-sgd-bcd3-seed7"]
+    full, bcd = (row.flags for row in rows)
+    assert "steps" not in full and full["epochs"] == "2" and full["lr"] == "0.5"
+    assert "partition" not in full and bcd["partition"] == "0-1/2-3/4"
+
+
+def test_submodels_replace_three():
+    assert {row.submodels for row in plan("switching", submodels="2").rows} == {1, 2}
+    assert {row.submodels for row in plan("ufp", submodels="5").rows} == {1, 2, 4, 5}
+    with pytest.raises(Refused, match="--submodels 1: BCD needs at least 2"):
+        plan(submodels="1")
+
+
+def test_a_long_name_is_cut_before_its_seed():
+    name = trainings.row_name({"model": "m" * 70, "data": "a/b/" + "d" * 30, "optimizer": "sgd", "seed": 2},
+                              {"submodels": 3, "lr": 0.1, "order": "x" * 60}, 3)
+    assert len(name) <= 127 and name.endswith("-seed2") and name.startswith("m" * 60 + "-" + "d" * 20 + "-sgd-bcd3-lr-0.1")
+
+
+def test_two_trainings_of_one_name_are_refused(monkeypatch, tmp_path):
+    entry = '[shared]\n[twins]\ntitle = ""\n[[twins.smoke]]\nmodel = "resnet8"\ndata = "synthetic"\noptimizers = ["sgd"]\n'
+    long = "x" * 60
+    (tmp_path / "t.toml").write_text(entry + f'trainings = [{{ order = "{long}a" }}, {{ order = "{long}b" }}]\n')
+    monkeypatch.setattr(trainings, "FILE", tmp_path / "t.toml")
+    with pytest.raises(Refused, match="two trainings are named resnet8-synthetic-sgd-full-order"):
+        plan("twins")
+    (tmp_path / "t.toml").write_text(entry + f'trainings = [{{ order = "{long}a", name = "a" }}, {{ order = "{long}b" }}]\n')
+    assert plan("twins").rows[0].name == "resnet8-synthetic-sgd-full-a"
+
+
+def test_other_data_stand_in_for_missing_ones(all_data, tmp_path):
+    there, missing = plan("validity", "laptop", data_dir=str(all_data)), plan("validity", "laptop", data_dir="/nonexistent")
+    assert not there.replaced and {row.flags["data"] for row in there.rows} == {"cifar10", "wikitext2:2048"}
+    assert missing.replaced == [("cifar10", "synthetic"), ("wikitext2:2048", "text")]
+    assert {row.flags["data"] for row in missing.rows} == {"synthetic", "text"}
+
+
+def test_other_models_take_the_settings_of_their_kind(all_data):
+    rows = plan("validity", "laptop", models=["resnet20"], optimizers=["sgd"], seeds=1, data_dir=str(all_data)).rows
+    assert [row.flags["data"] for row in rows] == ["cifar10"] * 2 and rows[0].flags["batch"] == 128
+    with pytest.raises(Refused, match="the preset has no setting for such a model"):
+        plan("ufp", models=["resnet8"])
+
+
+def test_what_was_trained_otherwise_is_refused():
+    stored = {"lr": 0.1, "epochs": 6.0, "always-active": b"", "switch-every": b"1e", "threads": 8}
+    asked = {"lr": 0.1, "epochs": 6, "always-active": "none", "switch-every": "1e", "threads": 1}
+    assert run.compare(stored, asked, "x")
+    assert not run.compare(stored, asked | {"epochs": 7}, "x")
+    with pytest.raises(Refused, match="x: trained with --lr 0.1; for 0.2 choose another --out"):
+        run.compare(stored, asked | {"lr": 0.2}, "x")
