@@ -15,6 +15,7 @@ import estimate
 import memory
 import program
 import report
+import results
 import run
 import study
 import timing
@@ -174,13 +175,6 @@ def parse(words):
     return options
 
 
-def settings_given(options):
-    """Returns the flags that were given, for the settings of a file."""
-    own = {"preset": options.preset, "models": " ".join(options.models or []), "optimizers": ",".join(options.optimizers or []),
-           "seeds": options.seeds, "multiplier": options.multiplier, "price": options.price}
-    return {name: value for name, value in own.items() if value} | options.flags
-
-
 # ---- experiments ----------------------------------------------------------------------------------
 
 
@@ -198,7 +192,7 @@ def train(name, options):
         print(f"{len(rows)} trainings" + (f", and {len(finished)} done before" if finished else ""), end="; ")
         tables = estimate.estimate(plan, rows, run.format_time, options.price)
         folder.mkdir(parents=True, exist_ok=True)
-        tables.write(folder / f"{name}-{options.preset}-estimate.h5", settings_given(options))
+        tables.write(folder / f"{name}-{options.preset}-estimate.h5", results.settings(options))
     if plan.long and not options.yes:
         return 0
     if plan.replaced and not options.quiet:
@@ -299,6 +293,16 @@ def print_help():
     print(HELP.format(tables=lines(listed(False) | {"all": "all of these in turn"}), beyond=lines(listed(True))), end="")
 
 
+def measured_multiplier(options):
+    """The file of `validity`, if that is there and measured a B-F multiplier, which goes into the costs."""
+    path = str(pathlib.Path(options.out) / "validity.h5")
+    try:
+        cost.multiplier(path)
+    except Refused:
+        return ""
+    return path
+
+
 def main(words):
     if not words or "--help" in words or "-h" in words:
         print_help()
@@ -314,6 +318,8 @@ def main(words):
             return run.TEMPORARY_FAILURE
         if options.name == "all" and not options.quiet:
             print(f"== {name}")
+        if options.name == "all" and name == "cost" and not options.multiplier:
+            options.multiplier = measured_multiplier(options)
         status = OTHERS[name][0](options) if name in OTHERS else train(name, options)
         if status:
             return status

@@ -21,7 +21,8 @@ def flag(options, name, default=None):
 
 def settings(options):
     """The flags that were given, for /settings."""
-    own = {"preset": options.preset, "models": " ".join(options.models or []), "multiplier": options.multiplier,
+    own = {"preset": options.preset, "models": " ".join(options.models or []),
+           "optimizers": ",".join(options.optimizers or []), "seeds": options.seeds, "multiplier": options.multiplier,
            "price": options.price, "out": options.out}
     return {name: str(value) for name, value in (own | options.flags).items() if value not in ("", None)}
 

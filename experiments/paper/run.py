@@ -77,7 +77,7 @@ class Run:
         if not path.exists():
             return
         try:
-            with h5py.File(path) as file:
+            with h5py.File(path, "r", locking=False) as file:
                 self.settings = dict(file["settings"].attrs)
                 self.finished = file.attrs["status"] == b"finished"
                 steps = int(file["curve/step"][-1]) if len(file["curve/step"]) else 0

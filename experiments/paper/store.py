@@ -42,7 +42,7 @@ def writing(path, kind, version):
 def reading(path):
     """Yields an h5py.File to read.  Refuses what is missing, no HDF5 file or damaged."""
     try:
-        with h5py.File(path, "r") as file:
+        with h5py.File(path, "r", locking=False) as file:
             yield file
     except FileNotFoundError:
         raise Refused(f"{path}: no such file") from None

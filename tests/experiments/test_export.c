@@ -19,8 +19,8 @@ static void exports_what_it_has(void) {
     check_error(run(1, "export shorter --out export0"), "base/model.safetensors.index.json: No");
     run(0,
         "train --model gpt:layers=2,width=16,heads=2,context=4 --data words.tokens --limit 8 "
-        "--batch 2 --steps 0 --out other --quiet");
-    run(0, "export other --out place --quiet");
+        "--batch 2 --steps 0 --out shorter-context --quiet");
+    run(0, "export shorter-context --out place --quiet");
     copy_file("base/model.safetensors", "place/model.safetensors");
     check_error(run(1, "export shorter --out export0"), "has no transformer.wpe.weight of 16 x 16");
     CHECK(!file_exists(scratch_path("export0/config.json")), "half an export is left");

@@ -21,7 +21,7 @@ ENDLESS = ["--steps", "1000000000", "--save-every", "20"]
 
 def start(*words, cwd):
     environment = dict(os.environ, BCD_DATA="/nonexistent", PYTHON=sys.executable)
-    return subprocess.Popen([BCD + "-experiment", *map(str, words)], cwd=cwd, env=environment, stdout=subprocess.PIPE,
+    return subprocess.Popen([BCD, "experiment", *map(str, words)], cwd=cwd, env=environment, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True)
 
 
