@@ -19,3 +19,4 @@ void *xcalloc(size_t count, size_t size) { return checked(calloc(count, size), c
 
 void *xrealloc(void *old, size_t bytes) { return checked(realloc(old, bytes), bytes, 1); }
 
+char *xstrdup(const char *text) { return checked(strdup(text), strlen(text) + 1, 1); }

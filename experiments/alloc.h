@@ -10,7 +10,8 @@
 
 #include <stddef.h>
 
-/* As malloc, calloc and realloc, but they return NULL only for no bytes. */
+/* As malloc, calloc, realloc and strdup, but they return NULL only for no bytes. */
 void *xmalloc(size_t bytes);
 void *xcalloc(size_t count, size_t size);
 void *xrealloc(void *old, size_t bytes);
+char *xstrdup(const char *text);
