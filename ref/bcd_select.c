@@ -1,6 +1,12 @@
 /* The orders in which submodels train.  Each sees the state of the training and the engine, so that
  * an order can depend on gradients.  To add one, write its function here, give it a row in the two
- * tables below, and a name in bcd.h; the program then offers it. */
+ * tables below, and a name in bcd.h; the program then offers it, and a test says where its help has
+ * to show it.
+ *
+ * An order may remember nothing between its calls: BcdState, the seed and the tensors are all that
+ * a checkpoint holds, so whatever else it kept would be lost by a resume, which would then train
+ * another submodel without a word.  One that needs memory, such as the loss of each submodel's last
+ * phase, needs a field in BcdState, and one in the checkpoint. */
 #include "bcd.h"
 
 #include <stdlib.h>

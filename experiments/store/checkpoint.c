@@ -33,6 +33,8 @@ static const H5Column state_fields[] = {
     {H5_FIELD(BcdState, submodel, H5_INT)},
 };
 enum { STATE_FIELDS = sizeof state_fields / sizeof *state_fields };
+_Static_assert(sizeof(BcdState) == STATE_FIELDS * sizeof(uint64_t),
+               "a field of BcdState that is not saved would be lost by a resume");
 
 /* ---- writing --------------------------------------------------------------------------------- */
 

@@ -2,6 +2,11 @@
 #include "../fixtures/check.h"
 #include "../test.h"
 
+static void every_optimizer_has_numbers(void) {
+    fixture_check_optimizers(
+        (const char *const[]){"resnet", "bottleneck", "gpt", "llama", "grouped", NULL});
+}
+
 static void check_row(const void *row) { fixture_check(row); }
 
 void test_fixtures(void) {
@@ -28,4 +33,5 @@ void test_fixtures(void) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         RUN_ROW(rows[i].name, check_row, &rows[i]);
+    RUN(every_optimizer_has_numbers);
 }

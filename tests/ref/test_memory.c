@@ -9,7 +9,15 @@
 #include "../test.h"
 #include "tiny.h"
 
-static const int state_vectors[OPTIMIZER_KINDS] = {1, 2, 2, 1};
+/* Vectors of state for each parameter. */
+static const int state_vectors[] = {
+    [OPTIMIZER_SGD] = 1,
+    [OPTIMIZER_ADAM] = 2,
+    [OPTIMIZER_ADAMW] = 2,
+    [OPTIMIZER_LION] = 1,
+};
+_Static_assert(sizeof state_vectors / sizeof *state_vectors == OPTIMIZER_KINDS,
+               "state_vectors has a row for every optimizer");
 
 static bool *active_of(const Tiny *tiny, int submodel) {
     bool *active = malloc((size_t)tiny->model->blocks * sizeof *active);
