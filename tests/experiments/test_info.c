@@ -8,8 +8,8 @@
 
 static void informs(void) {
     const Printed *printed = run(0, "info");
-    CHECK(strstr(printed->out, "commit") &&
-              strstr(printed->out, "G-1.6B         1615775744 c   GiB    24.077 c") &&
+    CHECK(strstr(printed->out, "commit") && strstr(printed->out, "\nG-1.6B ") &&
+              strstr(printed->out, " 1615775744 c   GiB    24.077 c") &&
               strstr(printed->out, " 12.038 c") &&
               strstr(printed->out, "rtx4090   RTX 4090   24.0 g     1008 g   82.6 g"),
           "%s", printed->out);
