@@ -73,6 +73,6 @@ def provenance(command=None):
     """The attributes of /provenance for what this process makes: of the program that it asks; `command`: the
     command line as typed, by default that of this process."""
     known = dict(ask("info").provenance)
-    name = os.path.basename(sys.argv[0]).replace("-", " ", 1)
-    known["command"] = command or shlex.join([*name.split(" "), *sys.argv[1:]])
+    name = pathlib.Path(sys.argv[0]).stem.removeprefix("bcd-")  # bcd-experiment runs experiment.py
+    known["command"] = command or shlex.join(["bcd", name, *sys.argv[1:]])
     return known
