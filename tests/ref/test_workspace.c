@@ -1,0 +1,70 @@
+/* The workspace by hand, and tables that are not read beyond. */
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../../ref/layout.h"
+#include "../test.h"
+
+/* In units of one value of t x c = 8 x 16 numbers, a layer of this GPT has inner values of: norm 1,
+ * qkv 3, attention 1, out 1, sum 1, norm 1, up 4, gelu 4, down 1.  Its aux are three, which take
+ * less than the 256 bytes that each is rounded up to.  The logits are 8 x 32. */
+static const char spec[] = "gpt:layers=2,width=16,heads=2,context=8,vocabulary=32";
+enum { VALUE = 8 * 16 * sizeof(real), LOGITS = 8 * 32 * sizeof(real), AUX = 256 };
+
+static const struct {
+    const char *name;
+    bool active[4]; /* embedding, two layers, head */
+    size_t workspace;
+} rows[] = {
+    /* All that backward reads is stored.  Then the gradients of a layer's inner values count most,
+     * without those of out and down, which are those of the sums; and in turn two outputs, of
+     * which only the logits are not stored, and two gradients of outputs. */
+    {"all active", {true, true, true, true}, 15 * VALUE + 2 * (LOGITS + VALUE)},
+    /* A layer of the prefix stores nothing: its 17 inner values and its aux are there at once.  No
+     * output has a gradient. */
+    {"head alone", {false, false, false, true}, 17 * VALUE + 3 * AUX + 2 * LOGITS},
+    /* Nothing has a gradient. */
+    {"none", {false, false, false, false}, 17 * VALUE + 3 * AUX + 2 * LOGITS},
+};
+
+static void workspace_by_hand(const void *row) {
+    const size_t r = (size_t)((const char *)row - (const char *)rows) / sizeof *rows;
+    const StageSettings settings = {.batch = 1};
+    Model *m = model_create(spec);
+    Layout layout;
+    CHECK(layout_make(&layout, m, &settings, rows[r].active) == 0, "%s", error_message());
+    CHECK(layout.workspace == rows[r].workspace, "%zu bytes, not %zu", layout.workspace,
+          rows[r].workspace);
+    layout_free(&layout);
+    model_free(m);
+}
+
+/* Behind the last node is a page that cannot be read. */
+static void reads_no_node_too_far(void) {
+    const StageSettings settings = {.batch = 2};
+    const bool active[5] = {true, true, true, true, true};
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    Model *m = model_create("resnet:depth=8,width=2");
+    const size_t bytes = (size_t)m->nodes * sizeof(Node), room = (bytes / page + 1) * page;
+    char *memory =
+        mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (!CHECK(memory != MAP_FAILED && mprotect(memory + room, page, PROT_NONE) == 0, "no pages"))
+        return;
+    Node *own = m->node;
+    m->node = (Node *)(void *)(memory + room - bytes);
+    memcpy(m->node, own, bytes);
+    Layout layout;
+    CHECK(layout_check(m, &settings, active) == 0, "%s", error_message());
+    CHECK(layout_make(&layout, m, &settings, active) == 0, "%s", error_message());
+    layout_free(&layout);
+    m->node = own;
+    munmap(memory, room + page);
+    model_free(m);
+}
+
+void test_workspace(void) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        RUN_ROW(rows[i].name, workspace_by_hand, &rows[i]);
+    RUN(reads_no_node_too_far);
+}
