@@ -96,6 +96,8 @@ static int check_needed(const CommandLine *line) {
     const Options *o = &line->options;
     if (o->command == COMMAND_EVAL || o->command == COMMAND_SAMPLE) return check_model_given(line);
     if (o->command == COMMAND_EXPORT && !*o->out) return error_set("bcd export needs --out DIR");
+    if (o->command == COMMAND_GRADIENTS && o->context && !*o->init)
+        return error_set("--context goes with --init; a checkpoint has its own");
     if (o->command == COMMAND_GRADIENTS &&
         (!*line->gradients.checkpoint == !*o->init || !*line->gradients.batch_file || !*o->out))
         return error_set(

@@ -185,7 +185,7 @@ const Option option_table[] = {
      "where the data sets are", RUNNING | COMMAND_TOKENIZE},
     {"context", "TOKENS", INT(options.context, 0, 1 << 20), FIXED, "0", "the model's",
      "tokens per sequence, at most the model's context",
-     TRACING | COMMAND_PLAN | COMMAND_INFO | COMMAND_EVAL | COMMAND_SAMPLE},
+     TRACING | LOADING | COMMAND_PLAN | COMMAND_INFO},
     {"limit", "SAMPLES", INT(options.limit, 0, MANY), FIXED, "0", "all",
      "use only SAMPLES of each split", TRACING | COMMAND_EVAL},
     {"augment", NULL, FLAG(options.augment), FIXED, "0", NULL,

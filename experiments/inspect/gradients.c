@@ -21,7 +21,10 @@ static int find_spec(char spec[OPTION_TEXT], const Options *o, const H5File *bat
     size_t size[H5_RANK] = {0};
     if (*o->init && !convert_is_tensors(o->init) && h5_size(batch, "/targets", size) != 2)
         return error_set("%s: /targets: [sample][token] is expected", batch->path);
-    if (*o->init) return convert_spec(spec, o->init, (int)size[1]);
+    if (o->context && (size_t)o->context > size[1])
+        return error_set("--context %d: %s has %zu tokens in a sample", o->context, batch->path,
+                         size[1]);
+    if (*o->init) return convert_spec(spec, o->init, o->context ? o->context : (int)size[1]);
     if (h5_exists(file, "/model")) return h5_get_text(file, "/model", "spec", spec, OPTION_TEXT);
     if (h5_has(file, "/", "model")) return h5_get_text(file, "/", "model", spec, OPTION_TEXT);
     return error_set("%s: neither a checkpoint nor a file with the attribute model", file->path);
@@ -59,15 +62,16 @@ static int open_engine(Setup *setup, const Options *o, Mode mode, int batch) {
 
 /* ---- the batch ------------------------------------------------------------------------------- */
 
-/* Reads numbers below `end`, and from `min` up, of which those below 0 become -1.  HDF5 would clamp
- * what does not fit into an int. */
+/* Reads the first `keep` numbers of each of size[0] rows, from `min` up to below `end`; those below
+ * 0 become -1.  HDF5 would clamp what does not fit into an int. */
 static int read_numbers(int *numbers, const H5File *file, const char *name, int rank,
-                        const size_t *size, int64_t min, int end) {
-    const size_t count = size[0] * (rank > 1 ? size[1] : 1);
+                        const size_t *size, size_t keep, int64_t min, int end) {
+    const size_t width = rank > 1 ? size[1] : 1, count = size[0] * width;
     int64_t *wide = xmalloc(count * sizeof *wide);
     int failed = h5_read(file, name, H5_INT64, wide, rank, size);
     for (size_t i = 0; i < count && !failed; i++) {
-        numbers[i] = wide[i] < 0 ? -1 : (int)wide[i];
+        if (i % width >= keep) continue;
+        numbers[i / width * keep + i % width] = wide[i] < 0 ? -1 : (int)wide[i];
         if (wide[i] < min || wide[i] >= end)
             failed = error_set("%s: %s holds %lld; the model has 0 to %d", file->path, name,
                                (long long)wide[i], end - 1);
@@ -77,21 +81,23 @@ static int read_numbers(int *numbers, const H5File *file, const char *name, int 
 }
 
 /* Reads the samples.  -1 and an error if an array is missing or its shape is not the model's, or a
- * number is no token or class. */
-static int read_batch(Batch *batch, const H5File *file, const Model *model) {
+ * number is no token or class.  With `shorter` the file's sequences may be longer than the model's:
+ * the beginning of each is taken. */
+static int read_batch(Batch *batch, const H5File *file, const Model *model, bool shorter) {
     Shape in = model->input;
-    size_t n = (size_t)batch->n, t = (size_t)model->targets;
+    size_t n = (size_t)batch->n, t = (size_t)model->targets, size[H5_RANK] = {n, t};
     int rank = model->tokens ? 2 : 1, failed;
-    if (batch_reserve(batch, model, batch->n)) return -1;
+    if (batch_reserve(batch, model, batch->n) ||
+        (shorter && h5_size(file, "/targets", size) != rank))
+        return -1;
     for (int i = 0; i < batch->n; i++) batch->ids[i] = i;
     if (model->tokens)
-        failed =
-            read_numbers(batch->tokens, file, "/tokens", 2, (size_t[]){n, t}, 0, model->outputs);
+        failed = read_numbers(batch->tokens, file, "/tokens", 2, size, t, 0, model->outputs);
     else
         failed = h5_read(file, "/images", H5_REAL, batch->images, 4,
                          (size_t[]){n, (size_t)in.h, (size_t)in.w, (size_t)in.c});
-    return failed || read_numbers(batch->targets, file, "/targets", rank, (size_t[]){n, t},
-                                  INT64_MIN, model->outputs)
+    return failed || read_numbers(batch->targets, file, "/targets", rank, size, t, INT64_MIN,
+                                  model->outputs)
                ? -1
                : 0;
 }
@@ -200,7 +206,8 @@ int command_gradients(const CommandLine *line) {
                  open_engine(&setup, o, mode, batch.n) ||
                  (*o->init ? convert_load(setup.engine, o->init)
                            : checkpoint_read_model(&checkpoint, setup.engine, true)) ||
-                 read_batch(&batch, &file, setup.model) || write_gradients(o, &setup, mode, &batch);
+                 read_batch(&batch, &file, setup.model, o->context) ||
+                 write_gradients(o, &setup, mode, &batch);
     batch_free(&batch);
     setup_free(&setup);
     h5_close(&checkpoint);

@@ -40,18 +40,22 @@ Text eval_format(const EvaluationRow *row, bool tokens) {
 }
 
 int command_eval(const CommandLine *line) {
-    const Options *options = &line->options;
-    Setup setup;
+    CommandLine sized = *line;
+    const Options *options = &sized.options;
+    Setup setup = {.model = NULL};
     EvaluationRow row;
     Dataset *data = NULL;
-    int failed = convert_open(&setup, line);
+    int longer,
+        failed = setup_default_context(&sized.options, &longer) || convert_open(&setup, &sized);
     setup.options.augment = false;
     failed = failed || !(data = setup_data(&setup.options, setup.model, (Split)line->split)) ||
              setup_check_data(&setup, data) || eval_dataset(&row, &setup, data);
     if (!failed)
-        printf("%s, %s split of %s (%d samples): %s\n",
+        printf("%s, %s split of %s (%d samples%s): %s\n",
                *options->init ? options->init : setup.options.model, split_names[line->split],
-               data->name, data->samples, eval_format(&row, setup.model->tokens).text);
+               data->name, data->samples,
+               setup.model->tokens ? text_of(" of %d tokens", setup.model->input.w).text : "",
+               eval_format(&row, setup.model->tokens).text);
     dataset_free(data);
     setup_free(&setup);
     return failed ? -1 : 0;

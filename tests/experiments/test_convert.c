@@ -83,6 +83,35 @@ static void logits_are_theirs(const void *data) {
     free(again);
 }
 
+/* A shorter context computes the beginning of what a longer one does. */
+static void shorter_contexts_are_beginnings(void) {
+    static const char line[] = "gradients --init " PRETRAINED "/llama --batch " PRETRAINED
+                               "/llama/logits.h5 --mode eval --out short.h5 --context %d";
+    size_t count, cut_count, n;
+    for (int t = 3; t > 0; t -= 2) {
+        double *whole = read_logits(scratch_path("first-llama.h5"), &count, NULL);
+        run(0, line, t);
+        double *cut = read_logits(scratch_path("short.h5"), &cut_count, NULL);
+        H5File file;
+        size_t size[H5_RANK] = {1, 1, 1};
+        if (!CHECK(whole && cut && h5_open(&file, scratch_path("first-llama.h5")) == 0 &&
+                       h5_size(&file, "/logits", size) == 3,
+                   "%s", error_message()))
+            return;
+        h5_close(&file);
+        const size_t row = size[1] * size[2], cut_row = (size_t)t * size[2];
+        CHECK(cut_count == size[0] * cut_row, "%zu logits", cut_count);
+        for (n = 0; n < size[0] && cut_count == size[0] * cut_row; n++)
+            CHECK(!memcmp(cut + n * cut_row, whole + n * row, cut_row * sizeof *cut), "sample %zu",
+                  n);
+        free(whole);
+        free(cut);
+    }
+    check_error(run(1, line, 1000), "--context 1000: ");
+    check_error(run(2, "gradients --checkpoint c --batch b --out o --context 3"),
+                "--context goes with --init");
+}
+
 /* Parameters that are exported and loaded again are the same to the bit. */
 static void exported_is_theirs(const void *data) {
     const char *name = data;
@@ -299,6 +328,7 @@ static void wrong_directories_are_refused(void) {
 void test_convert(void) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         RUN_ROW(names[i], logits_are_theirs, &names[i]);
+    RUN(shorter_contexts_are_beginnings);
     RUN_ROW("exported: gpt2", exported_is_theirs, "gpt2");
     RUN_ROW("exported: grouped", exported_is_theirs, "grouped");
     RUN_ROW("without a run: gpt2", goes_without_a_run, "gpt2");
