@@ -263,7 +263,7 @@ static void quiet_and_named_by_itself(void) {
 
 static void evaluates(void) {
     RunFile file;
-    char expected[64];
+    char expected[96];
     if (!read_run(&file, "again")) return;
     const EvaluationRow *last = &file.evaluations[file.evaluation_rows - 1];
     snprintf(expected, sizeof expected, "loss %.4f, accuracy %.2f %%", last->loss,
@@ -278,7 +278,7 @@ static void evaluates(void) {
 /* With --valid nothing is held out of the training data, and evaluation reads that file. */
 static void validates_on_a_file(void) {
     RunFile file;
-    char expected[64];
+    char expected[96];
     const char *spare = "tokenize some.txt --tokenizer bytes --out spare.tokens";
     scratch_text("some.txt", "abc bca cab abc bca cab abc bca cab abc");
     run(0, "%s", spare);
@@ -287,11 +287,13 @@ static void validates_on_a_file(void) {
         "spare.tokens --steps 3 --batch 2 --out own --quiet");
     if (!read_run(&file, "own")) return;
     CHECK(file.samples == (6000 - 1) / 4, "%d samples", (int)file.samples);
-    snprintf(expected, sizeof expected, "valid split of spare.tokens (9 samples): loss %.4f",
+    snprintf(expected, sizeof expected,
+             "valid split of spare.tokens (9 samples of 4 tokens): loss %.4f",
              file.evaluations[0].loss);
     CHECK(strstr(run(0, "eval own")->out, expected), "expected %s", expected);
     runfile_free(&file);
-    CHECK(strstr(run(0, "eval own --data words.tokens")->out, "words.tokens (149 samples)"),
+    CHECK(strstr(run(0, "eval own --data words.tokens")->out,
+                 "words.tokens (149 samples of 4 tokens)"),
           "other data");
     check_error(run(2, "train " RESNET "--valid spare.tokens --steps 1"),
                 "--valid is for language models");
