@@ -4,7 +4,7 @@ import math
 
 import curves
 import measures
-from curves import OPERATIONS, SECONDS, UPDATES
+from curves import OPERATIONS, SECONDS
 from measures import COUNT, DIFFERENCE, HIGH, LOW, MEAN, RATIO, SEEDS, VERDICT, Measure, MeasureTable
 from tables import CLOSED_FORM, NONE
 

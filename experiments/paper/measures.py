@@ -8,7 +8,7 @@ from typing import NamedTuple
 import compare
 import curves
 from study import Training
-from tables import FREE, MEASURED, MIB, NONE, NUMBER, TEXT, Cell, Column, Table
+from tables import MEASURED, MIB, NONE, NUMBER, TEXT, Cell, Column, Table
 
 # How a column is made of the values of the seeds.
 SPREAD = "mean and standard deviation"
@@ -44,7 +44,7 @@ class Measure:
     how: str = SPREAD
     source: str = MEASURED
 
-    def cell(self, pairs, images):
+    def cell(self, pairs):
         """The cell of a method, from the pairs of its seeds."""
         if self.how == VERDICT:
             return None  # after all rows, see judge
@@ -83,7 +83,7 @@ class MeasureTable:
         return [pair for pair in found if pair.full is not None] if self.paired else found
 
     def cells(self, method):
-        return [m.cell(self.pairs(method), method.first.is_images) for m in self.measures]
+        return [m.cell(self.pairs(method)) for m in self.measures]
 
     def make(self, cases):
         """The table of all methods that it is about, or None when there are none."""
@@ -165,4 +165,3 @@ peak = column("peak_total", 1 / MIB)
 closed_form = column("closed_form", 1 / MIB)
 multiplier, valid_multiplier = of_bcd("multiplier"), of_bcd("valid_multiplier")
 SEEDS = Measure("seeds", "seeds", "", 0, one, COUNT, NONE)
-ANY_DIGITS = FREE

@@ -39,8 +39,9 @@ def same(a, b):
 
 
 def same_arrays(a, b):
-    return all(a[name].dtype.kind in "O" and list(a[name]) == list(b[name]) or np.array_equal(a[name], b[name], equal_nan=True)
-               if a[name].dtype.kind != "O" else list(a[name]) == list(b[name]) for name in a) and set(a) == set(b)
+    return set(a) == set(b) and all(
+        list(a[name]) == list(b[name]) if a[name].dtype == object else np.array_equal(a[name], b[name], equal_nan=True)
+        for name in a)
 
 
 # ---- files of many ------------------------------------------------------------------------------
