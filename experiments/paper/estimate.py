@@ -3,15 +3,12 @@ simulated by bcd plan."""
 import dataclasses
 import math
 import os
-import subprocess
 import tempfile
 
 import h5py
 
 import program
-from errors import Refused
 from tables import CLOSED_FORM, SIMULATED, Column, Table, Tables
-from trainings import words_of
 
 RENTED = {"rtx4090": "RTX 4090", "a100": "A100"}  # by the names of bcd plan
 PROBE_STEPS = 3
@@ -31,10 +28,8 @@ def probe(flags):
     short = {name: value for name, value in flags.items() if name not in ("steps", "epochs", "switch-every")}
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "run")
-        end = subprocess.run([program.find(), "train", *words_of(short), "--steps", str(PROBE_STEPS), "--eval-samples", "1",
-                              "--quiet", "--out", out], capture_output=True, text=True, check=False)
-        if end.returncode:
-            raise Refused(end.stderr.strip().split("\n")[-1].removeprefix("bcd: "))
+        program.run("train", *program.flags_of(**short), "--steps", str(PROBE_STEPS), "--eval-samples", "1", "--quiet",
+                    "--out", out)
         with h5py.File(os.path.join(out, "run.h5")) as file:
             seconds = file["curve/seconds"][:]
             return Probe(file["model"].attrs["spec"].decode(), float(seconds[-1] - seconds[0]) / (len(seconds) - 1),

@@ -24,7 +24,8 @@ def settings(options):
     own = {"preset": options.preset, "models": " ".join(options.models or []),
            "optimizers": ",".join(options.optimizers or []), "seeds": options.seeds, "multiplier": options.multiplier,
            "price": options.price, "out": options.out}
-    return {name: str(value) for name, value in (own | options.flags).items() if value not in ("", None)}
+    chosen = {"preset": "laptop", "out": "results" if options.preset == "laptop" else f"results-{options.preset}"}
+    return {name: str(value) for name, value in (own | options.flags).items() if value not in ("", None, chosen.get(name))}
 
 
 def finish(options, name, found, started, measured=None):

@@ -18,7 +18,7 @@ import h5py
 
 import program
 from errors import Refused
-from trainings import text_of, words_of
+from trainings import text_of
 
 TEMPORARY_FAILURE = 75  # EX_TEMPFAIL of sysexits.h: time is up, the same command goes on
 WRONG_USE = 2
@@ -140,8 +140,8 @@ class Pool:
         command = [program.find(), "train",
                    "--resume" if (directory / "run.h5").exists() else "--out", str(directory)]
         resumed = command[2] == "--resume"
-        command += words_of({name: value for name, value in row.flags.items()
-                             if not resumed or name in LENGTH + ("device", "precision")})
+        command += program.flags_of(**{name: value for name, value in row.flags.items()
+                                       if not resumed or name in LENGTH + ("device", "precision")})
         # The number of threads is always given: a row that goes on would keep what it had.
         command += ["--threads", str(self.threads())]
         return command + ["--quiet" if self.options.quiet or self.options.jobs > 1 else "--brief"]

@@ -64,7 +64,7 @@ def order(settings):
         log = os.path.join(folder, "samples")
         words = {name: settings[name] for name in ("data", "valid", "context", "batch", "steps", "seed")}
         subprocess.run([program.find(), "train", "--model", "gpt:layers=1,width=8,heads=1,context=128", "--eval-samples", "1",
-                        "--quiet", "--log-samples", log, "--out", os.path.join(folder, "run"), *trainings.words_of(words)],
+                        "--quiet", "--log-samples", log, "--out", os.path.join(folder, "run"), *program.flags_of(**words)],
                        check=True)
         return [[int(word) for word in line.split()[1:]] for line in open(log, encoding="ascii")]
 

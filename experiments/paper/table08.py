@@ -17,13 +17,15 @@ def plan(model, optimizer="adam", submodels=1, recompute=False):
 
 
 def parameters(model):
-    return sum(cell.value for cell in ask_once("info", "--model", model, "--optimizer", "adam")["blocks"].column("parameters"))
+    blocks = ask_once("info", "--model", model, "--optimizer", "adam")["blocks"]
+    return sum(cell.value for cell in blocks.column("parameters"))
 
 
 def table8():
     table = Table("table8", "Tables 8 and 4: parameters, gradients and Adam's state, fp32", "model", [
         Column("parameters", "parameters", "", 0, CLOSED_FORM), Column("full_published", "full", "GiB", 3, PUBLISHED),
-        Column("full_recomputed", "2 x BCD", "GiB", 3, RECOMPUTED), Column("full_closed_form", "full, 16 N", "GiB", 3, CLOSED_FORM),
+        Column("full_recomputed", "2 x BCD", "GiB", 3, RECOMPUTED),
+        Column("full_closed_form", "full, 16 N", "GiB", 3, CLOSED_FORM),
         Column("full_deviation", "off", "", 2, NONE, DEVIATION), Column("bcd3_published", "BCD-1/3", "GiB", 3, PUBLISHED),
         Column("bcd3_closed_form", "8 N", "GiB", 3, CLOSED_FORM), Column("bcd3_deviation", "off", "", 2, NONE, DEVIATION),
         Column("bcd3_plan", "planned", "GiB", 3, CLOSED_FORM)])
@@ -57,8 +59,9 @@ def layers(gib):
 
 def activations():
     """What the published memory leaves out."""
-    heads = [("full", "full", "P+G+S"), ("full_activations", "full", "activat."), ("full_activations_of_w", "full", "act. / W"),
-             ("full_recompute", "full", "recomp."), ("bcd3", "BCD-1/3", "P+G+S"), ("bcd3_activations", "BCD-1/3", "activat."),
+    heads = [("full", "full", "P+G+S"), ("full_activations", "full", "activat."),
+             ("full_activations_of_w", "full", "act. / W"), ("full_recompute", "full", "recomp."),
+             ("bcd3", "BCD-1/3", "P+G+S"), ("bcd3_activations", "BCD-1/3", "activat."),
              ("bcd3_recompute", "BCD-1/3", "recomp."), ("bcd3_all", "BCD-1/3", "all"), ("bcd3_per_gpu", "BCD-1/3", "per GPU")]
     table = Table("activations", "What the published memory leaves out: one sequence of 1024 tokens, GiB, fp32", "model",
                   [Column(*head, 2, CLOSED_FORM) for head in heads], unit="GiB")

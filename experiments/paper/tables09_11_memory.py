@@ -7,7 +7,8 @@ from tables import CLOSED_FORM, DEVIATION, MIB, NONE, PUBLISHED, RECOMPUTED, Col
 
 
 def table():
-    found = Table("tables9to11", "Tables 9 to 11: parameters, gradients and state of GPT-2 0.15B and ResNet-14", "table: row", [
+    title = "Tables 9 to 11: parameters, gradients and state of GPT-2 0.15B and ResNet-14"
+    found = Table("tables9to11", title, "table: row", [
         Column("published", "published", "MiB", 2, PUBLISHED), Column("recomputed", "from its W", "MiB", 2, RECOMPUTED),
         Column("recomputed_deviation", "off", "", 2, NONE, DEVIATION),
         Column("closed_form", "our model", "MiB", 2, CLOSED_FORM),

@@ -37,7 +37,8 @@ def share(k, ms, cached_ms, full_ms):
 
 def shares(options, network, number):
     """Returns the table, the blocks of the smallest submodel, and the provenance."""
-    table = Table(f"measured{number}", f"A step here, of each submodel: {network.model[:80]}, batch {network.batch}", "update", [
+    title = f"A step here, of each submodel: {network.model[:80]}, batch {network.batch}"
+    table = Table(f"measured{number}", title, "update", [
         Column("step", "step", "ms", 2, MEASURED), Column("share", "of full", "", 3, MEASURED),
         Column("theory", "theory", "", 3, CLOSED_FORM), Column("cached", "cached", "ms", 2, MEASURED),
         Column("cached_share", "of full", "", 3, MEASURED), Column("cached_theory", "theory", "", 3, CLOSED_FORM)])

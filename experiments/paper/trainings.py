@@ -64,17 +64,6 @@ def text_of(value):
     return repr(value) if isinstance(value, float) else str(value)
 
 
-def words_of(flags):
-    """Returns flags as words of a command line."""
-    words = []
-    for name, value in flags.items():
-        if value is True:
-            words.append(f"--{name}")
-        elif value is not False:
-            words += [f"--{name}", text_of(value)]
-    return words
-
-
 def data_dir(given=None):
     return pathlib.Path(given or os.environ.get("BCD_DATA") or "datasets")
 

@@ -1,11 +1,15 @@
 """Tables of costs and claims: cells by hand, and as they were."""
 import math
+import sys
+from types import SimpleNamespace
 
+import h5py
 import pytest
 
 import claims
 import cost
 import table01
+import tables
 import tables05_14
 from errors import Refused
 from reductions import Multipliers
@@ -146,3 +150,17 @@ def test_sentences(row, value, held):
     table = claims.sentences()
     held(table, row, "recomputed", value)
     assert "7B" not in row or table.value(row, "meaning").startswith("extrapolation")
+
+
+def test_file(tmp_path, monkeypatch):
+    """What was typed, the flags that were given, and where no device was used."""
+    options = SimpleNamespace(out=str(tmp_path), preset="laptop", models=None, optimizers=None, seeds=None, multiplier="2.5",
+                              price="", quiet=True, flags={"threads": "1"})
+    monkeypatch.setattr(sys, "argv", ["/usr/lib/bcd/paper/experiment.py", "cost", "--multiplier", "2.5"])
+    assert cost.run(options) == 0
+    file = tables.read(str(tmp_path / "cost.h5"))
+    assert file.provenance["command"] == "bcd experiment cost --multiplier 2.5" and file.provenance["device"] == "cpu"
+    assert file["table5"].cell("G-10B worst", "multiplier_ours").source == GIVEN
+    with h5py.File(tmp_path / "cost.h5") as written:
+        assert dict(written["settings"].attrs) == {"multiplier": b"2.5", "out": str(tmp_path).encode(), "threads": b"1"}
+        assert written["provenance"].attrs["seed"].dtype == "uint64"

@@ -1,0 +1,124 @@
+"""What is measured here: that it is there, adds up, and is marked as measured."""
+import io
+import math
+import os
+import statistics
+import time
+from types import SimpleNamespace
+
+import h5py
+import pytest
+
+import figure03
+import steps
+import tables
+import timing_measured
+from tables import DEVIATION, MEASURED, NONE, SIMULATED, Cell, Column, Table, Tables
+
+GPT = "gpt:layers=4,width=16,heads=2,context=16"
+
+
+def asked(folder, **more):
+    return SimpleNamespace(**({"out": str(folder), "preset": "smoke", "models": None, "multiplier": "", "price": "",
+                               "quiet": True, "flags": {}, "deadline": None, "jobs": 1} | more))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    options = asked(tmp_path_factory.mktemp("times"))
+    cycle, status = figure03.table(options)
+    assert status == 0
+    measured, provenance = timing_measured.measure(options, str)
+    assert provenance["device"] == "cpu" and provenance["threads"] == 1
+    return {"out": options.out} | {table.name: table for table in [cycle, *measured]}
+
+
+def test_kept_prefix(made):
+    """Kept outputs of the prefix take memory, and change no bit of the loss."""
+    table = made["figure3"]
+    computed, kept = (dict(zip((c.name for c in table.columns), row)) for row in table.rows)
+    assert table.labels == [f"{GPT} computed", f"{GPT} kept"]
+    assert computed["loss"].value == kept["loss"].value and computed["loss"].source == MEASURED
+    assert kept["peak"].value > computed["peak"].value and computed["share"].value == 1
+    assert kept["share"].value == kept["seconds"].value / computed["seconds"].value
+
+
+def test_cycle(made):
+    """A cycle of three phases of two epochs of 64 samples in batches of 8, on one thread."""
+    with h5py.File(os.path.join(made["out"], "rows", f"{GPT}-computed", "run.h5")) as run:
+        assert len(run["curve/step"]) == 3 * 2 * 64 // 8 and len(run["switches/step"]) == 3
+        assert run["provenance"].attrs["threads"] == 1
+
+
+def test_steps_have_a_mean(made):
+    table = made["measured1"]
+    assert table.labels == ["full", "1/3 submodel 1", "1/3 submodel 2", "1/3 submodel 3", "1/3 mean"]
+    for row in table.rows[1:]:
+        assert all(cell.value > 0 for cell in row) and row[0].source == row[3].source == MEASURED
+    assert table.value("full", "step") > 0 and math.isnan(table.value("full", "cached"))
+    for k, label in ((1, "1/3 submodel 1"), (2, "1/3 submodel 2"), (3, "1/3 submodel 3"), (0, "1/3 mean")):
+        assert table.value(label, "theory") == steps.operations_ratio(k, 3)
+        assert table.value(label, "cached_theory") == steps.operations_ratio(k, 3, cached=True)
+        # Medians of ratios are near the ratio of the medians.
+        ratio = table.value(label, "step") / table.value("full", "step")
+        assert 1 / 3 < table.value(label, "share") / ratio < 3
+
+
+def test_pipelines(made):
+    """Two numbers of micro-batches; only BCD on two ranks can have virtual stages."""
+    table = made["pipeline1"]
+    ranks = min(2, len(os.sched_getaffinity(0)))
+    assert [label for label in table.labels if "full" in label] == ["full plain"] * 2 * ranks
+    assert table.labels.count("BCD-1/3 plain") == 2 * ranks and table.labels.count("BCD-1/3 virtual") == 2 * (ranks - 1)
+    for label, row in zip(table.labels, table.rows):
+        assert row[2].source == MEASURED and row[2].spread >= 0 and row[3].source == SIMULATED
+        assert 1 / 20 < row[3].value / row[2].value < 20
+        assert "virtual" not in label or row[0].value == 2
+    off = statistics.fmean(abs(cell.value) for cell in table.column("deviation"))
+    assert f"Mean absolute deviation {100 * off:.1f} %." in table.notes
+
+
+@pytest.mark.parametrize("name", ["figure3", "measured1", "pipeline1"])
+def test_columns(made, name, golden):
+    """The committed file has the same measured tables of other networks."""
+    golden("timing", made[name], only_columns=True)
+
+
+def test_widths(made):
+    out = io.StringIO()
+    Tables([made[name] for name in ("figure3", "measured1", "pipeline1")]).print(out)
+    assert max(map(len, out.getvalue().split("\n"))) <= 120 and "nan" not in out.getvalue()
+
+
+def test_median():
+    """sqrt(10 / 4): the squares of -2 ... 2 are 10 together."""
+    odd = timing_measured.median([Cell(value, MEASURED) for value in (5, 1, 4, 2, 3)])
+    assert odd.value == 3 and odd.spread == pytest.approx(math.sqrt(2.5))
+    even = timing_measured.median([Cell(value, SIMULATED) for value in (4, 1, 2, 9)])
+    assert even.value == 3 and math.isnan(even.spread)
+    assert timing_measured.median([Cell(), Cell()]).is_empty
+
+
+def test_combine():
+    """Cells of the repeats, one by one."""
+    repeats = []
+    for value in (1.0, 3.0, 2.0):
+        table = Table("t", "T", "row", [Column("ms", "ms", "ms", 1, MEASURED), Column("off", "off", "", 1, NONE, DEVIATION)])
+        table.row("one", value, -value / 10)
+        repeats.append(table)
+    combined = timing_measured.combine(repeats)
+    assert combined.value("one", "ms") == 2 and combined.value("one", "off") == pytest.approx(-0.2)
+    assert combined.cell("one", "ms").spread == 1
+    assert combined.notes[0].startswith("Each number is the median of 3 measurements")
+    assert combined.notes[1] == "Mean absolute deviation 20.0 %."
+
+
+def test_goes_on_where_it_stopped(tmp_path):
+    """Time is up at once: the first training saves and ends, and the same call goes on with it."""
+    assert figure03.table(asked(tmp_path, deadline=time.monotonic())) == (None, 75)
+    path = tmp_path / "rows" / f"{GPT}-computed" / "run.h5"
+    with h5py.File(path) as run:
+        assert run["provenance"].attrs["threads"] == 1 and run.attrs["status"] != b"finished"
+    table, status = figure03.table(asked(tmp_path))
+    assert status == 0 and len(table.rows) == 2
+    assert tables.printed(table.columns[1], table.rows[0][1]) == "1.000"
