@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "../ref/base/error.h"
-#include "commands.h"
+#include "base/threads.h"
+#include "cli/commands.h"
 #include "convert/convert.h"
 #include "store/provenance.h"
 #include "store/rundir.h"
-#include "threads.h"
 #include "train/modules.h"
 #include "train/pipeline.h"
 #include "train/setup.h"

@@ -10,7 +10,7 @@
 #include "../../dist/cluster.h"
 #include "../../dist/placement.h"
 #include "../../ref/bcd.h"
-#include "../text.h"
+#include "../base/text.h"
 
 /* One bit each, so that the row of a flag can name all commands that take it. */
 typedef enum {

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "../../data/safetensors.h"
-#include "../cli/command_line.h"
-#include "../train/setup.h"
+#include "../../ref/engine.h"
+#include "../cli/options.h"
 
 /* Overwrites `spec` with our specification of the model in `dir`, from its config.json, with
  * `context` tokens; 0: as many as it has positions for.  -1 and an error: no such file, another
@@ -27,22 +27,11 @@ bool convert_is_tensors(const char *init);
  * is missing or has another shape, a file is damaged. */
 int convert_load(Engine *engine, const char *init);
 
-/* Opens a trained model for evaluation: settings, model, stage and engine with the parameters, no
- * data sets.  `place` is a run's directory or a checkpoint file; flags given in `asked` (data
- * directory, batch, limit, threads ...) go over the stored ones.  -1 and an error; setup_free is
- * safe either way. */
-int convert_open_run(Setup *setup, const char *place, const Options *asked);
-
-/* The same of what a command line names: its first file, or --init. */
-int convert_open(Setup *setup, const CommandLine *line);
-
-/* Exports the model of a training, see convert_open_run: model.safetensors, in `numbers`, and
- * config.json go into `dir`, which is created, with the files of its tokenizer.  If the directory
- * that the training started from, or asked->init, holds the same model, its config.json and its
- * learned positions beyond the trained context are kept.  Files that are there are replaced, unless
- * the training started from them.  -1 and an error, also if that directory is gone, or `dir` has
- * files of another model that would stay; no file is left half written. */
-int convert_export(const char *place, const char *dir, const Options *asked, NumberKind numbers);
+/* Saves the model of an engine: model.safetensors, in `numbers`, and config.json go into `dir`,
+ * which is created.  init: the directory that the training started from, or "".  If that holds the
+ * same model, which overwrites *same, its config.json and its learned positions beyond the trained
+ * context are kept.  -1 and an error; no file is left half written. */
+int convert_save(const char *dir, Engine *engine, const char *init, NumberKind numbers, bool *same);
 
 /* ---- shared by the files of this folder ------------------------------------------------------ */
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "../../ref/base/error.h"
-#include "../alloc.h"
+#include "../base/alloc.h"
 #include "../store/tensors.h"
 #include "convert.h"
 #include "json.h"

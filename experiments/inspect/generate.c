@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../alloc.h"
+#include "../base/alloc.h"
 
 int generator_open(Generator *g, const Setup *setup) {
     const Model *model = setup->model;

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "../../ref/base/error.h"
-#include "../alloc.h"
-#include "../commands.h"
+#include "../base/alloc.h"
+#include "../cli/commands.h"
 #include "../convert/convert.h"
-#include "../store/checkpoint.h"
 #include "../store/tensors.h"
+#include "../train/checkpoint.h"
 
 /* ---- the model ------------------------------------------------------------------------------- */
 

@@ -7,9 +7,10 @@
 #include "../../data/file.h"
 #include "../../ref/base/error.h"
 #include "../../ref/base/random.h"
-#include "../alloc.h"
-#include "../commands.h"
+#include "../base/alloc.h"
+#include "../cli/commands.h"
 #include "../convert/convert.h"
+#include "../train/open_model.h"
 #include "../train/python.h"
 #include "generate.h"
 
@@ -162,7 +163,7 @@ static bool has_tokenizer(const char *dir) {
 /* Opens a run's model, and the tokenizer of its data or, if that is not one of ours, that of the
  * model it began with. */
 static int open_run(Sampling *s, const CommandLine *line) {
-    if (convert_open(&s->setup, line)) return -1;
+    if (model_open(&s->setup, line)) return -1;
     const Options *stored = &s->setup.options;
     if (!s->setup.model->tokens)
         return error_set("%s: %s reads images; bcd sample is for language models",
@@ -186,7 +187,7 @@ static int open_directory(Sampling *s, const CommandLine *line) {
     if (!line->options.context)
         sized.options.context = needed < (size_t)model->input.w ? (int)needed : model->input.w;
     model_free(model);
-    return convert_open(&s->setup, &sized);
+    return model_open(&s->setup, &sized);
 }
 
 /* Takes the prompt, or reads it from standard input, where no locale changes its bytes. */

@@ -9,7 +9,7 @@
 #include "../../data/data.h"
 #include "../../ref/base/clock.h"
 #include "../../ref/base/error.h"
-#include "../commands.h"
+#include "../cli/commands.h"
 #include "../train/interrupt.h"
 #include "../train/python.h"
 

@@ -8,8 +8,8 @@
 
 #include "../../ref/base/error.h"
 #include "../../ref/memory.h"
-#include "../alloc.h"
-#include "../commands.h"
+#include "../base/alloc.h"
+#include "../cli/commands.h"
 #include "../tables/table.h"
 #include "../train/bench.h"
 #include "operations.h"

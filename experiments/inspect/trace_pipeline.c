@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../dist/simulate.h"
-#include "../alloc.h"
+#include "../base/alloc.h"
 
 BenchPace trace_pace(const TraceFlags *flags, bool twice) {
     const int min = flags->steps < 2 ? flags->steps : 2;

@@ -3,7 +3,7 @@
  * of that bound until it exceeds the best time found. */
 #include <stdlib.h>
 
-#include "../alloc.h"
+#include "../base/alloc.h"
 #include "plan.h"
 
 /* ---- candidates ------------------------------------------------------------------------------ */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../alloc.h"
+#include "../base/alloc.h"
 #include "plan.h"
 
 /* The methods with the sizes asked for, and the cheapest of any sizes.  With --method there is one

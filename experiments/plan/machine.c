@@ -10,7 +10,7 @@
 #include "../../dist/transport.h"
 #include "../../ref/base/clock.h"
 #include "../../ref/fast/matmul.h"
-#include "../alloc.h"
+#include "../base/alloc.h"
 #include "plan.h"
 
 enum { SIDE = 384, COPY_FLOATS = 1 << 22, MESSAGE_BYTES = 1 << 22, ROUNDS = 64 };

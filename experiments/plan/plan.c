@@ -1,7 +1,7 @@
 /* `bcd plan`: prints what the command line asks for. */
 #include "plan.h"
 
-#include "../commands.h"
+#include "../cli/commands.h"
 
 int command_plan(const CommandLine *line) {
     const char *out = line->options.out;

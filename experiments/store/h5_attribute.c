@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../ref/base/error.h"
-#include "../text.h"
+#include "../base/text.h"
 #include "h5.h"
 
 /* Writes an attribute; closes `type`. */

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../alloc.h"
-#include "../text.h"
+#include "../base/alloc.h"
+#include "../base/text.h"
 #include "h5.h"
 
 static bool name_dimension(hid_t file, hid_t data, int number, const H5Dim *dim) {

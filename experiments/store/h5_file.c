@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "../../ref/base/error.h"
-#include "../text.h"
+#include "../base/text.h"
 #include "h5.h"
 
 /* Stops the library from printing its own errors, from flushing at exit once more what it could not

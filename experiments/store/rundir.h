@@ -1,8 +1,8 @@
 /* The directory of a run: run.h5, checkpoint.h5 and, with --keep-last, checkpoint-STEP.h5. */
 #pragma once
 
+#include "../base/text.h"
 #include "../cli/options.h"
-#include "../text.h"
 
 /* "DIR/FILE" */
 Text rundir_path(const char *dir, const char *file);

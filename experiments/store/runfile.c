@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../alloc.h"
+#include "../base/alloc.h"
 #include "settings.h"
 
 enum { VERSION = 1 };

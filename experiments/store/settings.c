@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../ref/base/error.h"
-#include "../alloc.h"
+#include "../base/alloc.h"
 
 static const char group[] = "/settings";
 

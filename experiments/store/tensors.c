@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../alloc.h"
-#include "../text.h"
+#include "../base/alloc.h"
+#include "../base/text.h"
 
 int tensor_count(const Model *model, TensorRole role) {
     return role == TENSOR_BUFFER ? model->buffers : model->params;

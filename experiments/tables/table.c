@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../alloc.h"
+#include "../base/alloc.h"
 
 const char *const source_names[SOURCES] = {
     [SOURCE_NONE] = "",

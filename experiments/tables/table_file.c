@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../alloc.h"
+#include "../base/alloc.h"
 #include "../store/settings.h"
 #include "table.h"
 

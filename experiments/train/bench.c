@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../ref/base/error.h"
-#include "../alloc.h"
+#include "../base/alloc.h"
 #include "progress.h"
 
 int bench_open(Bench *bench, const Options *options, bool by_block) {

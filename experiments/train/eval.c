@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "../../ref/base/error.h"
-#include "../commands.h"
-#include "../convert/convert.h"
+#include "../cli/commands.h"
+#include "open_model.h"
 #include "train.h"
 
 int eval_dataset(EvaluationRow *row, const Setup *setup, const Dataset *data) {
@@ -46,7 +46,7 @@ int command_eval(const CommandLine *line) {
     EvaluationRow row;
     Dataset *data = NULL;
     int longer,
-        failed = setup_default_context(&sized.options, &longer) || convert_open(&setup, &sized);
+        failed = setup_default_context(&sized.options, &longer) || model_open(&setup, &sized);
     setup.options.augment = false;
     failed = failed || !(data = setup_data(&setup.options, setup.model, (Split)line->split)) ||
              setup_check_data(&setup, data) || eval_dataset(&row, &setup, data);

@@ -8,8 +8,8 @@
 
 #include "../../ref/base/error.h"
 #include "../../ref/memory.h"
-#include "../alloc.h"
-#include "../text.h"
+#include "../base/alloc.h"
+#include "../base/text.h"
 
 /* Overwrites the bytes by role of a stage that trains active[blocks]. */
 static int plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Setup *s,

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "../../ref/headers.h"
-#include "../text.h"
+#include "../base/text.h"
 
 int program_path(char *path, size_t size, const char *flag) {
     ssize_t length = readlink("/proc/self/exe", path, size - 1);

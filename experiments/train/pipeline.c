@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "../../ref/base/error.h"
-#include "../alloc.h"
+#include "../base/alloc.h"
 
 enum { MAX_LOCAL = 64 };
 

@@ -6,7 +6,7 @@
 
 #include "../../dist/engine_team.h"
 #include "../../ref/base/error.h"
-#include "../alloc.h"
+#include "../base/alloc.h"
 #include "pipeline.h"
 
 /* Joins ranks first, first + step ... of the world.  NULL and an error. */

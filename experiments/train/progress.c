@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "../text.h"
+#include "../base/text.h"
 
 static void wipe_line(Progress *p) {
     if (p->line_open) printf("\r\033[K");

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "../../ref/base/error.h"
-#include "../text.h"
+#include "../base/text.h"
 #include "setup.h"
 
 static bool on_processor(const Options *o) {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../../ref/base/error.h"
-#include "../text.h"
+#include "../base/text.h"
 #include "setup.h"
 
 /* Returns one of the numbers of the settings. */

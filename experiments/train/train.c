@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "../../ref/base/error.h"
-#include "../commands.h"
-#include "../store/checkpoint.h"
+#include "../cli/commands.h"
 #include "../store/tensors.h"
+#include "checkpoint.h"
 #include "interrupt.h"
 #include "pipeline.h"
 #include "progress.h"

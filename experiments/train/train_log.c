@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "../../ref/base/error.h"
-#include "../alloc.h"
+#include "../base/alloc.h"
 #include "train_parts.h"
 
 /* Returns the number with a NaN that has no sign. */

@@ -7,8 +7,8 @@
 
 #include "../../ref/base/error.h"
 #include "../convert/convert.h"
-#include "../store/checkpoint.h"
 #include "../store/settings.h"
+#include "checkpoint.h"
 #include "pipeline.h"
 #include "train_parts.h"
 

@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../experiments/store/checkpoint.h"
 #include "../../experiments/store/rundir.h"
 #include "../../experiments/store/settings.h"
+#include "../../experiments/train/checkpoint.h"
 #include "../data/scratch.h"
 #include "program.h"
 

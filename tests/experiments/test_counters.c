@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../experiments/store/checkpoint.h"
+#include "../../experiments/train/checkpoint.h"
 #include "../data/scratch.h"
 #include "program.h"
 

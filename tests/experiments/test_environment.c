@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "../../experiments/threads.h"
+#include "../../experiments/base/threads.h"
 #include "cli.h"
 
 /* ---- quota ---- */

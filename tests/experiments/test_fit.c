@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../experiments/text.h"
+#include "../../experiments/base/text.h"
 #include "../../experiments/train/fit.h"
 #include "../../ref/base/error.h"
 #include "../test.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../experiments/commands.h"
+#include "../../experiments/cli/commands.h"
 #include "../../experiments/store/h5.h"
 #include "../../experiments/train/modules.h"
 #include "../../ref/base/error.h"

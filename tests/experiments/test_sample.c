@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../experiments/convert/convert.h"
 #include "../../experiments/inspect/generate.h"
+#include "../../experiments/train/open_model.h"
 #include "cli.h"
 
 static void samples(void) {
@@ -98,7 +98,7 @@ static void keeps_what_it_has_read(void) {
     Generator kept, whole;
     int text[60];
     options_defaults(&asked);
-    if (!CHECK(convert_open_run(&setup, scratch_path("two"), &asked) == 0, "%s", error_message()))
+    if (!CHECK(model_open_run(&setup, scratch_path("two"), &asked) == 0, "%s", error_message()))
         return;
     const size_t bytes = (size_t)setup.model->outputs * sizeof(real);
     const StageClass *own = setup.stage->is;

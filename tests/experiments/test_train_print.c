@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../experiments/text.h"
+#include "../../experiments/base/text.h"
 #include "../../experiments/train/modules.h"
 #include "../../experiments/train/progress.h"
 #include "cli.h"

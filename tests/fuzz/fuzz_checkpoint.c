@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../experiments/store/checkpoint.h"
 #include "../../experiments/store/runfile.h"
 #include "../../experiments/store/settings.h"
 #include "../../experiments/tables/table.h"
+#include "../../experiments/train/checkpoint.h"
 #include "../../ref/base/error.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);

@@ -12,7 +12,7 @@
 #include "../../dist/engine_rank.h"
 #include "../../dist/engine_team.h"
 #include "../../dist/simulate.h"
-#include "../../experiments/alloc.h"
+#include "../../experiments/base/alloc.h"
 #endif
 #include "../../ref/base/error.h"
 #include "../../ref/fast/scratch.h"

@@ -1,10 +1,12 @@
 /* Opens a trained model for evaluation: a run, a checkpoint, or a directory of Hugging Face's. */
+#include "open_model.h"
+
 #include <string.h>
 
-#include "../store/checkpoint.h"
+#include "../convert/convert.h"
 #include "../store/rundir.h"
 #include "../store/settings.h"
-#include "convert.h"
+#include "checkpoint.h"
 
 /* The flags of an evaluation go over the settings of the training.  The device is never the stored
  * one: a model trained on a GPU can be evaluated anywhere. */
@@ -36,7 +38,7 @@ static int open_directory(Setup *setup, const Options *asked) {
                : 0;
 }
 
-int convert_open_run(Setup *setup, const char *place, const Options *asked) {
+int model_open_run(Setup *setup, const char *place, const Options *asked) {
     char spec[OPTION_TEXT];
     Text path;
     H5File file;
@@ -60,8 +62,8 @@ int convert_open_run(Setup *setup, const char *place, const Options *asked) {
     return failed ? -1 : 0;
 }
 
-int convert_open(Setup *setup, const CommandLine *line) {
+int model_open(Setup *setup, const CommandLine *line) {
     const Options *asked = &line->options;
     return *asked->init ? open_directory(setup, asked)
-                        : convert_open_run(setup, line->positional[0], asked);
+                        : model_open_run(setup, line->positional[0], asked);
 }

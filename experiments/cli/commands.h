@@ -2,7 +2,7 @@
  * the error is in the command line. */
 #pragma once
 
-#include "cli/command_line.h"
+#include "command_line.h"
 
 enum { WRONG_USE = 2 }; /* the exit status of wrong use */
 

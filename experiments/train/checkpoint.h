@@ -3,8 +3,8 @@
  * its data sets. */
 #pragma once
 
-#include "../train/setup.h"
-#include "h5.h"
+#include "../store/h5.h"
+#include "setup.h"
 
 /* Writes the engine's tensors and the state of the training.  -1 and an error; or
  * TENSORS_NOT_FINITE (tensors.h) and an error if a tensor holds a NaN or an infinity.  The old file

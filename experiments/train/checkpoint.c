@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "../../ref/base/error.h"
-#include "../alloc.h"
-#include "settings.h"
-#include "tensors.h"
+#include "../base/alloc.h"
+#include "../store/settings.h"
+#include "../store/tensors.h"
 
 enum { VERSION = 1 };
 

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "../data/file.h"
-#include "../ref/base/error.h"
+#include "../../data/file.h"
+#include "../../ref/base/error.h"
 #include "alloc.h"
 
 /* ---- quota ----------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "../ref/base/error.h" /* BCD_PRINTF */
+#include "../../ref/base/error.h" /* BCD_PRINTF */
 
 /* Longer texts are cut; a path below a directory that a flag names fits. */
 enum { TEXT_BYTES = 640 };

@@ -1,0 +1,122 @@
+/* `bcd export`: a trained model as Hugging Face's transformers library reads it. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../data/file.h"
+#include "../../ref/base/error.h"
+#include "../cli/commands.h"
+#include "../convert/convert.h"
+#include "../store/rundir.h"
+#include "../train/open_model.h"
+
+static int copy_file(const char *to, const char *from) {
+    size_t bytes;
+    unsigned char *data = file_read("export", from, "it belongs to the model", &bytes);
+    int failed = data ? file_write(to, data, bytes) : -1;
+    free(data);
+    return failed;
+}
+
+/* The files of a tokenizer, and how it writes. */
+static const char *const kept_files[] = {
+    "tokenizer.json", "tokenizer.model",         "tokenizer_config.json",
+    "vocab.json",     "special_tokens_map.json", "added_tokens.json",
+    "merges.txt",     "chat_template.jinja",     "generation_config.json"};
+enum { KEPT_FILES = sizeof kept_files / sizeof *kept_files };
+
+/* Returns true if the directory, or "", has this file. */
+static bool has_file(const char *dir, const char *name) {
+    char path[PATH_BYTES];
+    return *dir && !path_join(path, dir, name) && access(path, F_OK) == 0;
+}
+
+/* Copies the tokenizer's files of a model's directory, and appends their names to `list`. */
+static int copy_tokenizer(const char *dir, const char *init, Text *list) {
+    char from[PATH_BYTES], to[PATH_BYTES];
+    for (int i = 0; i < KEPT_FILES; i++) {
+        const char *name = kept_files[i];
+        if (!has_file(init, name)) continue;
+        if (path_join(from, init, name) || path_join(to, dir, name) || copy_file(to, from))
+            return -1;
+        text_add(list, ", %s", name);
+    }
+    return 0;
+}
+
+/* Returns true if the directory's tokenizer made the tokens that the run was trained on. */
+static bool has_own_tokenizer(const char *dir, const Setup *setup) {
+    char name[TOKENIZER_NAME];
+    return tokenizer_of_model(name, dir) == 0 && strcmp(name, setup->tokenizer) == 0;
+}
+
+/* Returns true for a file of another model that a reader of the directory would take for a part of
+ * this one. */
+static bool is_stale(const char *name, const char *init, bool own_tokenizer) {
+    for (int i = 0; i < KEPT_FILES; i++)
+        if (strcmp(name, kept_files[i]) == 0) return !has_file(init, name) && !own_tokenizer;
+    return strcmp(name, "model.safetensors") &&
+           (strstr(name, ".safetensors") || strncmp(name, "pytorch_model", 13) == 0);
+}
+
+/* Refuses a directory with such a file. */
+static int check_stale(const char *dir, const char *init, const Setup *setup) {
+    const bool own_tokenizer = has_own_tokenizer(dir, setup);
+    const struct dirent *entry;
+    DIR *open = opendir(dir);
+    int failed = 0;
+    while (open && !failed && (entry = readdir(open)))
+        if (is_stale(entry->d_name, init, own_tokenizer))
+            failed = error_set(
+                "--out %s: holds %s of another model; remove it, or give another "
+                "name",
+                dir, entry->d_name);
+    if (open) closedir(open);
+    return failed;
+}
+
+/* Finds the directory that the training started from: the stored one, or the one that was asked
+ * for, if it has been moved.  A file of tensors has neither settings nor a tokenizer. */
+static int find_init(char init[PATH_BYTES], const Setup *setup, const Options *asked) {
+    const char *stored = *setup->init ? setup->init : setup->options.init;
+    strcpy(init, *asked->init ? asked->init : stored);
+    if (convert_is_tensors(init)) *init = 0;
+    if (!*init || has_file(init, "config.json")) return 0;
+    return error_set(
+        "%s: the run began with the model there, which is gone; its settings and its "
+        "tokenizer belong to the export: --init DIR says where it is now",
+        init);
+}
+
+/* Writes the model of a training, see model_open_run, with the files of its tokenizer.  Files that
+ * are there are replaced, unless the training started from them.  -1 and an error, also if the
+ * directory that it started from is gone, or `dir` has files of another model that would stay. */
+static int export_model(const char *place, const char *dir, const Options *asked,
+                        NumberKind numbers) {
+    Setup setup;
+    Text copied = {""};
+    char init[PATH_BYTES] = "";
+    bool same = false;
+    const bool old = access(rundir_path(dir, "config.json").text, F_OK) == 0;
+    int failed = model_open_run(&setup, place, asked) || find_init(init, &setup, asked);
+    if (!failed && file_same(dir, init))
+        failed = error_set("--out %s: the run began with the model there; give another name", dir);
+    failed = failed || check_stale(dir, init, &setup) ||
+             convert_save(dir, setup.engine, init, numbers, &same) ||
+             copy_tokenizer(dir, init, &copied);
+    setup_free(&setup);
+    if (!failed && !asked->quiet)
+        printf("%s: config.json%s, model.safetensors%s%s%s\n", dir,
+               *init && !same ? " (written anew: the model is not that of --init)" : "",
+               numbers == NUMBER_BF16 ? " (rounded to bf16)" : "", copied.text,
+               old ? "; files that were there are replaced" : "");
+    return failed ? -1 : 0;
+}
+
+int command_export(const CommandLine *line) {
+    static const NumberKind kinds[] = {NUMBER_F32, NUMBER_BF16}; /* as export_names */
+    return export_model(line->positional[0], line->options.out, &line->options,
+                        kinds[line->export_numbers]);
+}
