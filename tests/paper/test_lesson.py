@@ -67,6 +67,23 @@ def test_solution_gives_the_numbers(name, printed, tmp_path):
     assert [line for line in lines if line not in printed.splitlines()] != []
 
 
+def test_numbers_of_the_prose(printed, tmp_path):
+    """Ratios of printed numbers, and what exercise 4 prints before `resume` is repaired."""
+    losses = [float(loss) for loss in re.findall(r"loss of update 800: (\S+)", printed)]
+    assert "ten times that of the full update" in PAGE and round(losses[1] / losses[0]) == 10
+    bcd, full = map(int, printed.split("\n")[-2].split()[-2:])
+    assert "eleven times as many" in PAGE and bcd // full == 11
+    assert "W (1 + 3 x 72/168) = 3072" in PAGE and 168 * 8 * (1 + 3 * 72 / 168) == 3072
+    source = tmp_path / "bcd_lesson.c"
+    source.write_bytes(SOURCE.read_bytes())
+    subprocess.run(["patch", "-s", "-F", "0", source, LESSON / "solutions" / "4_keep_state.patch"], check=True)
+    repair = "allocate(t, role, &t->param[role][b], params(b), from->param[role][b]);"
+    assert repair in source.read_text()
+    source.write_text(source.read_text().replace(repair, ""))
+    wrong = re.search(r'"resumed" is wrong now,\s+with\s+(\S+):', PAGE).group(1)
+    assert re.search(rf"resumed +{wrong}$", output_of(source, tmp_path), re.M)
+
+
 def test_costs_are_those_of_info():
     info = subprocess.run([os.environ["BCD_PROGRAM"], "info", "--model", "mlp:inputs=2,layers=2,width=8,classes=8"],
                           check=True, capture_output=True, text=True).stdout
