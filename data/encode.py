@@ -37,8 +37,9 @@ class Missing(Stop):
 
 
 def missing(error):
+    more = " sentencepiece protobuf" if error.name in ("sentencepiece", "google", "google.protobuf") else ""
     what = f"the Python package {error.name} is missing" if error.name else first_line(error).split(". ")[0]
-    return Missing(f"{what}; type: pip install -U {PACKAGES}")
+    return Missing(f"{what}; type: pip install -U {PACKAGES}{more}")
 
 
 def load(directory):
@@ -47,6 +48,8 @@ def load(directory):
                       TRANSFORMERS_NO_ADVISORY_WARNINGS="1", TOKENIZERS_PARALLELISM="true")
     try:
         from transformers import AutoTokenizer
+        if not os.path.exists(os.path.join(directory, "tokenizer.json")):
+            import google.protobuf, sentencepiece  # which read tokenizer.model
     except ImportError as error:
         raise missing(error) from None
     try:

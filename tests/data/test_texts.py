@@ -278,6 +278,14 @@ def test_end_token(model, config, files, end, note):
     assert ids.tolist() == model.tokenizer.encode("Hi").ids + ([] if end is None else [end])
 
 
+def test_packages_that_read_another_format(tmp_path, monkeypatch):
+    (tmp_path / "tokenizer.model").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "google.protobuf", None)
+    monkeypatch.setitem(sys.modules, "sentencepiece", None)
+    with pytest.raises(encode.Missing, match="is missing; type: pip install -U transformers jinja2 sentencepiece protobuf"):
+        encode.load(str(tmp_path))
+
+
 def test_end_token_that_the_model_does_not_have(model):
     model = model(config={"eos_token": "<end>"})
     model.write("config.json", {"vocab_size": 600})
