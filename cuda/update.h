@@ -1,9 +1,10 @@
-/* The optimizer step of the active submodel: one fused pass over all its tensors (ref/optimizer.h
- * has the equations).  Everything that changes from step to step lies in a small device array that
- * update_prepare refreshes, so that norm, clipping and update can be captured in a graph. */
+/* The optimizer step of the active submodel: one fused pass over all its tensors
+ * (ref/optimizers/optimizer.h has the equations).  Everything that changes from step to step lies
+ * in a small device array that update_prepare refreshes, so that norm, clipping and update can be
+ * captured in a graph. */
 #pragma once
 
-#include "../ref/optimizer.h"
+#include "../ref/optimizers/optimizer.h"
 #include "kernels.h"
 
 #ifdef __cplusplus

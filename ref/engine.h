@@ -6,7 +6,7 @@
  *
  *     g = (1/n) sum over B of dL/dv                  whatever the number of micro-batches
  *     g = g min(1, clip_norm / |g|)                  |g| over the active submodel alone
- *     v = update of v from g, as in optimizer.h */
+ *     v = update of v from g, as in optimizers/optimizer.h */
 #pragma once
 
 #include "stage.h"

@@ -9,6 +9,7 @@
  * blocks. */
 #pragma once
 
+#include "base/param.h"
 #include "base/real.h"
 #include "ops/settings.h"
 
@@ -56,23 +57,6 @@ typedef struct {
     int vocabulary;          /* embedding */
     double eps; /* layernorm, rmsnorm, qknorm: added to the variance, or to the mean square */
 } Node;
-
-typedef enum { INIT_ZEROS, INIT_ONES, INIT_NORMAL } Init;
-
-enum { PARAM_PARTS = 3 };
-
-/* A trained tensor, row-major.  Layouts: linear [out][in]; conv2d [out][kernel][kernel][in];
- * embeddings [rows][channels]; norms [channels]. */
-typedef struct {
-    char name[56]; /* "block3.attention.qkv.weight" */
-    int rank, dim[4];
-    size_t count;
-    int block; /* the block that owns it; the submodel of that block trains it */
-    int parts, part_rows[PARAM_PARTS]; /* tensors that lie in this one, below each other, as q, k,
-                                        * v; their rows sum up to dim[0] */
-    Init init;
-    double deviation; /* INIT_NORMAL: the standard deviation */
-} Param;
 
 /* A tensor that belongs to the model but is not trained: running statistics. */
 typedef struct {
@@ -127,19 +111,8 @@ typedef struct Model {
     size_t param_count; /* elements of all parameters; the paper's W is 4 bytes for each */
 } Model;
 
-/* Builds a model from a preset ("resnet20", "gpt2", "G-10B"), a preset with changed settings
- * ("gpt2:vocabulary=256,context=128"), or a family with settings
- * ("gpt:layers=6,width=384,heads=6,context=256,vocabulary=256").  Allocates only the tables, no
- * parameters: a model of 23 billion takes a few kilobytes.  NULL and an error that names the known
- * families, presets or settings when the specification is wrong. */
-Model *model_create(const char *spec);
+/* Frees a model that model_create (blocks/models.h) made. */
 void model_free(Model *model);
-
-/* The presets, for listings: name, specification, description.  The last one's name is NULL. */
-typedef struct {
-    const char *name, *spec, *what;
-} Preset;
-extern const Preset model_presets[];
 
 /* Returns element i of a parameter's initial value under a seed. */
 real model_initial(const Model *model, int param, uint64_t seed, size_t i);

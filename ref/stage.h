@@ -34,7 +34,7 @@
 #include "base/alloc.h"
 #include "dataset.h"
 #include "model.h"
-#include "optimizer.h"
+#include "optimizers/optimizer.h"
 
 /* Which statistics a frozen batch norm normalises with while other blocks train. */
 typedef enum { FROZEN_RUNNING, FROZEN_BATCH } FrozenNorm;

@@ -1,8 +1,9 @@
 /* The baseline that block coordinate descent is compared with.  It trains the whole model; the
  * optimizer state and the float masters are in host memory, and the CPU runs the update
- * (ref/optimizer.h).  Each block's gradients are copied to the host as soon as they exist, while
- * the backward pass goes on.  The CPU updates the upper blocks meanwhile, unless clipping needs the
- * norm of all gradients first, and their new weights are copied back to the device. */
+ * (ref/optimizers/optimizer.h).  Each block's gradients are copied to the host as soon as they
+ * exist, while the backward pass goes on.  The CPU updates the upper blocks meanwhile, unless
+ * clipping needs the norm of all gradients first, and their new weights are copied back to the
+ * device. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

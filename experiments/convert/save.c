@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../../ref/base/error.h"
+#include "../../ref/blocks/models.h"
 #include "../base/alloc.h"
 #include "../store/rundir.h"
 #include "convert.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../ref/base/error.h"
+#include "../../ref/blocks/models.h"
 #include "../base/alloc.h"
 #include "../cli/commands.h"
 #include "../convert/convert.h"

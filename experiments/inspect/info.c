@@ -7,6 +7,7 @@
 
 #include "../../dist/cluster.h"
 #include "../../ref/base/error.h"
+#include "../../ref/blocks/models.h"
 #include "../../ref/memory.h"
 #include "../base/alloc.h"
 #include "../cli/commands.h"

@@ -7,6 +7,7 @@
 #include "../../data/file.h"
 #include "../../ref/base/error.h"
 #include "../../ref/base/random.h"
+#include "../../ref/blocks/models.h"
 #include "../base/alloc.h"
 #include "../cli/commands.h"
 #include "../convert/convert.h"

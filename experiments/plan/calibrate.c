@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../../ref/blocks/models.h"
 #include "../store/settings.h"
 #include "plan.h"
 

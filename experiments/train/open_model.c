@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "../../ref/blocks/models.h"
 #include "../convert/convert.h"
 #include "../store/rundir.h"
 #include "../store/settings.h"

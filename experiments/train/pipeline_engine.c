@@ -6,6 +6,7 @@
 
 #include "../../dist/engine_team.h"
 #include "../../ref/base/error.h"
+#include "../../ref/blocks/models.h"
 #include "../base/alloc.h"
 #include "pipeline.h"
 

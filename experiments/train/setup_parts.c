@@ -5,6 +5,7 @@
 
 #include "../../data/tokens.h"
 #include "../../ref/base/error.h"
+#include "../../ref/blocks/models.h"
 #include "../convert/convert.h"
 #include "setup.h"
 

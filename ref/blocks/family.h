@@ -1,6 +1,6 @@
 /* A family of models: its name, the settings that a specification "family:key=value,..." may give,
  * and a function that builds its blocks.  To add one, write its file in this folder and add it to
- * the table in model.c. */
+ * the table in models.c. */
 #pragma once
 
 #include "builder.h"

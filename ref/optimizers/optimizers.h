@@ -3,7 +3,7 @@
  * cuda/ops/update.cu. */
 #pragma once
 
-#include "../optimizer.h"
+#include "optimizer.h"
 
 typedef struct {
     OptimizerSettings defaults; /* without the kind, which is the index in the table */

@@ -6,9 +6,10 @@
 
 #include "../../ref/base/error.h"
 #include "../../ref/base/random.h"
+#include "../../ref/blocks/models.h"
 #include "../../ref/fast/fast.h"
 #include "../../ref/node.h"
-#include "../../ref/optimizer.h"
+#include "../../ref/optimizers/optimizer.h"
 #include "bench.h"
 #include "work.h"
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "../../ref/base/error.h"
+#include "../../ref/blocks/models.h"
 #include "../../ref/engine.h"
 #include "bench.h"
 #include "work.h"

@@ -6,6 +6,7 @@
 
 #include "../../ref/base/error.h"
 #include "../../ref/base/random.h"
+#include "../../ref/blocks/models.h"
 #include "../test.h"
 #include "device_case.h"
 

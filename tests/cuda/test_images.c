@@ -8,6 +8,7 @@
 #include "../../cuda/stage/stage_cuda.h"
 #include "../../cuda/stage/stage_inside.h"
 #include "../../data/images.h"
+#include "../../ref/blocks/models.h"
 #include "../test.h"
 #include "device_case.h"
 #include "drift.h"

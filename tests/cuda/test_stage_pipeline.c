@@ -8,6 +8,7 @@
 #include "../../cuda/stage/plan.h"
 #include "../../cuda/stage/stage_cuda.h"
 #include "../../ref/base/error.h"
+#include "../../ref/blocks/models.h"
 #include "../../ref/memory.h"
 #include "../dist/pipeline_cases.h"
 #include "../test.h"

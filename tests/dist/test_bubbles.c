@@ -5,6 +5,7 @@
 
 #include "../../dist/simulate.h"
 #include "../../ref/base/error.h"
+#include "../../ref/blocks/models.h"
 #include "../test.h"
 
 enum { RANKS = 4, BLOCKS = 12, MAX_SUBMODELS = 3, SIZES = 3 };

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "../../ref/base/error.h"
+#include "../../ref/blocks/models.h"
 #include "../test.h"
 
 static bool near(double a, double b) { return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b)); }

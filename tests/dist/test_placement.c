@@ -5,6 +5,7 @@
 #include "../../dist/rank_plan.h"
 #include "../../dist/simulate.h"
 #include "../../ref/base/error.h"
+#include "../../ref/blocks/models.h"
 #include "../test.h"
 
 typedef struct {

@@ -5,6 +5,7 @@
 
 #include "../../dist/simulate.h"
 #include "../../ref/base/error.h"
+#include "../../ref/blocks/models.h"
 #include "../test.h"
 
 static const char gpt[] = "gpt:layers=10,width=64,heads=4,context=32,vocabulary=96";

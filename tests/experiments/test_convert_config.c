@@ -6,6 +6,7 @@
 
 #include "../../experiments/convert/convert.h"
 #include "../../ref/base/error.h"
+#include "../../ref/blocks/models.h"
 #include "cli.h"
 
 /* The settings in the config.json of published models that matter here, under the names of their

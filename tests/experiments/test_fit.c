@@ -6,6 +6,7 @@
 #include "../../experiments/base/text.h"
 #include "../../experiments/train/fit.h"
 #include "../../ref/base/error.h"
+#include "../../ref/blocks/models.h"
 #include "../test.h"
 
 /* Plans for an imaginary device, in units that are easy to add up.  Parameters take 64; gradients

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../ref/blocks/models.h"
 #include "../leak.h"
 #include "cli.h"
 

@@ -9,6 +9,7 @@
 #include "../../experiments/convert/convert.h"
 #include "../../experiments/store/h5.h"
 #include "../../experiments/train/modules.h"
+#include "../../ref/blocks/models.h"
 #include "cli.h"
 
 #define PRETRAINED BCD_SOURCE_DIR "/tests/fixtures/pretrained"

@@ -8,6 +8,7 @@
 #include "../../experiments/convert/convert.h"
 #include "../../experiments/store/tensors.h"
 #include "../../ref/base/error.h"
+#include "../../ref/blocks/models.h"
 #include "cli.h"
 
 #define IMAGES "--model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --quiet "

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../../ref/base/error.h"
+#include "../../ref/blocks/models.h"
 #include "../../ref/model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "../../ref/blocks/models.h"
 #include "../../ref/stage.h"
 #include "../test.h"
 

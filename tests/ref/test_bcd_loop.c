@@ -6,6 +6,7 @@
 
 #include "../../ref/base/error.h"
 #include "../../ref/bcd.h"
+#include "../../ref/blocks/models.h"
 #include "../test.h"
 #include "tiny.h"
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../../ref/base/random.h"
+#include "../../ref/blocks/models.h"
 #include "../../ref/stage.h"
 #include "../test.h"
 

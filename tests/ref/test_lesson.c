@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "../../ref/bcd.h"
+#include "../../ref/blocks/models.h"
 #include "../../ref/memory.h"
 #include "../test.h"
 #include "lesson.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../ref/blocks/models.h"
 #include "../../ref/memory.h"
 #include "../test.h"
 #include "tiny.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../ref/blocks/models.h"
 #include "../../ref/model.h"
 #include "../test.h"
 

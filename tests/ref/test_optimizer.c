@@ -5,7 +5,7 @@
 
 #include "../../ref/base/error.h"
 #include "../../ref/base/random.h"
-#include "../../ref/optimizer.h"
+#include "../../ref/optimizers/optimizer.h"
 #include "../test.h"
 #include "tolerance.h"
 

@@ -15,6 +15,7 @@
 #include "../../experiments/base/alloc.h"
 #endif
 #include "../../ref/base/error.h"
+#include "../../ref/blocks/models.h"
 #include "../../ref/fast/scratch.h"
 #include "../leak.h"
 #include "../test.h"

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../ref/blocks/models.h"
 #include "../../ref/partition.h"
 #include "../test.h"
 

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../../ref/blocks/models.h"
 #include "../../ref/layout.h"
 #include "../test.h"
 

@@ -7,6 +7,7 @@
 #include "../../data/checksum.h"
 #include "../../ref/base/error.h"
 #include "../../ref/base/random.h"
+#include "../../ref/blocks/models.h"
 #include "../test.h"
 
 /* Has what Llama 3.2 has: grouped keys, scaled positions and a tied head.  The sizes are ragged, a

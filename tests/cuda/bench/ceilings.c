@@ -4,7 +4,7 @@
 
 #include "../../../cuda/matmul.h"
 #include "../../../ref/base/error.h"
-#include "../../../ref/optimizer.h"
+#include "../../../ref/optimizers/optimizer.h"
 #include "../../bench/bench.h"
 #include "bench.h"
 

@@ -6,6 +6,7 @@
 #include "../../../cuda/node.h"
 #include "../../../cuda/stage/plan.h"
 #include "../../../ref/base/error.h"
+#include "../../../ref/blocks/models.h"
 #include "../../bench/work.h"
 #include "bench.h"
 

@@ -9,6 +9,7 @@
 #include "../../../cuda/stage/stage_cuda.h"
 #include "../../../ref/base/error.h"
 #include "../../../ref/base/random.h"
+#include "../../../ref/blocks/models.h"
 #include "../../../ref/engine.h"
 #include "../../bench/bench.h"
 #include "../../bench/work.h"

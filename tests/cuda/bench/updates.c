@@ -6,6 +6,7 @@
 #include "../../../cuda/stage/plan.h"
 #include "../../../cuda/update.h"
 #include "../../../ref/base/error.h"
+#include "../../../ref/blocks/models.h"
 #include "bench.h"
 
 static Row row_of(const char *work, const char *what, Precision p, int n, int version,

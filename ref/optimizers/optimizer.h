@@ -1,8 +1,9 @@
 /* Optimizers, learning-rate schedules and clipping.  The update rules themselves are in
- * optimizers/NAME.c, each under its equation. */
+ * NAME.c, each under its equation. */
 #pragma once
 
-#include "model.h"
+#include "../base/param.h"
+#include "../base/real.h"
 
 typedef enum {
     OPTIMIZER_SGD,

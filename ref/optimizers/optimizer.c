@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "optimizers/optimizers.h"
+#include "../base/error.h"
+#include "optimizers.h"
 
 const char *const lr_names[LR_KINDS] = {"constant", "cosine", "step"};
 
