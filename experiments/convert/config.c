@@ -31,8 +31,7 @@ static int check_context(Config *c, int context, int positions) {
     return error_set("--context %d: %s has only %d positions", context, c->path, positions);
 }
 
-/* ---- families ---------------------------------------------------------------------------------
- */
+/* ---- families -------------------------------------------------------------------------------- */
 
 int gpt_read(char spec[OPTION_TEXT], Config *c, int context, const HfFamily *family) {
     TransformerSizes s = {0};
@@ -128,8 +127,7 @@ int llama_read(char spec[OPTION_TEXT], Config *c, int context, const HfFamily *f
     return 0;
 }
 
-/* ---- what the relatives of LLaMA have of their own --------------------------------------------
- */
+/* ---- what the relatives of LLaMA have of their own ------------------------------------------- */
 
 int llama_more(Text *spec, Config *c, int layers) {
     bool bias = false;

@@ -60,30 +60,32 @@ int config_number(Config *config, const char *key, double left_out, double *numb
                : 0;
 }
 
-/* ---- settings that are not ours ---------------------------------------------------------------
- */
+/* ---- settings that are not ours -------------------------------------------------------------- */
 
 /* These say how a model is trained, stored, run or made to write, but not what it computes.
  * Dropout is for training; ours has none. */
 /* clang-format off */
 static const char *const harmless[] = {
-    "_attn_implementation_autoset", "_name_or_path", "architectures", "attention_dropout",
-    "attn_implementation", "attn_pdrop", "bad_words_ids", "begin_suppress_tokens", "bos_token_id",
-    "chunk_size_feed_forward", "classifier_dropout", "decoder_start_token_id", "diversity_penalty",
-    "do_sample", "dtype", "early_stopping", "embd_pdrop", "encoder_no_repeat_ngram_size",
-    "eos_token_id", "exponential_decay_length_penalty", "finetuning_task", "forced_bos_token_id",
+    "_attn_implementation", "_attn_implementation_autoset", "_attn_implementation_internal",
+    "_commit_hash", "_flash_attn_2_enabled", "_name_or_path", "_num_labels", "architectures",
+    "attention_dropout", "attn_implementation", "attn_pdrop", "bad_words_ids",
+    "begin_suppress_tokens", "bos_token_id", "chunk_size_feed_forward", "classifier_dropout",
+    "decoder_start_token_id", "diversity_penalty", "do_sample", "dtype", "early_stopping",
+    "embd_pdrop", "encoder_no_repeat_ngram_size", "eos_token_id",
+    "exponential_decay_length_penalty", "finetuning_task", "forced_bos_token_id",
     "forced_eos_token_id", "gradient_checkpointing", "id2label", "initializer_range", "is_decoder",
-    "is_llama_config", "label2id", "length_penalty", "max_length", "max_sequence_length",
-    "min_length", "model_type", "n_ctx", "name_or_path", "no_repeat_ngram_size", "num_beam_groups",
-    "num_beams", "num_return_sequences", "output_attentions", "output_hidden_states",
-    "output_scores", "pad_token_id", "prefix", "pretraining_tp", "problem_type",
-    "remove_invalid_values", "reorder_and_upcast_attn", "repetition_penalty", "resid_pdrop",
-    "return_dict", "return_dict_in_generate", "sep_token_id", "summary_activation",
-    "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj",
-    "suppress_tokens", "task_specific_params", "temperature", "tf_legacy_loss",
-    "tie_encoder_decoder", "tokenizer_class", "top_k", "top_p", "torch_dtype", "torchscript",
+    "is_llama_config", "keys_to_ignore_at_inference", "label2id", "length_penalty", "max_length",
+    "max_sequence_length", "min_length", "model_max_length", "model_type", "n_ctx", "name_or_path",
+    "no_repeat_ngram_size", "num_beam_groups", "num_beams", "num_labels", "num_return_sequences",
+    "output_attentions", "output_hidden_states", "output_past", "output_scores", "pad_token_id",
+    "prefix", "pretraining_tp", "problem_type", "remove_invalid_values", "reorder_and_upcast_attn",
+    "repetition_penalty", "resid_pdrop", "return_dict", "return_dict_in_generate", "sep_token_id",
+    "summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type",
+    "summary_use_proj", "suppress_tokens", "task_specific_params", "temperature", "tf_legacy_loss",
+    "tie_encoder_decoder", "tokenizer_class", "tokenizer_model_max_length",
+    "tokenizer_padding_side", "top_k", "top_p", "torch_dtype", "torchscript",
     "transformers.js_config", "transformers_version", "typical_p", "unsloth_fixed",
-    "unsloth_version", "use_bfloat16", "use_cache",
+    "unsloth_version", "use_bfloat16", "use_cache", "xla_device",
 };
 /* clang-format on */
 
