@@ -1,6 +1,7 @@
 """The pictures of the documents, as SVG."""
 import statistics
 
+import matplotlib
 from matplotlib.figure import Figure
 
 import figures
@@ -63,6 +64,7 @@ def gap():
     return figure
 
 
+@matplotlib.rc_context(figures.STYLE)
 def draw(folder):
     """Writes all pictures into a folder, by their NAMES."""
     for name, case in SCORES.items():

@@ -55,7 +55,8 @@ def test_pictures_are_as_drawn(drawn, name):
     old = (RESULTS / name).read_text(encoding="utf-8")
     if old.splitlines()[1] != new.splitlines()[1]:
         pytest.skip(f"{old.splitlines()[1]} drew it, and here is {new.splitlines()[1]}")
-    assert old == new
+    if old != new:  # pytest would compare thousands of lines
+        pytest.fail(f"{name}: has other curves; make documents draws it anew")
 
 
 def test_only_the_block_of_readme_is_rendered(tmp_path, monkeypatch):
