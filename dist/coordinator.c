@@ -36,7 +36,7 @@ typedef struct {
 } RemoteCall;
 
 /* After a failure: returns true if another rank has reported it, once it has. */
-static bool is_silent(Transport *world) { return world->is->reports && !world->is->reports(world); }
+static bool is_silent(Transport *world) { return world->is->reports && !transport_reports(world); }
 
 static int share_batch(Transport *world, const Model *m, const Batch *batch) {
     size_t samples = (size_t)batch->n, inputs = samples * shape_count(m->input);
@@ -69,23 +69,23 @@ static int share(Transport *world, const Model *m, const RemoteCall *call) {
 static int carry_out(Engine *own, Transport *world, const RemoteCall *call) {
     switch (call->kind) {
         case CALL_ACTIVATE:
-            return own->is->activate(own, call->data);
+            return engine_activate(own, call->data);
         case CALL_STEP:
-            return own->is->step(own, call->batch, call->lr, call->loss);
+            return engine_step(own, call->batch, call->lr, call->loss);
         case CALL_PRE_INFER:
-            return own->is->pre_infer(own, call->batch);
+            return engine_pre_infer(own, call->batch);
         case CALL_EVALUATE:
-            return own->is->evaluate(own, call->batch, call->loss);
+            return engine_evaluate(own, call->batch, call->loss);
         case CALL_READ:
-            *call->count = own->is->read(own, call->role, call->number, call->data);
+            *call->count = engine_read(own, call->role, call->number, call->data);
             return *call->count == READ_FAILED ? -1 : 0;
         case CALL_WRITE:
-            return own->is->write(own, call->role, call->number, call->data);
+            return engine_write(own, call->role, call->number, call->data);
         case CALL_SET_OPTIMIZER_STEP:
-            own->is->set_optimizer_step(own, call->number, call->t);
+            engine_set_optimizer_step(own, call->number, call->t);
             return 0;
         case CALL_MEMORY:
-            return transport_gather(world, call->data, own->is->memory(own), sizeof(MemCount));
+            return transport_gather(world, call->data, engine_memory(own), sizeof(MemCount));
         case CALL_END:
             return 0;
     }
@@ -158,7 +158,7 @@ static int coordinator_write(Engine *base, TensorRole role, int number, const re
 }
 
 static uint64_t coordinator_optimizer_step(Engine *base, int block) {
-    return of(base)->own->is->optimizer_step(of(base)->own, block);
+    return engine_optimizer_step(of(base)->own, block);
 }
 
 static void coordinator_set_optimizer_step(Engine *base, int block, uint64_t t) {
@@ -194,8 +194,8 @@ static void coordinator_free(Engine *base) {
     snprintf(cause, sizeof cause, "%s", error_message());
     if (call_all(e, (RemoteCall){.kind = CALL_END}))
         error_set("%s", is_silent(e->world) ? "" : cause);
-    e->own->is->free(e->own);
-    e->world->is->free(e->world);
+    engine_free(e->own);
+    transport_free(e->world);
     if (e->after) e->after(e->context);
     free(e);
 }
@@ -217,7 +217,7 @@ Engine *coordinator_create(Engine *own, Transport *world, void (*after)(void *co
     size_t bytes = sizeof(Coordinator) + (size_t)world->ranks * sizeof(MemCount);
     Coordinator *e = own ? calloc(1, bytes) : NULL;
     if (own && !e) error_set("pipeline: out of memory");
-    if (!e) world->is->abort(world, error_message());
+    if (!e) transport_abort(world, error_message());
     if (e && transport_barrier(world) == 0) {
         *e = (Coordinator){.base = {&class, own->model},
                            .own = own,
@@ -228,8 +228,8 @@ Engine *coordinator_create(Engine *own, Transport *world, void (*after)(void *co
     }
     free(e);
     if (is_silent(world)) error_set("%s", "");
-    if (own) own->is->free(own);
-    world->is->free(world);
+    if (own) engine_free(own);
+    transport_free(world);
     if (after) after(context);
     return NULL;
 }
@@ -277,7 +277,7 @@ static int serve(Worker *w) {
     while (call.kind != CALL_END) {
         if (transport_broadcast(w->world, 0, &call, sizeof call)) return -1;
         if (worker_call(w, &call)) {
-            w->world->is->abort(w->world, error_message());
+            transport_abort(w->world, error_message());
             return -1;
         }
     }
@@ -287,12 +287,12 @@ static int serve(Worker *w) {
 int worker_run(Engine *own, Transport *world) {
     Worker w = {.own = own, .world = world};
     int failed = own ? transport_barrier(world) : -1;
-    if (!own) world->is->abort(world, error_message());
+    if (!own) transport_abort(world, error_message());
     failed = failed || serve(&w);
     const bool silent = failed && is_silent(world);
     batch_free(&w.batch);
-    if (own) own->is->free(own);
-    world->is->free(world);
+    if (own) engine_free(own);
+    transport_free(world);
     if (silent) error_set("%s", "");
     return failed ? -1 : 0;
 }

@@ -16,8 +16,8 @@ static RankEngine *of(Engine *base) { return (RankEngine *)(void *)base; }
 static int rank_abort(RankEngine *e) {
     char why[400];
     snprintf(why, sizeof why, "%s", error_message());
-    e->transport->is->abort(e->transport, why);
-    e->replicas->is->abort(e->replicas, why);
+    transport_abort(e->transport, why);
+    transport_abort(e->replicas, why);
     return error_set("%s", why);
 }
 
@@ -46,8 +46,8 @@ static int rank_activate(Engine *base, const bool *active) {
     SchedulePlan plan = rank_schedule_plan(e->cost, e->placement, m, e->settings, active);
     rank_in_flight(&e->blocks, e->placement, m->blocks, &plan);
     rank_infer_close(e);
-    int failed = e->stage->is->activate(e->stage, active) || rank_cache_activate(e) ||
-                 make_training(e, plan);
+    int failed =
+        stage_activate(e->stage, active) || rank_cache_activate(e) || make_training(e, plan);
     return failed ? rank_abort(e) : 0;
 }
 
@@ -82,7 +82,7 @@ static void take_batch(RankEngine *e, const Batch *batch) {
 static int gradient_norm(RankEngine *e, double *norm) {
     size_t params = (size_t)e->base.model->params, ranks = (size_t)e->transport->ranks;
     double *mine = e->square + (size_t)e->transport->rank * params, sum = 0;
-    if (e->stage->is->gradient_squares(e->stage, mine) ||
+    if (stage_gradient_squares(e->stage, mine) ||
         transport_gather(e->transport, e->square, mine, params * sizeof *mine))
         return -1;
     for (size_t p = 0; p < params; p++)
@@ -103,7 +103,7 @@ static StepOutcome update(RankEngine *e, double lr) {
     if (optimizer_check_norm(norm)) return FAILED_TOGETHER;
     if (replicas_average_buffers(e))
         return FAILED_ALONE; /* from here on no error is common to all */
-    e->stage->is->update(e->stage, lr, optimizer_clip(optimizer, norm));
+    stage_update(e->stage, lr, optimizer_clip(optimizer, norm));
     return tied_exchange(e, TENSOR_PARAMETER) ? FAILED_ALONE : DONE;
 }
 
@@ -125,7 +125,7 @@ static int rank_step(Engine *base, const Batch *batch, double lr, Loss *loss) {
     take_batch(e, batch);
     StepOutcome outcome = try_step(e, lr, loss);
     if (outcome == DONE) return 0;
-    e->stage->is->discard(e->stage);
+    stage_discard(e->stage);
     return outcome == FAILED_ALONE ? rank_abort(e) : -1;
 }
 
@@ -164,7 +164,7 @@ static size_t rank_read(Engine *base, TensorRole role, int number, real *data) {
     int owner = block_rank(e, tensor_block(base->model, role, number)), rank = e->transport->rank;
     size_t count = 0;
     if (e->replicas->rank > 0 || (rank != owner && rank != 0)) return 0;
-    if (rank == owner) count = e->stage->is->read(e->stage, role, number, data);
+    if (rank == owner) count = stage_read(e->stage, role, number, data);
     if (count != READ_FAILED && transport_move(e->transport, owner, 0, &count, sizeof count) == 0 &&
         (!data || transport_move(e->transport, owner, 0, data, count * sizeof *data) == 0))
         return count;
@@ -177,7 +177,7 @@ static int rank_write(Engine *base, TensorRole role, int number, const real *dat
     const Model *m = base->model;
     bool local = e->blocks.local[tensor_block(m, role, number)];
     if (role == TENSOR_PARAMETER) local = param_is_local(m, &e->stage->settings, number);
-    return local && e->stage->is->write(e->stage, role, number, data) ? rank_abort(e) : 0;
+    return local && stage_write(e->stage, role, number, data) ? rank_abort(e) : 0;
 }
 
 static uint64_t rank_optimizer_step(Engine *base, int block) {
@@ -204,9 +204,9 @@ static void rank_free(Engine *base) {
     free(e->active);
     free(e->cost);
     free(e->square);
-    e->stage->is->free(e->stage);
-    e->replicas->is->free(e->replicas);
-    e->transport->is->free(e->transport);
+    stage_free(e->stage);
+    transport_free(e->replicas);
+    transport_free(e->transport);
     rank_blocks_free(&e->blocks);
     free(e);
 }
@@ -241,9 +241,9 @@ Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replic
     if (!replicas) replicas = transport_group(transport, &transport->rank, 1);
     RankEngine *e = corrects || !replicas ? NULL : calloc(1, sizeof *e);
     if (!e) {
-        stage->is->free(stage);
-        if (replicas) replicas->is->free(replicas);
-        transport->is->free(transport);
+        stage_free(stage);
+        if (replicas) transport_free(replicas);
+        transport_free(transport);
         rank_blocks_free(&blocks);
         return error_null("pipeline: %s",
                           corrects

@@ -39,7 +39,7 @@ Engine *engine_team_create(Transport **world, TeamMember *member, void *context)
     int each = omp_threads / ranks > 1 ? omp_threads / ranks : 1;
     Team *t = malloc(sizeof *t + (size_t)(ranks - 1) * sizeof *t->member);
     if (!t) {
-        for (int r = 0; r < ranks; r++) world[r]->is->free(world[r]);
+        for (int r = 0; r < ranks; r++) transport_free(world[r]);
         return error_null("pipeline: out of memory");
     }
     *t = (Team){.omp_threads = omp_threads};
@@ -50,8 +50,8 @@ Engine *engine_team_create(Transport **world, TeamMember *member, void *context)
             t->members++;
             continue;
         }
-        world[r]->is->abort(world[r], "no thread for it");
-        world[r]->is->free(world[r]);
+        transport_abort(world[r], "no thread for it");
+        transport_free(world[r]);
     }
     omp_set_num_threads(each);
     return coordinator_create(member(context, world[0]), world[0], join_workers, t);

@@ -72,7 +72,7 @@ int rank_cache_copy(RankEngine *e, int micro) {
     real *inputs =
         rank_cache_values(e) + (size_t)(micro * e->micro_batch_size) * rank_cache_width(e);
     int below = e->cache.lowest - 1;
-    if (e->cache.hit) return e->stage->is->write(e->stage, TENSOR_VALUE, below, inputs);
+    if (e->cache.hit) return stage_write(e->stage, TENSOR_VALUE, below, inputs);
     return rank_read_stage(e, TENSOR_VALUE, below, inputs);
 }
 

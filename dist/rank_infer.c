@@ -27,7 +27,7 @@ static int share_tensor(RankEngine *e, TensorRole role, int number, int block, s
                  transport_broadcast(e->transport, owner, data, count * sizeof *data);
     if (!failed && infers(e)) {
         Stage *stage = e->inference.stage;
-        failed = stage->is->write(stage, role, number, data);
+        failed = stage_write(stage, role, number, data);
     }
     free(data);
     return failed ? -1 : 0;
@@ -78,7 +78,7 @@ void rank_infer_close(RankEngine *e) {
     RankInference *i = &e->inference;
     if (i->stage) {
         count_peaks(&e->stage->memory, &i->stage->memory);
-        i->stage->is->free(i->stage);
+        stage_free(i->stage);
     }
     rank_blocks_free(&i->blocks);
     free(i->values);
@@ -93,10 +93,10 @@ static int infer_share(RankEngine *e, real *values, int first, int end) {
     const int size = stage->settings.batch, lowest = e->cache.lowest;
     for (int at = first; at < end; at += size) {
         Batch some = batch_slice(&e->batch, e->base.model, at, at + size < end ? at + size : end);
-        stage->is->begin(stage, &some, MODE_EVALUATE);
-        for (int b = 0; b < lowest; b++) stage->is->forward(stage, b);
+        stage_begin(stage, &some, MODE_EVALUATE);
+        for (int b = 0; b < lowest; b++) stage_forward(stage, b);
         real *out = values + (size_t)(at - first) * rank_cache_width(e);
-        if (stage->is->read(stage, TENSOR_VALUE, lowest - 1, out) == READ_FAILED) return -1;
+        if (stage_read(stage, TENSOR_VALUE, lowest - 1, out) == READ_FAILED) return -1;
     }
     return 0;
 }

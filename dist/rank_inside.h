@@ -72,7 +72,7 @@ static inline int block_rank(const RankEngine *e, int block) {
 }
 /* Reads a tensor of this rank's stage. */
 static inline int rank_read_stage(RankEngine *e, TensorRole role, int number, real *data) {
-    return e->stage->is->read(e->stage, role, number, data) == READ_FAILED ? -1 : 0;
+    return stage_read(e->stage, role, number, data) == READ_FAILED ? -1 : 0;
 }
 
 /* ---- schedules ---- */

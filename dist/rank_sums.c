@@ -32,10 +32,10 @@ static int move_tensor(RankEngine *e, TensorRole role, int param, int from, int 
     bool send = e->transport->rank == from, add = !send && role == TENSOR_GRADIENT;
     Transfer t = {send, send ? to : from, CHANNEL_GRADIENTS, data, count * sizeof *data, NULL};
     int failed = (send && rank_read_stage(e, role, param, data)) ||
-                 e->transport->is->sendrecv(e->transport, &t, 1) ||
+                 transport_sendrecv(e->transport, &t, 1) ||
                  (add && rank_read_stage(e, role, param, mine));
     for (size_t i = 0; add && !failed && i < count; i++) data[i] += mine[i];
-    if (!failed && !send) failed = e->stage->is->write(e->stage, role, param, data);
+    if (!failed && !send) failed = stage_write(e->stage, role, param, data);
     free(data);
     return failed ? -1 : 0;
 }
@@ -94,7 +94,7 @@ static int pack(RankEngine *e, TensorRole role, int first, int tensors, real wei
 static int unpack(RankEngine *e, TensorRole role, int first, int end, const real *sum) {
     for (int i = first; i < end; i++) {
         size_t count = trained(e, role, i);
-        if (count && e->stage->is->write(e->stage, role, i, sum)) return -1;
+        if (count && stage_write(e->stage, role, i, sum)) return -1;
         sum += count;
     }
     return 0;

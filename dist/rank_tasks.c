@@ -58,7 +58,7 @@ static size_t boundary_count(const RankEngine *e, Boundary b) {
 static int reserve(RankEngine *e, Boundary b) {
     size_t count = boundary_count(e, b);
     if (e->messages) {
-        *in_transit(e, b) = e->stage->is->message_create(e->stage, count);
+        *in_transit(e, b) = stage_message_create(e->stage, count);
         return *in_transit(e, b) ? 0 : -1;
     }
     *in_transit(e, b) = malloc((count + 1) * sizeof(real));
@@ -93,8 +93,7 @@ int messages_reserve(RankEngine *e, const SchedulePlan *plan) {
         if (flying > plan->micro_batches) flying = plan->micro_batches;
         if (low >= plan->lowest) flying *= 2; /* gradients, too */
         for (int i = 0; mine && i < flying && !failed; i++, message++) {
-            *message =
-                stage->is->message_create(stage, value_count(m, value, stage->settings.batch));
+            *message = stage_message_create(stage, value_count(m, value, stage->settings.batch));
             failed = *message ? 0 : -1;
         }
     }
@@ -107,7 +106,7 @@ static int boundary_pack(RankEngine *e, Boundary b) {
     if (reserve(e, b)) return -1;
     void *message = *in_transit(e, b);
     if (!e->messages) return rank_read_stage(e, role(b), boundary_block(e, b), message);
-    e->stage->is->message_pack(e->stage, role(b), boundary_block(e, b), message);
+    stage_message_pack(e->stage, role(b), boundary_block(e, b), message);
     return 0;
 }
 
@@ -115,8 +114,8 @@ static int boundary_pack(RankEngine *e, Boundary b) {
 static int boundary_unpack(RankEngine *e, Boundary b) {
     void **message = in_transit(e, b);
     int block = boundary_block(e, b);
-    int failed = e->messages ? e->stage->is->message_unpack(e->stage, role(b), block, *message)
-                             : e->stage->is->write(e->stage, role(b), block, *message);
+    int failed = e->messages ? stage_message_unpack(e->stage, role(b), block, *message)
+                             : stage_write(e->stage, role(b), block, *message);
     drop(e, message);
     return failed;
 }
@@ -133,7 +132,7 @@ static int boundary_transfer(RankEngine *e, Boundary b, bool send) {
                   .data = e->messages ? NULL : *message,
                   .message = e->messages ? *message : NULL,
                   .bytes = boundary_count(e, b) * one};
-    int failed = e->transport->is->sendrecv(e->transport, &t, 1);
+    int failed = transport_sendrecv(e->transport, &t, 1);
     if (e->messages)
         *message = t.message; /* the received one, or NULL after a send */
     else if (send)
@@ -147,8 +146,8 @@ static int boundary_transfer(RankEngine *e, Boundary b, bool send) {
 static void select_micro_batch(RankEngine *e, int micro) {
     int first = micro * e->micro_batch_size;
     Batch now = batch_slice(&e->batch, e->base.model, first, first + micro_batch_samples(e, micro));
-    e->stage->is->select(e->stage, micro);
-    e->stage->is->begin(e->stage, &now, e->mode);
+    stage_select(e->stage, micro);
+    stage_begin(e->stage, &now, e->mode);
 }
 
 static int forward(RankEngine *e, int chunk, int micro) {
@@ -160,11 +159,11 @@ static int forward(RankEngine *e, int chunk, int micro) {
     if (!skips && chunk > 0 && boundary_unpack(e, input_of(chunk, micro))) return -1;
     for (; b < end; b++) {
         if (b == cached && rank_cache_copy(e, micro)) return -1;
-        stage->is->forward(stage, b);
+        stage_forward(stage, b);
     }
     if (chunk + 1 < e->placement->chunks) return boundary_pack(e, input_of(chunk + 1, micro));
     Loss loss;
-    if (stage->is->loss(stage, e->scale, &loss)) return -1;
+    if (stage_loss(stage, e->scale, &loss)) return -1;
     loss_add(&e->loss, &loss);
     return 0;
 }
@@ -184,7 +183,7 @@ static int backward(RankEngine *e, int chunk, int micro, int lowest) {
 
 static void deferred_gradients(RankEngine *e, int chunk) {
     for (int b = chunk_end_block(e, chunk) - 1; b >= chunk_first_block(e, chunk); b--)
-        e->stage->is->weight_gradient(e->stage, b);
+        stage_weight_gradient(e->stage, b);
 }
 
 static int perform(RankEngine *e, const Task *t, int lowest) {

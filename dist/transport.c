@@ -46,7 +46,7 @@ static int all_gather(Transport *transport, Transfer *batch, void *x, size_t cou
         add(batch, &transfers, false, r, (char *)x + share_first(transport, count, r) * size,
             share_count(transport, count, r) * size);
     }
-    return transport->is->sendrecv(transport, batch, transfers);
+    return transport_sendrecv(transport, batch, transfers);
 }
 
 int transport_gather(Transport *transport, void *all, const void *mine, size_t bytes) {
@@ -76,7 +76,7 @@ int transport_broadcast(Transport *transport, int root, void *data, size_t bytes
         if (transport->rank != root) add(batch, &count, false, root, piece, size);
         for (int r = 0; transport->rank == root && r < transport->ranks; r++)
             if (r != root) add(batch, &count, true, r, piece, size);
-        failed = transport->is->sendrecv(transport, batch, count);
+        failed = transport_sendrecv(transport, batch, count);
     }
     free(batch);
     return failed;
@@ -92,7 +92,7 @@ int transport_move(Transport *transport, int from, int to, void *data, size_t by
     for (size_t at = 0; at < bytes; at += PIECE_BYTES)
         add(batch, &count, send, send ? to : from, (char *)data + at,
             bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES);
-    int failed = transport->is->sendrecv(transport, batch, count);
+    int failed = transport_sendrecv(transport, batch, count);
     free(batch);
     return failed;
 }
@@ -142,7 +142,7 @@ static int reduce_scatter(Transport *transport, Transfer *batch, real *part, rea
             share_count(transport, count, r) * sizeof *x);
         add(batch, &transfers, false, r, part + (size_t)r * share, share * sizeof *x);
     }
-    if (transport->is->sendrecv(transport, batch, transfers)) return -1;
+    if (transport_sendrecv(transport, batch, transfers)) return -1;
     for (size_t i = 0; i < share; i++) {
         sum[i] = part[i];
         for (size_t r = 1; r < (size_t)transport->ranks; r++) sum[i] += part[r * share + i];
@@ -178,12 +178,12 @@ typedef struct {
 static int group_sendrecv(Transport *transport, Transfer *transfers, int count) {
     const GroupTransport *g = (const GroupTransport *)(const void *)transport;
     for (int i = 0; i < count; i++) transfers[i].peer = g->member[transfers[i].peer];
-    return g->whole->is->sendrecv(g->whole, transfers, count);
+    return transport_sendrecv(g->whole, transfers, count);
 }
 
 static void group_abort(Transport *transport, const char *why) {
     Transport *whole = ((GroupTransport *)(void *)transport)->whole;
-    whole->is->abort(whole, why);
+    transport_abort(whole, why);
 }
 
 static void group_free(Transport *transport) { free(transport); }

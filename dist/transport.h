@@ -62,6 +62,19 @@ struct Transport {
     bool carries_messages; /* of a device, without copying them to the host */
 };
 
+/* ---- the calls of a transport, as above ---- */
+
+static inline int transport_sendrecv(Transport *transport, Transfer *transfers, int count) {
+    return transport->is->sendrecv(transport, transfers, count);
+}
+static inline void transport_abort(Transport *transport, const char *why) {
+    transport->is->abort(transport, why);
+}
+static inline bool transport_reports(Transport *transport) {
+    return transport->is->reports(transport);
+}
+static inline void transport_free(Transport *transport) { transport->is->free(transport); }
+
 /* Overwrites x[count] with the sum of all ranks' x, added in the order of ranks, so that the bits
  * are the same on every rank and for any timing. */
 int transport_all_reduce(Transport *transport, real *x, size_t count);

@@ -74,7 +74,7 @@ static void finish_phase(BcdState *state) {
 /* Does one update of the active submodel, from the next batch. */
 static int train_step(BcdState *state, Engine *engine, BatchSource *source, double lr, Loss *loss) {
     const Batch *batch = source_batch(source, state->position);
-    if (engine->is->step(engine, batch, lr, loss)) return -1;
+    if (engine_step(engine, batch, lr, loss)) return -1;
     state->step++;
     state->phase_steps++;
     state->position += (uint64_t)batch->n;

@@ -47,7 +47,7 @@ static int infer_all(const PhaseSamples *list, Batch *batch, const BcdState *sta
         batch->n = list->count - done < settings->batch ? list->count - done : settings->batch;
         for (int i = 0; i < batch->n; i++) batch->ids[i] = list->id[done + i];
         data->fetch(data, batch, state->position); /* not augmented: the same at any position */
-        if (engine->is->pre_infer(engine, batch)) return -1;
+        if (engine_pre_infer(engine, batch)) return -1;
         if (settings->inferred)
             stop = settings->inferred(context, state, done + batch->n, list->count);
     }

@@ -74,7 +74,7 @@ static int gauss_southwell(const Selection *s) {
     for (int m = 0; m < s->settings->partition.submodels; m++) {
         double norm;
         if (bcd_activate(s->settings, s->engine, m) ||
-            s->engine->is->gradient_norm(s->engine, s->next, &norm))
+            engine_gradient_norm(s->engine, s->next, &norm))
             return -1;
         if (norm > largest_norm) {
             largest = m;
@@ -107,7 +107,7 @@ int bcd_activate(const BcdSettings *settings, Engine *engine, int submodel) {
     bool *active = malloc((size_t)model->blocks * sizeof *active);
     if (!active) return error_set("bcd: out of memory");
     partition_active(&settings->partition, model, submodel, active);
-    int failed = engine->is->activate(engine, active);
+    int failed = engine_activate(engine, active);
     free(active);
     return failed;
 }

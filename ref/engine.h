@@ -47,9 +47,44 @@ typedef struct {
 } EngineClass;
 
 struct Engine {
-    const EngineClass *is; /* its functions: engine->is->step(engine, ...) */
+    const EngineClass *is; /* its functions, which engine_step(engine, ...) and others call */
     const Model *model;
 };
+
+/* ---- the calls of an engine, as above ---- */
+
+static inline int engine_activate(Engine *engine, const bool *active) {
+    return engine->is->activate(engine, active);
+}
+static inline int engine_step(Engine *engine, const Batch *batch, double lr, Loss *loss) {
+    return engine->is->step(engine, batch, lr, loss);
+}
+static inline int engine_gradient_norm(Engine *engine, const Batch *batch, double *norm) {
+    return engine->is->gradient_norm(engine, batch, norm);
+}
+static inline int engine_pre_infer(Engine *engine, const Batch *batch) {
+    return engine->is->pre_infer(engine, batch);
+}
+static inline int engine_evaluate(Engine *engine, const Batch *batch, Loss *loss) {
+    return engine->is->evaluate(engine, batch, loss);
+}
+static inline size_t engine_read(Engine *engine, TensorRole role, int number, real *data) {
+    return engine->is->read(engine, role, number, data);
+}
+static inline real *engine_view(Engine *engine, TensorRole role, int number, size_t *count) {
+    return engine->is->view(engine, role, number, count);
+}
+static inline int engine_write(Engine *engine, TensorRole role, int number, const real *data) {
+    return engine->is->write(engine, role, number, data);
+}
+static inline uint64_t engine_optimizer_step(Engine *engine, int block) {
+    return engine->is->optimizer_step(engine, block);
+}
+static inline void engine_set_optimizer_step(Engine *engine, int block, uint64_t t) {
+    engine->is->set_optimizer_step(engine, block, t);
+}
+static inline const MemCount *engine_memory(Engine *engine) { return engine->is->memory(engine); }
+static inline void engine_free(Engine *engine) { engine->is->free(engine); }
 
 /* How a block spent its time in the last step, for `bcd trace`. */
 typedef struct {

@@ -46,8 +46,7 @@ void engine_cache_free(EngineCache *c) {
 }
 
 void engine_cache_release(EngineCache *c, int lowest) {
-    if (lowest != c->lowest && c->stage->is->cache_reserve)
-        c->stage->is->cache_reserve(c->stage, 0, 0);
+    if (lowest != c->lowest && c->stage->is->cache_reserve) stage_cache_reserve(c->stage, 0, 0);
 }
 
 int engine_cache_reserve(EngineCache *c, int lowest) {
@@ -58,7 +57,7 @@ int engine_cache_reserve(EngineCache *c, int lowest) {
     size_t width = lowest ? shape_count(m->value[m->block[lowest].in].shape) : 1;
     int on_device = 0;
     if (lowest && c->device_bytes && stage->is->cache_reserve)
-        on_device = stage->is->cache_reserve(stage, width, c->device_bytes);
+        on_device = stage_cache_reserve(stage, width, c->device_bytes);
     if (on_device < 0) return -1;
     prefix_cache_clear(&c->kept, width, on_device);
     free(c->values);
@@ -76,8 +75,8 @@ int engine_cache_load(EngineCache *c, const Batch *batch) {
         c->slots[i] = slot < c->kept.on_device ? slot : -1;
         on_device += c->slots[i] >= 0;
     }
-    if (on_device < batch->n && stage->is->write(stage, TENSOR_VALUE, block, c->values)) return -1;
-    if (on_device) stage->is->cache_get(stage, block, c->slots, batch->n);
+    if (on_device < batch->n && stage_write(stage, TENSOR_VALUE, block, c->values)) return -1;
+    if (on_device) stage_cache_get(stage, block, c->slots, batch->n);
     return 1;
 }
 
@@ -85,11 +84,11 @@ int engine_cache_store(EngineCache *c, const Batch *batch) {
     Stage *stage = c->stage;
     int block = c->lowest - 1;
     if (prefix_cache_put_reads(&c->kept, batch->n) &&
-        stage->is->read(stage, TENSOR_VALUE, block, c->values) == READ_FAILED)
+        stage_read(stage, TENSOR_VALUE, block, c->values) == READ_FAILED)
         return -1;
     if (prefix_cache_put(&c->kept, c->values, batch->ids, batch->n, c->slots)) return -1;
     bool any = false;
     for (int i = 0; i < batch->n; i++) any |= c->slots[i] >= 0;
-    if (any) stage->is->cache_put(stage, block, c->slots, batch->n);
+    if (any) stage_cache_put(stage, block, c->slots, batch->n);
     return 0;
 }

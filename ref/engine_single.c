@@ -19,21 +19,21 @@ typedef struct {
 static SingleEngine *of(Engine *base) { return (SingleEngine *)(void *)base; }
 static Stage *stage_of(Engine *base) { return of(base)->stage; }
 
-static int engine_activate(Engine *base, const bool *active) {
+static int engine_single_activate(Engine *base, const bool *active) {
     SingleEngine *e = of(base);
     const Model *m = base->model;
     int lowest = lowest_active(m, active);
     if (lowest == m->blocks) return error_set("bcd: no block is active");
     e->lowest = lowest;
     if (e->cache) engine_cache_release(e->cache, lowest);
-    if (e->stage->is->activate(e->stage, active)) return -1;
+    if (stage_activate(e->stage, active)) return -1;
     return e->cache ? engine_cache_reserve(e->cache, lowest) : 0;
 }
 
 /* If times are measured, adds the time until stop_time, of the device or else of the processor, to
  * *ms.  Returns when it started. */
 static double start_time(SingleEngine *e, double *ms) {
-    if (ms && e->stage->is->charge_time) e->stage->is->charge_time(e->stage, ms);
+    if (ms && e->stage->is->charge_time) stage_charge_time(e->stage, ms);
     return ms ? clock_ms() : 0;
 }
 
@@ -69,7 +69,7 @@ static int pass_by_block(SingleEngine *e, int first, double scale, Loss *loss) {
     int blocks = e->base.model->blocks;
     for (int b = first; b < blocks; b++) run(e, PASS_FORWARD, b);
     Loss part;
-    if (stage->is->loss(stage, scale, &part)) return -1;
+    if (stage_loss(stage, scale, &part)) return -1;
     loss_add(loss, &part);
     if (optimizer_check_loss(part.loss_sum)) return -1;
     for (int b = blocks - 1; b >= e->lowest; b--) {
@@ -85,11 +85,11 @@ static int update(SingleEngine *e, double lr) {
     double norm = 0, *ms = e->settings.update_ms;
     if (ms) *ms = 0;
     double start = start_time(e, ms);
-    int failed = optimizer->clip_norm > 0 ? stage->is->gradient_norm(stage, &norm) : 0;
+    int failed = optimizer->clip_norm > 0 ? stage_gradient_norm(stage, &norm) : 0;
     if (!failed) failed = optimizer_check_norm(norm);
-    if (!failed) stage->is->update(stage, lr, optimizer_clip(optimizer, norm));
+    if (!failed) stage_update(stage, lr, optimizer_clip(optimizer, norm));
     stop_time(e, ms, start);
-    if (ms && stage->is->charge_time) stage->is->charge_time(stage, NULL);
+    if (ms && stage->is->charge_time) stage_charge_time(stage, NULL);
     return failed;
 }
 
@@ -98,12 +98,12 @@ static int update(SingleEngine *e, double lr) {
 static int run_micro_batch(SingleEngine *e, const Batch *batch, double scale, bool last, double lr,
                            Loss *loss) {
     Stage *stage = e->stage;
-    stage->is->begin(stage, batch, MODE_TRAIN);
+    stage_begin(stage, batch, MODE_TRAIN);
     int first = forward_prefix(e, batch);
     if (first < 0) return -1;
     if (stage->is->step && !e->settings.times) {
         Loss part = {0};
-        int failed = stage->is->step(stage, first, scale, last, lr, &part);
+        int failed = stage_step(stage, first, scale, last, lr, &part);
         loss_add(loss, &part);
         return failed;
     }
@@ -123,27 +123,27 @@ static int run_batch(SingleEngine *e, const Batch *batch, bool updates, double l
         int end = first + size < batch->n ? first + size : batch->n;
         Batch part = batch_slice(batch, m, first, end);
         if (run_micro_batch(e, &part, scale, updates && end == batch->n, lr, loss)) {
-            e->stage->is->discard(e->stage);
+            stage_discard(e->stage);
             return -1;
         }
     }
     return 0;
 }
 
-static int engine_step(Engine *base, const Batch *batch, double lr, Loss *loss) {
+static int engine_single_step(Engine *base, const Batch *batch, double lr, Loss *loss) {
     return run_batch(of(base), batch, true, lr, loss);
 }
 
-static int engine_gradient_norm(Engine *base, const Batch *batch, double *norm) {
+static int engine_single_gradient_norm(Engine *base, const Batch *batch, double *norm) {
     Stage *stage = stage_of(base);
     Loss loss;
     if (run_batch(of(base), batch, false, 0, &loss)) return -1;
-    int failed = stage->is->gradient_norm(stage, norm);
-    stage->is->discard(stage);
+    int failed = stage_gradient_norm(stage, norm);
+    stage_discard(stage);
     return failed ? -1 : optimizer_check_norm(*norm);
 }
 
-static int engine_evaluate(Engine *base, const Batch *batch, Loss *loss) {
+static int engine_single_evaluate(Engine *base, const Batch *batch, Loss *loss) {
     SingleEngine *e = of(base);
     Stage *stage = e->stage;
     int max = stage->settings.batch;
@@ -151,58 +151,58 @@ static int engine_evaluate(Engine *base, const Batch *batch, Loss *loss) {
     for (int first = 0; first < batch->n; first += max) {
         int end = first + max < batch->n ? first + max : batch->n;
         Batch part = batch_slice(batch, base->model, first, end);
-        stage->is->begin(stage, &part, MODE_EVALUATE);
-        for (int b = 0; b < base->model->blocks; b++) stage->is->forward(stage, b);
+        stage_begin(stage, &part, MODE_EVALUATE);
+        for (int b = 0; b < base->model->blocks; b++) stage_forward(stage, b);
         Loss some;
-        if (stage->is->loss(stage, 1, &some)) return -1;
+        if (stage_loss(stage, 1, &some)) return -1;
         loss_add(loss, &some);
     }
     return 0;
 }
 
-static size_t engine_read(Engine *base, TensorRole role, int number, real *data) {
+static size_t engine_single_read(Engine *base, TensorRole role, int number, real *data) {
     return stage_of(base)->is->read(stage_of(base), role, number, data);
 }
 
-static real *engine_view(Engine *base, TensorRole role, int number, size_t *count) {
+static real *engine_single_view(Engine *base, TensorRole role, int number, size_t *count) {
     Stage *stage = stage_of(base);
-    return stage->is->view ? stage->is->view(stage, role, number, count) : NULL;
+    return stage->is->view ? stage_view(stage, role, number, count) : NULL;
 }
 
-static int engine_write(Engine *base, TensorRole role, int number, const real *data) {
+static int engine_single_write(Engine *base, TensorRole role, int number, const real *data) {
     return stage_of(base)->is->write(stage_of(base), role, number, data);
 }
 
-static uint64_t engine_optimizer_step(Engine *base, int block) {
+static uint64_t engine_single_optimizer_step(Engine *base, int block) {
     return stage_of(base)->optimizer_step[block];
 }
 
-static void engine_set_optimizer_step(Engine *base, int block, uint64_t t) {
+static void engine_single_set_optimizer_step(Engine *base, int block, uint64_t t) {
     stage_of(base)->optimizer_step[block] = t;
 }
 
-static const MemCount *engine_memory(Engine *base) { return &stage_of(base)->memory; }
+static const MemCount *engine_single_memory(Engine *base) { return &stage_of(base)->memory; }
 
-static void engine_free(Engine *base) {
+static void engine_single_free(Engine *base) {
     SingleEngine *e = of(base);
     engine_cache_free(e->cache);
-    e->stage->is->free(e->stage);
+    stage_free(e->stage);
     free(e);
 }
 
 Engine *engine_single_create(Stage *stage, EngineSettings settings, const Dataset *data) {
     static const EngineClass class = {
-        .activate = engine_activate,
-        .step = engine_step,
-        .gradient_norm = engine_gradient_norm,
-        .evaluate = engine_evaluate,
-        .read = engine_read,
-        .view = engine_view,
-        .write = engine_write,
-        .optimizer_step = engine_optimizer_step,
-        .set_optimizer_step = engine_set_optimizer_step,
-        .memory = engine_memory,
-        .free = engine_free,
+        .activate = engine_single_activate,
+        .step = engine_single_step,
+        .gradient_norm = engine_single_gradient_norm,
+        .evaluate = engine_single_evaluate,
+        .read = engine_single_read,
+        .view = engine_single_view,
+        .write = engine_single_write,
+        .optimizer_step = engine_single_optimizer_step,
+        .set_optimizer_step = engine_single_set_optimizer_step,
+        .memory = engine_single_memory,
+        .free = engine_single_free,
     };
     if (settings.micro_batches < 1) settings.micro_batches = 1;
     SingleEngine *e = calloc(1, sizeof *e);

@@ -186,13 +186,87 @@ typedef struct {
 } StageClass;
 
 struct Stage {
-    const StageClass *is; /* its functions: stage->is->forward(stage, block) */
+    const StageClass *is; /* its functions, which stage_forward(stage, block) and others call */
     const Model *model;
     StageSettings settings;
     MemCount memory;
     uint64_t *optimizer_step; /* [blocks]: the updates that a block's optimizer state has seen; set
                                * them to resume */
 };
+
+/* ---- the calls of a stage, as above; one that a device does not offer must not be called ---- */
+
+static inline int stage_activate(Stage *stage, const bool *active) {
+    return stage->is->activate(stage, active);
+}
+static inline void stage_begin(Stage *stage, const Batch *batch, Mode mode) {
+    stage->is->begin(stage, batch, mode);
+}
+static inline void stage_select(Stage *stage, int micro_batch) {
+    stage->is->select(stage, micro_batch);
+}
+static inline void stage_forward(Stage *stage, int block) { stage->is->forward(stage, block); }
+static inline int stage_loss(Stage *stage, double scale, Loss *loss) {
+    return stage->is->loss(stage, scale, loss);
+}
+static inline void stage_input_gradient(Stage *stage, int block) {
+    stage->is->input_gradient(stage, block);
+}
+static inline void stage_weight_gradient(Stage *stage, int block) {
+    stage->is->weight_gradient(stage, block);
+}
+static inline void stage_discard(Stage *stage) { stage->is->discard(stage); }
+static inline int stage_gradient_norm(Stage *stage, double *norm) {
+    return stage->is->gradient_norm(stage, norm);
+}
+static inline int stage_gradient_squares(Stage *stage, double *square) {
+    return stage->is->gradient_squares(stage, square);
+}
+static inline void stage_update(Stage *stage, double lr, double gradient_scale) {
+    stage->is->update(stage, lr, gradient_scale);
+}
+static inline size_t stage_read(Stage *stage, TensorRole role, int number, real *data) {
+    return stage->is->read(stage, role, number, data);
+}
+static inline int stage_write(Stage *stage, TensorRole role, int number, const real *data) {
+    return stage->is->write(stage, role, number, data);
+}
+static inline void stage_free(Stage *stage) { stage->is->free(stage); }
+static inline real *stage_view(Stage *stage, TensorRole role, int number, size_t *count) {
+    return stage->is->view(stage, role, number, count);
+}
+static inline int stage_extend(Stage *stage, int first, const int *tokens, int count,
+                               real *logits) {
+    return stage->is->extend(stage, first, tokens, count, logits);
+}
+static inline int stage_step(Stage *stage, int first, double scale, bool last, double lr,
+                             Loss *loss) {
+    return stage->is->step(stage, first, scale, last, lr, loss);
+}
+static inline int stage_keep_images(Stage *stage, Dataset *data) {
+    return stage->is->keep_images(stage, data);
+}
+static inline void stage_charge_time(Stage *stage, double *ms) {
+    stage->is->charge_time(stage, ms);
+}
+static inline int stage_cache_reserve(Stage *stage, size_t width, size_t bytes) {
+    return stage->is->cache_reserve(stage, width, bytes);
+}
+static inline void stage_cache_put(Stage *stage, int block, const int *slots, int n) {
+    stage->is->cache_put(stage, block, slots, n);
+}
+static inline void stage_cache_get(Stage *stage, int block, const int *slots, int n) {
+    stage->is->cache_get(stage, block, slots, n);
+}
+static inline void *stage_message_create(Stage *stage, size_t count) {
+    return stage->is->message_create(stage, count);
+}
+static inline void stage_message_pack(Stage *stage, TensorRole role, int block, void *message) {
+    stage->is->message_pack(stage, role, block, message);
+}
+static inline int stage_message_unpack(Stage *stage, TensorRole role, int block, void *message) {
+    return stage->is->message_unpack(stage, role, block, message);
+}
 
 /* Creates a stage on the CPU, with parameters initialised from the seed.  NULL and an error if
  * memory runs out. */

@@ -63,7 +63,7 @@ static int reserve(RefStage *s) {
     return 0;
 }
 
-int stage_extend(Stage *base, int first, const int *tokens, int count, real *logits) {
+int stage_ref_extend(Stage *base, int first, const int *tokens, int count, real *logits) {
     RefStage *s = (RefStage *)(void *)base;
     const Model *m = base->model;
     const Extension e = {s, first, count};

@@ -75,7 +75,7 @@ static void copy_buffers(const RefStage *s, bool restore) {
     }
 }
 
-void stage_begin(Stage *base, const Batch *batch, Mode mode) {
+void stage_ref_begin(Stage *base, const Batch *batch, Mode mode) {
     RefStage *s = of(base);
     s->batch = *batch;
     s->mode = mode;
@@ -96,9 +96,9 @@ static void run_forward(RefStage *s, int block, bool recompute) {
     }
 }
 
-void stage_forward(Stage *base, int block) { run_forward(of(base), block, false); }
+void stage_ref_forward(Stage *base, int block) { run_forward(of(base), block, false); }
 
-int stage_loss(Stage *base, double scale, Loss *loss) {
+int stage_ref_loss(Stage *base, double scale, Loss *loss) {
     RefStage *s = of(base);
     const Model *m = base->model;
     real *logits = stage_value(s, m->values - 1);
@@ -117,7 +117,7 @@ int stage_loss(Stage *base, double scale, Loss *loss) {
     return 0;
 }
 
-void stage_input_gradient(Stage *base, int block) {
+void stage_ref_input_gradient(Stage *base, int block) {
     RefStage *s = of(base);
     const Model *m = base->model;
     const Block *b = &m->block[block];
@@ -147,7 +147,7 @@ static real *active_gradient(RefStage *s, int param, bool *add) {
     return s->param[param].gradient;
 }
 
-void stage_weight_gradient(Stage *base, int block) {
+void stage_ref_weight_gradient(Stage *base, int block) {
     RefStage *s = of(base);
     const Model *m = base->model;
     const Block *b = &m->block[block];
@@ -172,7 +172,7 @@ static void end_step(RefStage *s) {
     s->stepping = false;
 }
 
-void stage_discard(Stage *base) {
+void stage_ref_discard(Stage *base) {
     RefStage *s = of(base);
     if (s->stepping) copy_buffers(s, true);
     end_step(s);
@@ -190,12 +190,12 @@ static double gradient_square(const RefStage *s, int param) {
                : 0;
 }
 
-int stage_gradient_squares(Stage *base, double *square) {
+int stage_ref_gradient_squares(Stage *base, double *square) {
     for (int p = 0; p < base->model->params; p++) square[p] = gradient_square(of(base), p);
     return 0;
 }
 
-int stage_gradient_norm(Stage *base, double *norm) {
+int stage_ref_gradient_norm(Stage *base, double *norm) {
     double sum = 0;
     for (int p = 0; p < base->model->params; p++) sum += gradient_square(of(base), p);
     *norm = sqrt(sum);
@@ -210,7 +210,7 @@ static void correct(RefStage *s, int param, double lr) {
                      s->base.settings.correct_factor * lr, 1);
 }
 
-void stage_update(Stage *base, double lr, double gradient_scale) {
+void stage_ref_update(Stage *base, double lr, double gradient_scale) {
     RefStage *s = of(base);
     const Model *m = base->model;
     for (int b = 0; b < m->blocks; b++) s->base.optimizer_step[b] += s->active[b];

@@ -99,7 +99,7 @@ static bool state_stays(const RefStage *s, int block, const bool *active) {
     return s->base.settings.keep_state || (s->active[block] && active[block]);
 }
 
-static int stage_activate(Stage *base, const bool *active) {
+static int stage_ref_activate(Stage *base, const bool *active) {
     RefStage *s = of(base);
     const Model *m = base->model;
     if (memcmp(active, s->active, (size_t)m->blocks) == 0) return 0;
@@ -145,7 +145,7 @@ static real *find(RefStage *s, TensorRole role, int number, size_t *count) {
                                      : param->state[role - TENSOR_STATE0];
 }
 
-static size_t stage_read(Stage *base, TensorRole role, int number, real *data) {
+static size_t stage_ref_read(Stage *base, TensorRole role, int number, real *data) {
     size_t count;
     const real *array = find(of(base), role, number, &count);
     if (!array) return 0;
@@ -153,11 +153,11 @@ static size_t stage_read(Stage *base, TensorRole role, int number, real *data) {
     return count;
 }
 
-static real *stage_view(Stage *base, TensorRole role, int number, size_t *count) {
+static real *stage_ref_view(Stage *base, TensorRole role, int number, size_t *count) {
     return find(of(base), role, number, count);
 }
 
-static int stage_write(Stage *base, TensorRole role, int number, const real *data) {
+static int stage_ref_write(Stage *base, TensorRole role, int number, const real *data) {
     RefStage *s = of(base);
     bool state = role == TENSOR_STATE0 || role == TENSOR_STATE1;
     if (state && base->settings.keep_state && allocate_state(s, number)) return -1;
@@ -170,11 +170,11 @@ static int stage_write(Stage *base, TensorRole role, int number, const real *dat
     return 0;
 }
 
-static void stage_select(Stage *base, int micro_batch) { of(base)->micro_batch = micro_batch; }
+static void stage_ref_select(Stage *base, int micro_batch) { of(base)->micro_batch = micro_batch; }
 
 /* ---- create and destroy ---- */
 
-static void stage_free(Stage *base) {
+static void stage_ref_free(Stage *base) {
     RefStage *s = of(base);
     const Model *m = base->model;
     free_activations(s);
@@ -240,29 +240,29 @@ static int allocate_model(RefStage *s) {
 Stage *stage_ref_create(const Model *model, StageSettings settings) {
     if (optimizer_check(&settings.optimizer)) return NULL;
     static const StageClass class = {
-        .activate = stage_activate,
-        .begin = stage_begin,
-        .select = stage_select,
-        .forward = stage_forward,
-        .loss = stage_loss,
-        .input_gradient = stage_input_gradient,
-        .weight_gradient = stage_weight_gradient,
-        .discard = stage_discard,
-        .gradient_norm = stage_gradient_norm,
-        .gradient_squares = stage_gradient_squares,
-        .update = stage_update,
-        .read = stage_read,
-        .write = stage_write,
-        .free = stage_free,
-        .view = stage_view,
-        .extend = stage_extend,
+        .activate = stage_ref_activate,
+        .begin = stage_ref_begin,
+        .select = stage_ref_select,
+        .forward = stage_ref_forward,
+        .loss = stage_ref_loss,
+        .input_gradient = stage_ref_input_gradient,
+        .weight_gradient = stage_ref_weight_gradient,
+        .discard = stage_ref_discard,
+        .gradient_norm = stage_ref_gradient_norm,
+        .gradient_squares = stage_ref_gradient_squares,
+        .update = stage_ref_update,
+        .read = stage_ref_read,
+        .write = stage_ref_write,
+        .free = stage_ref_free,
+        .view = stage_ref_view,
+        .extend = stage_ref_extend,
     };
     RefStage *s = calloc(1, sizeof *s);
     if (!s) return error_null("stage: out of memory");
     s->base = (Stage){.is = &class, .model = model, .settings = settings};
     /* Nothing is active yet: the layout is that of evaluation. */
     if (allocate_tables(s) || allocate_model(s) || allocate_activations(s)) {
-        stage_free(&s->base);
+        stage_ref_free(&s->base);
         return NULL;
     }
     return &s->base;

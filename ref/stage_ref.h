@@ -1,5 +1,5 @@
 /* The CPU stage, shared by its files: stage_ref.c owns the memory, stage_pass.c computes, and
- * stage_extend.c generates. */
+ * stage_ref_extend.c generates. */
 #pragma once
 
 #include "layout.h"
@@ -48,16 +48,16 @@ bool stage_updates(const RefStage *stage, int param);
 
 /* ---- calls of StageClass in stage_pass.c ---- */
 
-void stage_begin(Stage *base, const Batch *batch, Mode mode);
-void stage_forward(Stage *base, int block);
-int stage_loss(Stage *base, double scale, Loss *loss);
-void stage_input_gradient(Stage *base, int block);
-void stage_weight_gradient(Stage *base, int block);
-void stage_discard(Stage *base);
-int stage_gradient_norm(Stage *base, double *norm);
-int stage_gradient_squares(Stage *base, double *square);
-void stage_update(Stage *base, double lr, double gradient_scale);
+void stage_ref_begin(Stage *base, const Batch *batch, Mode mode);
+void stage_ref_forward(Stage *base, int block);
+int stage_ref_loss(Stage *base, double scale, Loss *loss);
+void stage_ref_input_gradient(Stage *base, int block);
+void stage_ref_weight_gradient(Stage *base, int block);
+void stage_ref_discard(Stage *base);
+int stage_ref_gradient_norm(Stage *base, double *norm);
+int stage_ref_gradient_squares(Stage *base, double *square);
+void stage_ref_update(Stage *base, double lr, double gradient_scale);
 
-/* ---- in stage_extend.c ---- */
+/* ---- in stage_ref_extend.c ---- */
 
-int stage_extend(Stage *base, int first, const int *tokens, int count, real *logits);
+int stage_ref_extend(Stage *base, int first, const int *tokens, int count, real *logits);

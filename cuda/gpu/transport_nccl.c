@@ -178,7 +178,7 @@ static int carry(NcclTransport *n, Transfer *t, int count) {
         move[i] = (NcclMove){find_direction(n, &t[i]), t[i].message};
         if (!move[i].direction) return -1;
     }
-    if (reserve_sent(n, count) || n->control->is->sendrecv(n->control, announced, count)) return -1;
+    if (reserve_sent(n, count) || transport_sendrecv(n->control, announced, count)) return -1;
     for (int i = 0; i < count; i++) {
         if (t[i].send) {
             n->sent[n->sends++] = t[i].message;
@@ -203,10 +203,10 @@ static int nccl_sendrecv(Transport *transport, Transfer *transfers, int count) {
     free_taken(n);
     bool messages = count > 0 && is_message(&transfers[0]);
     int failed = n->broken || (messages ? carry(n, transfers, count)
-                                        : n->control->is->sendrecv(n->control, transfers, count));
+                                        : transport_sendrecv(n->control, transfers, count));
     if (failed) {
         break_all(n, error_message());
-        n->control->is->abort(n->control, n->why); /* tells the others, unless it broke itself */
+        transport_abort(n->control, n->why); /* tells the others, unless it broke itself */
         error_set("%s", n->why);
     }
     return failed ? -1 : 0;
@@ -222,7 +222,7 @@ static int share_ids(const NcclTransport *n, ncclUniqueId id[DIRECTIONS]) {
         t[i] = (Transfer){d->send, d->peer, d->channel, &id[i], sizeof id[i], NULL};
         if (d->send && check(n, d, nccl.ncclGetUniqueId(&id[i]))) return -1;
     }
-    return n->control->is->sendrecv(n->control, t, DIRECTIONS);
+    return transport_sendrecv(n->control, t, DIRECTIONS);
 }
 
 static int join(NcclTransport *n, const ncclUniqueId id[DIRECTIONS]) {
@@ -300,7 +300,7 @@ size_t transport_nccl_bytes(void) { return (size_t)DIRECTIONS * BLOCKS * 3 * ((s
 static void nccl_abort(Transport *transport, const char *why) {
     NcclTransport *n = of(transport);
     break_all(n, why);
-    n->control->is->abort(n->control, why);
+    transport_abort(n->control, why);
 }
 
 static void nccl_free(Transport *transport) {
@@ -316,7 +316,7 @@ static void nccl_free(Transport *transport) {
     for (int i = 0; i < n->sends; i++) message_free(n->sent[i]);
     free(n->sent);
     message_users_remove();
-    n->control->is->free(n->control);
+    transport_free(n->control);
     free(n);
 }
 
@@ -326,8 +326,8 @@ Transport *transport_nccl_create(Transport *control) {
     NcclTransport *n = calloc(1, sizeof *n);
     if (!n) error_set("transport: out of memory");
     if (!n || device_open() || nccl_open()) {
-        control->is->abort(control, error_message());
-        control->is->free(control);
+        transport_abort(control, error_message());
+        transport_free(control);
         free(n);
         return NULL;
     }

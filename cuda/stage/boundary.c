@@ -35,7 +35,7 @@ void cache_get(Stage *base, int block, const int *slots, int n) {
 
 /* ---- messages ---- */
 
-void *stage_message_create(Stage *base, size_t count) {
+void *stage_cuda_message_create(Stage *base, size_t count) {
     return message_new(count * value_bytes(&base->settings));
 }
 
@@ -55,7 +55,7 @@ static void copy(const CudaStage *s, void *to, const void *from, size_t bytes, D
     event_record(m->ready, s->run.stream);
 }
 
-void stage_message_pack(Stage *base, TensorRole role, int block, void *message) {
+void stage_cuda_message_pack(Stage *base, TensorRole role, int block, void *message) {
     CudaStage *s = cuda_stage(base);
     DeviceMessage *m = message;
     size_t bytes = bytes_of(s, block);
@@ -65,7 +65,7 @@ void stage_message_pack(Stage *base, TensorRole role, int block, void *message) 
         copy(s, m->data, boundary(s, role, block), bytes, m);
 }
 
-int stage_message_unpack(Stage *base, TensorRole role, int block, void *message) {
+int stage_cuda_message_unpack(Stage *base, TensorRole role, int block, void *message) {
     CudaStage *s = cuda_stage(base);
     DeviceMessage *m = message;
     size_t bytes = bytes_of(s, block);

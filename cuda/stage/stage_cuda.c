@@ -16,7 +16,7 @@ static void submodel_close(CudaStage *s, const bool *next) {
     offload_forget(s);
 }
 
-static int stage_activate(Stage *base, const bool *active) {
+static int stage_cuda_activate(Stage *base, const bool *active) {
     CudaStage *s = cuda_stage(base);
     const Model *m = base->model;
     if (s->ready && memcmp(active, s->active, (size_t)m->blocks) == 0) return 0;
@@ -29,7 +29,7 @@ static int stage_activate(Stage *base, const bool *active) {
     return submodel_allocate(s);
 }
 
-static int stage_loss(Stage *base, double scale, Loss *loss) {
+static int stage_cuda_loss(Stage *base, double scale, Loss *loss) {
     CudaStage *s = cuda_stage(base);
     LossSums *sums = (LossSums *)fixed_at(s, s->fixed.sums) + 1;
     batch_send_scale(s, scale);
@@ -99,7 +99,7 @@ static int open_stage(CudaStage *s) {
     return transfer_initial(s) || submodel_allocate(s) ? -1 : 0;
 }
 
-static void stage_free(Stage *base) {
+static void stage_cuda_free(Stage *base) {
     CudaStage *s = cuda_stage(base);
     if (s->run.stream) device_wait(s->run.stream);
     if (s->state && s->base.optimizer_step) submodel_close(s, NULL);
@@ -129,11 +129,11 @@ static void stage_free(Stage *base) {
 
 Stage *stage_cuda_create(const Model *model, StageSettings settings) {
     static const StageClass class = {
-        .activate = stage_activate,
+        .activate = stage_cuda_activate,
         .begin = batch_begin,
         .select = batch_select,
         .forward = pass_forward,
-        .loss = stage_loss,
+        .loss = stage_cuda_loss,
         .input_gradient = pass_input_gradient,
         .weight_gradient = pass_weight_gradient,
         .discard = step_discard,
@@ -142,16 +142,16 @@ Stage *stage_cuda_create(const Model *model, StageSettings settings) {
         .update = step_update,
         .read = transfer_read,
         .write = transfer_write,
-        .free = stage_free,
+        .free = stage_cuda_free,
         .step = step_run,
         .keep_images = batch_keep_images,
         .charge_time = times_charge,
         .cache_reserve = cache_reserve,
         .cache_put = cache_put,
         .cache_get = cache_get,
-        .message_create = stage_message_create,
-        .message_pack = stage_message_pack,
-        .message_unpack = stage_message_unpack,
+        .message_create = stage_cuda_message_create,
+        .message_pack = stage_cuda_message_pack,
+        .message_unpack = stage_cuda_message_unpack,
         .message_free = message_free,
     };
     if (settings.local && settings.offload)
@@ -167,7 +167,7 @@ Stage *stage_cuda_create(const Model *model, StageSettings settings) {
     s->tuning = (StageTuning){.fuse = true, .graphs = true};
     s->run = (Run){.precision = settings.precision};
     if (open_stage(s)) {
-        stage_free(&s->base);
+        stage_cuda_free(&s->base);
         return NULL;
     }
     return &s->base;

@@ -207,9 +207,9 @@ void times_close(CudaStage *s);
 int cache_reserve(Stage *base, size_t width, size_t bytes);
 void cache_put(Stage *base, int block, const int *slots, int n);
 void cache_get(Stage *base, int block, const int *slots, int n);
-void *stage_message_create(Stage *base, size_t count);
-void stage_message_pack(Stage *base, TensorRole role, int block, void *message);
-int stage_message_unpack(Stage *base, TensorRole role, int block, void *message);
+void *stage_cuda_message_create(Stage *base, size_t count);
+void stage_cuda_message_pack(Stage *base, TensorRole role, int block, void *message);
+int stage_cuda_message_unpack(Stage *base, TensorRole role, int block, void *message);
 
 /* ---- offload.c: the baseline that updates in host memory ---- */
 

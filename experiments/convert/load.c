@@ -162,7 +162,7 @@ static int load_tensor(Engine *engine, const Weights *w, TensorRole role, int nu
     int failed = 0;
     for (int part = 0; part < theirs.parts && !failed; row += theirs.rows[part++])
         failed = read_part(numbers + row * theirs.columns, w, &ours, &theirs, part);
-    failed = failed || engine->is->write(engine, role, number, numbers);
+    failed = failed || engine_write(engine, role, number, numbers);
     free(numbers);
     return failed ? -1 : 0;
 }

@@ -46,7 +46,7 @@ static int save_param(SafetensorsWriter *writer, Engine *engine, int param, cons
     real *numbers = xmalloc(p->count * sizeof *numbers);
     float *out = xmalloc(count * sizeof *out);
     int failed = 0;
-    if (engine->is->read(engine, TENSOR_PARAMETER, param, numbers) != p->count)
+    if (engine_read(engine, TENSOR_PARAMETER, param, numbers) != p->count)
         failed = error_set("export: cannot read %s", p->name);
     if (!failed && more)
         failed = safetensors_read(positions->weight->file, positions->weight->tensor, out);

@@ -46,8 +46,8 @@ const real *generator_next(Generator *g, const int *text, size_t count) {
         g->read = count;
         return read_whole(g, text + g->start, count - g->start);
     }
-    if (g->stage->is->extend(g->stage, (int)(g->read - g->start), text + g->read,
-                             (int)(count - g->read), g->logits))
+    if (stage_extend(g->stage, (int)(g->read - g->start), text + g->read, (int)(count - g->read),
+                     g->logits))
         return NULL;
     g->read = count;
     return g->logits;

@@ -56,7 +56,7 @@ static int open_engine(Setup *setup, const Options *o, Mode mode, int batch) {
     if (mode == MODE_EVALUATE) return 0;
     bool *active = xmalloc((size_t)setup->model->blocks * sizeof *active);
     memset(active, true, (size_t)setup->model->blocks * sizeof *active);
-    int failed = setup->engine->is->activate(setup->engine, active);
+    int failed = engine_activate(setup->engine, active);
     free(active);
     return failed;
 }
@@ -138,8 +138,8 @@ static void forward(H5File *file, Stage *stage, int n) {
     for (int b = 0; b < model->blocks; b++) {
         size_t count = (size_t)n * shape_count(model->value[model->block[b].out].shape);
         real *buffer = xmalloc(count * sizeof *buffer);
-        stage->is->forward(stage, b);
-        stage->is->read(stage, TENSOR_VALUE, b, buffer);
+        stage_forward(stage, b);
+        stage_read(stage, TENSOR_VALUE, b, buffer);
         const Text name = text_of("/activations/%s", model->block[b].name);
         write_activation(file, name.text, model, b, n, buffer);
         if (b == model->blocks - 1) write_activation(file, "/logits", model, b, n, buffer);
@@ -151,9 +151,9 @@ static void forward(H5File *file, Stage *stage, int n) {
 static int write_forward(H5File *file, Stage *stage, const Batch *batch, Mode mode,
                          size_t counted) {
     Loss loss;
-    stage->is->begin(stage, batch, mode);
+    stage_begin(stage, batch, mode);
     forward(file, stage, batch->n);
-    if (stage->is->loss(stage, 1 / (double)counted, &loss)) return -1;
+    if (stage_loss(stage, 1 / (double)counted, &loss)) return -1;
     double mean = loss.loss_sum / (double)loss.count;
     h5_write(file, "/loss", H5_DOUBLE, &mean, 1, &(H5Dim){"mean", 1, NULL}, "nats per target");
     return 0;
@@ -162,8 +162,8 @@ static int write_forward(H5File *file, Stage *stage, const Batch *batch, Mode mo
 static int write_backward(H5File *file, Setup *setup) {
     Stage *stage = setup->stage;
     for (int b = stage->model->blocks - 1; b >= 0; b--) {
-        stage->is->input_gradient(stage, b);
-        stage->is->weight_gradient(stage, b);
+        stage_input_gradient(stage, b);
+        stage_weight_gradient(stage, b);
     }
     return tensors_write(file, "/gradients", setup->engine, TENSOR_GRADIENT, false);
 }

@@ -107,7 +107,7 @@ static int trace_step(Tables *tables, StepCost *step, BlockCost *cost, Bench *be
     if (!failed) add_blocks(tables, step, bench, bytes, number);
     free(bytes);
     if (failed) return -1;
-    step->bytes = (double)setup->engine->is->memory(setup->engine)->total_current;
+    step->bytes = (double)engine_memory(setup->engine)->total_current;
     return model_operations(&step->flops, model, bench->active,
                             setup->stage_settings.correct_factor);
 }

@@ -46,11 +46,11 @@ static int write_tensor(H5File *file, const char *group, Engine *engine, TensorR
     const Text path = text_of("%s/%s", group, info.name);
     size_t count = 0;
     /* A copy of an embedding may be a tenth of all that a training needs. */
-    const real *numbers = engine->is->view ? engine->is->view(engine, role, number, &count) : NULL;
+    const real *numbers = engine->is->view ? engine_view(engine, role, number, &count) : NULL;
     real *copy = NULL;
     if (!numbers) {
         numbers = copy = xmalloc(info.count * sizeof *copy);
-        count = engine->is->read(engine, role, number, copy);
+        count = engine_read(engine, role, number, copy);
     }
     int failed = count == READ_FAILED ? -1 : 0;
     for (size_t n = 0; n < count && finite && !failed; n++)

@@ -51,12 +51,12 @@ int bench_steps(Bench *bench, int submodel, BenchPace pace, double *step_ms) {
         memset(bench->active, 1, (size_t)setup->model->blocks * sizeof *bench->active);
     else
         partition_active(&setup->bcd.partition, setup->model, submodel, bench->active);
-    if (engine->is->activate(engine, bench->active)) return -1;
+    if (engine_activate(engine, bench->active)) return -1;
     for (int i = -pace.warm;
          i < pace.max_steps && (i < pace.min_steps || spent_ms < pace.enough_ms); i++) {
         Loss loss;
         double start = clock_seconds();
-        if (engine->is->step(engine, &bench->batch, setup->options.optimizer.lr, &loss)) return -1;
+        if (engine_step(engine, &bench->batch, setup->options.optimizer.lr, &loss)) return -1;
         double took = 1e3 * (clock_seconds() - start);
         if (i < 0) continue;
         *step_ms = i ? fmin(*step_ms, took) : took;

@@ -41,8 +41,7 @@ _Static_assert(sizeof(BcdState) == STATE_FIELDS * sizeof(uint64_t),
 static void write_steps(H5File *file, const Setup *setup) {
     const H5Dim dim = {"block", (size_t)setup->model->blocks, NULL};
     uint64_t *steps = xmalloc(dim.size * sizeof *steps);
-    for (size_t b = 0; b < dim.size; b++)
-        steps[b] = setup->engine->is->optimizer_step(setup->engine, (int)b);
+    for (size_t b = 0; b < dim.size; b++) steps[b] = engine_optimizer_step(setup->engine, (int)b);
     h5_write(file, "/optimizer_step", H5_UINT64, steps, 1, &dim, NULL);
     free(steps);
 }
@@ -91,11 +90,11 @@ static int read_tensor(const H5File *file, Engine *engine, int group, int number
     bool optional = role == TENSOR_BUFFER ? foreign : role != TENSOR_PARAMETER;
     if (optional && !h5_exists(file, name.text)) return 0;
     for (int i = 0; i < info.rank; i++) size[i] = info.dims[i].size;
-    real *place = engine->is->view ? engine->is->view(engine, role, number, &(size_t){0}) : NULL;
+    real *place = engine->is->view ? engine_view(engine, role, number, &(size_t){0}) : NULL;
     if (place) return h5_read(file, name.text, H5_REAL, place, info.rank, size);
     real *numbers = xmalloc(info.count * sizeof *numbers);
     int failed = h5_read(file, name.text, H5_REAL, numbers, info.rank, size) ||
-                 engine->is->write(engine, role, number, numbers);
+                 engine_write(engine, role, number, numbers);
     free(numbers);
     return failed ? -1 : 0;
 }
@@ -145,7 +144,7 @@ static int read_steps(const H5File *file, const Setup *setup) {
     uint64_t *steps = xmalloc(blocks * sizeof *steps);
     int failed = h5_read(file, "/optimizer_step", H5_UINT64, steps, 1, &blocks);
     for (size_t b = 0; b < blocks && !failed; b++)
-        setup->engine->is->set_optimizer_step(setup->engine, (int)b, steps[b]);
+        engine_set_optimizer_step(setup->engine, (int)b, steps[b]);
     free(steps);
     return failed;
 }

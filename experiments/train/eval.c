@@ -18,7 +18,7 @@ int eval_dataset(EvaluationRow *row, const Setup *setup, const Dataset *data) {
         batch.n = first + size < data->samples ? size : data->samples - first;
         for (int i = 0; i < batch.n; i++) batch.ids[i] = first + i;
         data->fetch(data, &batch, 0);
-        failed = engine->is->evaluate(engine, &batch, &part);
+        failed = engine_evaluate(engine, &batch, &part);
         sum.loss_sum += part.loss_sum;
         sum.count += part.count;
         sum.correct += part.correct;

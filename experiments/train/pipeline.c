@@ -110,8 +110,8 @@ int pipeline_join(Transport **world, const Options *o) {
 }
 
 void pipeline_abort(Transport *world, const char *why) {
-    world->is->abort(world, why);
-    world->is->free(world);
+    transport_abort(world, why);
+    transport_free(world);
 }
 
 /* ---- who holds what -------------------------------------------------------------------------- */

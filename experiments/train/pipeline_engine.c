@@ -41,9 +41,9 @@ static Engine *make_rank(void *context, Transport *world) {
         pipeline = s->device->transport_nccl_create(pipeline);
     if (stage && pipeline)
         return engine_rank_create(stage, pipeline, replicas, &s->placement, blocks, how);
-    if (stage) stage->is->free(stage);
-    if (pipeline) pipeline->is->free(pipeline);
-    if (replicas) replicas->is->free(replicas);
+    if (stage) stage_free(stage);
+    if (pipeline) transport_free(pipeline);
+    if (replicas) transport_free(replicas);
     rank_blocks_free(&blocks);
     return NULL;
 }

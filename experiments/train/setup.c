@@ -192,13 +192,13 @@ int setup_engine(Setup *setup, const char *cache_dir, BlockTimes *times, double 
     if (!stage) return -1;
     /* Images are copied to a device once; in a pipeline they are sent with each batch instead. */
     const bool kept =
-        !setup->stage_settings.image_bytes || (!stage->is->keep_images(stage, setup->train) &&
-                                               !stage->is->keep_images(stage, setup->valid));
+        !setup->stage_settings.image_bytes ||
+        (!stage_keep_images(stage, setup->train) && !stage_keep_images(stage, setup->valid));
     if (kept) setup->engine = engine_single_create(stage, settings, setup->train);
     if (setup->engine)
         setup->stage = stage;
     else
-        stage->is->free(stage);
+        stage_free(stage);
     return setup->engine ? 0 : -1;
 }
 
@@ -214,7 +214,7 @@ int setup_engine_for_evaluation(Setup *setup) {
 }
 
 void setup_free_engine(Setup *setup) {
-    if (setup->engine) setup->engine->is->free(setup->engine);
+    if (setup->engine) engine_free(setup->engine);
     setup->engine = NULL;
     setup->stage = NULL;
 }

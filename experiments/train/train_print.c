@@ -190,7 +190,7 @@ void train_print_start(const Training *t) {
 }
 
 int train_count_memory(Training *t) {
-    const MemCount *counted = t->setup.engine->is->memory(t->setup.engine);
+    const MemCount *counted = engine_memory(t->setup.engine);
     FitBytes planned;
     if (fit_plan_all(&planned, &t->setup)) return -1;
     for (int role = 0; role <= MEM_ROLES; role++) {

@@ -17,7 +17,7 @@ typedef struct {
 } Trainer;
 
 static void trainer_close(Trainer *t) {
-    if (t->engine) t->engine->is->free(t->engine);
+    if (t->engine) engine_free(t->engine);
     batch_free(&t->batch);
     model_free(t->model);
     free(t->active);
@@ -40,14 +40,14 @@ static int trainer_open(Trainer *t, const char *spec, const char *optimizer, int
 
 static int activate(Trainer *t, int part) {
     work_active(t->active, t->model, part);
-    return t->engine->is->activate(t->engine, t->active);
+    return engine_activate(t->engine, t->active);
 }
 
 /* Random targets cannot be learnt: a low rate keeps the loss finite for as long as it takes. */
 static int timed_step(Trainer *t, double *ms) {
     Loss loss;
     double start = bench_now_ms();
-    int failed = t->engine->is->step(t->engine, &t->batch, 1e-3 * t->optimizer.lr, &loss);
+    int failed = engine_step(t->engine, &t->batch, 1e-3 * t->optimizer.lr, &loss);
     *ms = bench_now_ms() - start;
     return failed;
 }

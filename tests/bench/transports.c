@@ -18,12 +18,12 @@ typedef struct {
 
 static int throw_ball(Player *p) {
     Transfer t = transport_send(1 - p->transport->rank, CHANNEL_VALUES, p->data, p->bytes);
-    return p->transport->is->sendrecv(p->transport, &t, 1);
+    return transport_sendrecv(p->transport, &t, 1);
 }
 
 static int catch_ball(Player *p) {
     Transfer t = transport_receive(1 - p->transport->rank, CHANNEL_VALUES, p->data, p->bytes);
-    return p->transport->is->sendrecv(p->transport, &t, 1);
+    return transport_sendrecv(p->transport, &t, 1);
 }
 
 static void there_and_back(void *context) {
@@ -35,7 +35,7 @@ static void there_and_back(void *context) {
 static void *play_back(void *context) {
     Player *p = context;
     while (catch_ball(p) == 0 && throw_ball(p) == 0) continue;
-    p->transport->is->free(p->transport);
+    transport_free(p->transport);
     return NULL;
 }
 
@@ -50,8 +50,8 @@ static int measure(double *ms, size_t bytes, double least_ms) {
         return error_set("bench: no memory or no thread");
     Times times = bench_repeat(there_and_back, &player[0], least_ms);
     *ms = times_median(&times) / 2;
-    transport[0]->is->abort(transport[0], "measured");
-    transport[0]->is->free(transport[0]);
+    transport_abort(transport[0], "measured");
+    transport_free(transport[0]);
     pthread_join(other, NULL);
     for (int r = 0; r < 2; r++) free(player[r].data);
     return player[0].failed;

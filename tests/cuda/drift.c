@@ -26,12 +26,11 @@ Snapshot snapshot_take(const Tiny *tiny, TensorRole role) {
     Snapshot snapshot = {tensors, calloc((size_t)tensors + 1, sizeof(size_t)), NULL};
     if (!snapshot.begin) abort();
     for (int i = 0; i < tensors; i++)
-        snapshot.begin[i + 1] =
-            snapshot.begin[i] + tiny->engine->is->read(tiny->engine, role, i, NULL);
+        snapshot.begin[i + 1] = snapshot.begin[i] + engine_read(tiny->engine, role, i, NULL);
     snapshot.number = malloc((snapshot.begin[tensors] + 1) * sizeof(real));
     if (!snapshot.number) abort();
     for (int i = 0; i < tensors; i++)
-        tiny->engine->is->read(tiny->engine, role, i, snapshot.number + snapshot.begin[i]);
+        engine_read(tiny->engine, role, i, snapshot.number + snapshot.begin[i]);
     return snapshot;
 }
 
@@ -72,7 +71,7 @@ static void perturb(Tiny *tiny, double roundoff, int sample) {
             double part = 2 * random_uniform((uint64_t)sample, (uint32_t)p, i) - 1;
             data[i] = (real)((double)data[i] * (1 + roundoff * part));
         }
-        tiny->engine->is->write(tiny->engine, TENSOR_PARAMETER, p, data);
+        engine_write(tiny->engine, TENSOR_PARAMETER, p, data);
         free(data);
     }
 }
@@ -105,14 +104,14 @@ static Outcome differentiate(const Recipe *recipe, double roundoff, int sample) 
     tiny_activate(&tiny, 0);
     Batch batch = tiny_batch(&tiny, tiny.stage->settings.batch);
     Stage *stage = tiny.stage;
-    stage->is->begin(stage, &batch, MODE_TRAIN);
-    for (int b = 0; b < tiny.model->blocks; b++) stage->is->forward(stage, b);
+    stage_begin(stage, &batch, MODE_TRAIN);
+    for (int b = 0; b < tiny.model->blocks; b++) stage_forward(stage, b);
     Loss loss;
-    CHECK(stage->is->loss(stage, 1, &loss) == 0, "%s", error_message());
+    CHECK(stage_loss(stage, 1, &loss) == 0, "%s", error_message());
     outcome.loss[0] = loss_mean(&loss);
     for (int b = tiny.model->blocks - 1; b >= 0; b--) {
-        stage->is->input_gradient(stage, b);
-        stage->is->weight_gradient(stage, b);
+        stage_input_gradient(stage, b);
+        stage_weight_gradient(stage, b);
     }
     outcome.change = snapshot_take(&tiny, TENSOR_GRADIENT);
     outcome.held = snapshot_take(&tiny, TENSOR_GRADIENT);

@@ -116,14 +116,13 @@ static Loss train(Tiny *tiny, Dataset *valid, Precision precision) {
     tiny->data = data;
     Dataset *own = valid ? valid : create(&valid_row);
     for (int i = 0; valid && i < 2; i++)
-        CHECK(tiny->stage->is->keep_images(tiny->stage, i ? own : data) == 0, "%s",
-              error_message());
+        CHECK(stage_keep_images(tiny->stage, i ? own : data) == 0, "%s", error_message());
     CHECK(tiny_train(tiny, NULL, NULL) == 0, "%s", error_message());
     Batch batch;
     if (batch_reserve(&batch, tiny->model, 4)) abort();
     for (int i = 0; i < 4; i++) batch.ids[i] = 6 - i;
     own->fetch(own, &batch, 0);
-    CHECK(tiny->engine->is->evaluate(tiny->engine, &batch, &loss) == 0, "%s", error_message());
+    CHECK(engine_evaluate(tiny->engine, &batch, &loss) == 0, "%s", error_message());
     batch_free(&batch);
     if (!valid) dataset_free(own);
     return loss;
@@ -159,12 +158,12 @@ static void counts_and_refuses(void) {
     CHECK(stage->memory.current[MEM_WORKSPACE] == device[MEM_WORKSPACE],
           "%zu bytes of workspace, planned %zu", stage->memory.current[MEM_WORKSPACE],
           device[MEM_WORKSPACE]);
-    CHECK(stage->is->keep_images(stage, data) == 0 && data->resident, "%s", error_message());
+    CHECK(stage_keep_images(stage, data) == 0 && data->resident, "%s", error_message());
     Dataset *more = create(&valid_row);
-    CHECK(stage->is->keep_images(stage, more) == -1 && !more->resident &&
+    CHECK(stage_keep_images(stage, more) == -1 && !more->resident &&
               strstr(error_message(), "no room on the device for the images of valid"),
           "\"%s\"", error_message());
-    stage->is->free(stage);
+    stage_free(stage);
     model_free(m);
     dataset_free(data);
     dataset_free(more);
@@ -176,9 +175,9 @@ static void counts_and_refuses(void) {
 static void stem_outputs(real *y, const Tiny *tiny, const Dataset *data, Batch *batch) {
     Stage *stage = tiny->stage;
     data->fetch(data, batch, 0);
-    stage->is->begin(stage, batch, MODE_EVALUATE);
-    stage->is->forward(stage, 0);
-    CHECK(stage->is->read(stage, TENSOR_VALUE, 0, y) > 0, "%s", error_message());
+    stage_begin(stage, batch, MODE_EVALUATE);
+    stage_forward(stage, 0);
+    CHECK(stage_read(stage, TENSOR_VALUE, 0, y) > 0, "%s", error_message());
 }
 
 /* More images than fit into the memory that they pass through. */
@@ -196,7 +195,7 @@ static void kept_in_pieces(void) {
     if (!y || batch_reserve(&batch, tiny.model, 3)) abort();
     memcpy(batch.ids, (int[]){SAMPLES - 1, 7, SAMPLES - 40}, 3 * sizeof *batch.ids);
     stem_outputs(y, &tiny, data, &batch);
-    CHECK(tiny.stage->is->keep_images(tiny.stage, data) == 0, "%s", error_message());
+    CHECK(stage_keep_images(tiny.stage, data) == 0, "%s", error_message());
     stem_outputs(y + count, &tiny, data, &batch);
     CHECK(memcmp(y, y + count, count * sizeof *y) == 0, "images that are kept differ");
     free(y);

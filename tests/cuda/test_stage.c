@@ -106,8 +106,7 @@ static void offload_tells_failures(const void *spec) {
     tiny_activate(&tiny, 0);
     Batch batch = tiny_batch(&tiny, 2);
     device_note("planted: a lost launch");
-    CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.01, &loss) == -1 &&
-              strstr(error_message(), "planted"),
+    CHECK(engine_step(tiny.engine, &batch, 0.01, &loss) == -1 && strstr(error_message(), "planted"),
           "%s", error_message());
     batch_free(&batch);
     tiny_close(&tiny);

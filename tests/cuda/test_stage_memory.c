@@ -41,7 +41,7 @@ static void check_bytes(const Tiny *tiny, int submodel) {
           error_message());
     check_host(tiny, submodel, host);
     CHECK(memory_plan(closed, m, &tiny->stage->settings, active) == 0, "%s", error_message());
-    const MemCount *counted = tiny->engine->is->memory(tiny->engine);
+    const MemCount *counted = engine_memory(tiny->engine);
     static const MemRole exact[] = {MEM_PARAMETERS, MEM_BUFFERS, MEM_GRADIENTS, MEM_STATE,
                                     MEM_ACTIVATIONS};
     for (int i = 0; i < 5; i++)
@@ -70,7 +70,7 @@ static void counted_is_planned(const void *spec) {
         Tiny tiny;
         size_t largest = 0;
         tiny_open(&tiny, &recipe);
-        const MemCount *counted = tiny.engine->is->memory(tiny.engine);
+        const MemCount *counted = engine_memory(tiny.engine);
         for (int submodel = 0; submodel < 3; submodel++) {
             tiny_activate(&tiny, submodel);
             check_bytes(&tiny, submodel);
@@ -106,14 +106,14 @@ static void tensors_exist_as_in_the_oracle(const void *spec) {
             tiny_trained(&ours, &recipe);
             for (TensorRole role = TENSOR_GRADIENT; role <= TENSOR_STATE1; role++)
                 for (int p = 0; p < ours.model->params; p++) {
-                    size_t got = ours.engine->is->read(ours.engine, role, p, NULL);
-                    size_t expected = oracle.engine->is->read(oracle.engine, role, p, NULL);
+                    size_t got = engine_read(ours.engine, role, p, NULL);
+                    size_t expected = engine_read(oracle.engine, role, p, NULL);
                     CHECK(got == expected, "%s: role %d has %zu numbers, not %zu",
                           ours.model->param[p].name, (int)role, got, expected);
                 }
             for (int b = 0; b < ours.model->blocks; b++)
-                CHECK(ours.engine->is->optimizer_step(ours.engine, b) ==
-                          oracle.engine->is->optimizer_step(oracle.engine, b),
+                CHECK(engine_optimizer_step(ours.engine, b) ==
+                          engine_optimizer_step(oracle.engine, b),
                       "%s has another optimizer step", ours.model->block[b].name);
             tiny_close(&ours);
             tiny_close(&oracle);
@@ -126,7 +126,7 @@ static void carry(const Tiny *from, Tiny *to, TensorRole role) {
     Snapshot all = snapshot_take(from, role);
     for (int i = 0; i < all.tensors; i++)
         if (all.begin[i + 1] > all.begin[i])
-            CHECK(to->engine->is->write(to->engine, role, i, all.number + all.begin[i]) == 0, "%s",
+            CHECK(engine_write(to->engine, role, i, all.number + all.begin[i]) == 0, "%s",
                   error_message());
     snapshot_free(&all);
 }
@@ -137,8 +137,7 @@ static void carry_all(const Tiny *from, Tiny *to) {
     tiny_activate(to, from->state.submodel);
     for (int r = 0; r < 4; r++) carry(from, to, roles[r]);
     for (int b = 0; b < from->model->blocks; b++)
-        to->engine->is->set_optimizer_step(to->engine, b,
-                                           from->engine->is->optimizer_step(from->engine, b));
+        engine_set_optimizer_step(to->engine, b, engine_optimizer_step(from->engine, b));
     to->state = from->state;
 }
 
@@ -204,8 +203,8 @@ static void large_tensors_pass_in_pieces(void) {
     size_t count;
     real *data = tiny_read(&cpu, TENSOR_PARAMETER, 0, &count);
     for (size_t i = 0; i < count; i++) data[i] = (real)i;
-    CHECK(cpu.engine->is->write(cpu.engine, TENSOR_PARAMETER, 0, data) == 0 &&
-              device.engine->is->write(device.engine, TENSOR_PARAMETER, 0, data) == 0,
+    CHECK(engine_write(cpu.engine, TENSOR_PARAMETER, 0, data) == 0 &&
+              engine_write(device.engine, TENSOR_PARAMETER, 0, data) == 0,
           "%s", error_message());
     tiny_check_same(&cpu, &device, "written and read back");
     free(data);
@@ -221,17 +220,16 @@ static void values_come_back(const void *spec) {
         tiny_open(&tiny, &recipe);
         Batch batch = tiny_batch(&tiny, 3);
         Stage *stage = tiny.stage;
-        stage->is->begin(stage, &batch, MODE_EVALUATE);
+        stage_begin(stage, &batch, MODE_EVALUATE);
         for (int b = 0; b < tiny.model->blocks; b++) {
-            size_t count = stage->is->read(stage, TENSOR_VALUE, b, NULL);
+            size_t count = stage_read(stage, TENSOR_VALUE, b, NULL);
             size_t expected = value_count(tiny.model, tiny.model->block[b].out, 3);
             CHECK(count == expected, "%zu numbers of block %d, not %zu", count, b, expected);
             real *data = malloc(2 * count * sizeof *data);
             if (!data) abort();
             for (size_t i = 0; i < count; i++) data[i] = (real)((int)(i % 255) - 127);
-            CHECK(stage->is->write(stage, TENSOR_VALUE, b, data) == 0, "%s", error_message());
-            CHECK(stage->is->read(stage, TENSOR_VALUE, b, data + count) == count, "%s",
-                  error_message());
+            CHECK(stage_write(stage, TENSOR_VALUE, b, data) == 0, "%s", error_message());
+            CHECK(stage_read(stage, TENSOR_VALUE, b, data + count) == count, "%s", error_message());
             CHECK(memcmp(data, data + count, count * sizeof *data) == 0, "block %d differs", b);
             free(data);
         }
@@ -249,7 +247,7 @@ static void check_failed_step(const Recipe *recipe, int warm_steps) {
     tiny_activate(&tiny, 0);
     Batch batch = tiny_batch(&tiny, 4);
     for (int i = 0; i < warm_steps; i++) /* so that the step is captured, or replayed */
-        CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.01, &loss) == 0, "%s", error_message());
+        CHECK(engine_step(tiny.engine, &batch, 0.01, &loss) == 0, "%s", error_message());
     int param = tiny.model->block[tiny.model->blocks - 1].first_param;
     real before = tiny_set_first(&tiny, param, (real)NAN);
     enum { ROLES = 4 };
@@ -257,10 +255,10 @@ static void check_failed_step(const Recipe *recipe, int warm_steps) {
                                             TENSOR_STATE1};
     Snapshot was[ROLES];
     for (int r = 0; r < ROLES; r++) was[r] = snapshot_take(&tiny, roles[r]);
-    uint64_t t = tiny.engine->is->optimizer_step(tiny.engine, 0);
-    CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.01, &loss) == -1, "loss %g", loss.loss_sum);
+    uint64_t t = engine_optimizer_step(tiny.engine, 0);
+    CHECK(engine_step(tiny.engine, &batch, 0.01, &loss) == -1, "loss %g", loss.loss_sum);
     CHECK(strstr(error_message(), "loss is"), "\"%s\"", error_message());
-    CHECK(tiny.engine->is->optimizer_step(tiny.engine, 0) == t, "the failed step counts");
+    CHECK(engine_optimizer_step(tiny.engine, 0) == t, "the failed step counts");
     for (int r = 0; r < ROLES; r++) {
         Snapshot is = snapshot_take(&tiny, roles[r]);
         CHECK(memcmp(was[r].number, is.number, is.begin[is.tensors] * sizeof(real)) == 0,
@@ -269,7 +267,7 @@ static void check_failed_step(const Recipe *recipe, int warm_steps) {
         snapshot_free(&was[r]);
     }
     tiny_set_first(&tiny, param, before);
-    CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.01, &loss) == 0, "%s", error_message());
+    CHECK(engine_step(tiny.engine, &batch, 0.01, &loss) == 0, "%s", error_message());
     batch_free(&batch);
     tiny_close(&tiny);
 }
@@ -299,7 +297,7 @@ static void blocks_are_charged(const void *spec) {
     tiny_activate(&tiny, 1);
     Batch batch = tiny_batch(&tiny, 4);
     clock_gettime(CLOCK_MONOTONIC, &start);
-    CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.01, &loss) == 0, "%s", error_message());
+    CHECK(engine_step(tiny.engine, &batch, 0.01, &loss) == 0, "%s", error_message());
     clock_gettime(CLOCK_MONOTONIC, &end);
     double sum = 0, passed = 1e3 * (double)(end.tv_sec - start.tv_sec) +
                              1e-6 * (double)(end.tv_nsec - start.tv_nsec);

@@ -45,8 +45,8 @@ static void places_are_not_used_too_early(const void *ranks) {
 /* Both gradients of one micro-batch, from the last block down. */
 static void go_back(Stage *stage, int blocks) {
     for (int b = blocks - 1; b >= 0; b--) {
-        stage->is->input_gradient(stage, b);
-        stage->is->weight_gradient(stage, b);
+        stage_input_gradient(stage, b);
+        stage_weight_gradient(stage, b);
     }
 }
 
@@ -60,29 +60,29 @@ static real *upper_gradient(const Tiny *tiny, int upper, bool crossed, size_t *c
     settings.local = here;
     settings.in_flight = slots;
     Stage *stage = stage_cuda_create(tiny->model, settings);
-    if (!stage || stage->is->activate(stage, active)) abort();
+    if (!stage || stage_activate(stage, active)) abort();
     Batch batch = tiny_batch(tiny, 4);
     Batch part[2] = {batch_slice(&batch, tiny->model, 0, 2),
                      batch_slice(&batch, tiny->model, 2, 4)};
-    stage->is->select(stage, 0);
-    stage->is->begin(stage, &part[0], MODE_TRAIN);
-    for (int b = 0; b < blocks; b++) stage->is->forward(stage, b);
+    stage_select(stage, 0);
+    stage_begin(stage, &part[0], MODE_TRAIN);
+    for (int b = 0; b < blocks; b++) stage_forward(stage, b);
     Loss loss;
-    CHECK(stage->is->loss(stage, 1, &loss) == 0, "%s", error_message());
+    CHECK(stage_loss(stage, 1, &loss) == 0, "%s", error_message());
     if (crossed) {
-        stage->is->select(stage, 1);
-        stage->is->begin(stage, &part[1], MODE_TRAIN);
-        for (int b = 0; b < upper; b++) stage->is->forward(stage, b);
-        stage->is->select(stage, 0);
-        stage->is->begin(stage, &part[0], MODE_TRAIN);
+        stage_select(stage, 1);
+        stage_begin(stage, &part[1], MODE_TRAIN);
+        for (int b = 0; b < upper; b++) stage_forward(stage, b);
+        stage_select(stage, 0);
+        stage_begin(stage, &part[0], MODE_TRAIN);
     }
     go_back(stage, blocks);
     int param = tiny->model->block[upper].first_param;
-    *count = stage->is->read(stage, TENSOR_GRADIENT, param, NULL);
+    *count = stage_read(stage, TENSOR_GRADIENT, param, NULL);
     real *gradient = malloc(*count * sizeof *gradient);
-    if (!gradient || stage->is->read(stage, TENSOR_GRADIENT, param, gradient) != *count) abort();
+    if (!gradient || stage_read(stage, TENSOR_GRADIENT, param, gradient) != *count) abort();
     batch_free(&batch);
-    stage->is->free(stage);
+    stage_free(stage);
     return gradient;
 }
 
@@ -135,14 +135,13 @@ static void a_failed_copy_is_no_absent_tensor(void) {
             pipeline_open(&p, &recipe, &how);
         else
             tiny_open(&p.tiny, &recipe);
-        const Engine *engine = p.tiny.engine;
         int last = p.tiny.model->params - 1;
         size_t count = p.tiny.model->param[last].count;
         real *data = malloc(count * sizeof *data);
-        CHECK(engine->is->read(p.tiny.engine, TENSOR_PARAMETER, last, data) == count, "%s",
+        CHECK(engine_read(p.tiny.engine, TENSOR_PARAMETER, last, data) == count, "%s",
               error_message());
         device_note("planted: a lost copy");
-        CHECK(engine->is->read(p.tiny.engine, TENSOR_PARAMETER, last, data) == READ_FAILED,
+        CHECK(engine_read(p.tiny.engine, TENSOR_PARAMETER, last, data) == READ_FAILED,
               "nothing failed");
         CHECK(strstr(error_message(), "planted: a lost copy"), "\"%s\"", error_message());
         free(data);
@@ -196,7 +195,7 @@ static void counted_is_planned(const void *spec) {
         for (int submodel = 0; submodel < 3; submodel++) {
             tiny_activate(&p.tiny, submodel);
             partition_active(&p.tiny.settings.partition, p.tiny.model, submodel, active);
-            p.tiny.engine->is->memory(p.tiny.engine);
+            engine_memory(p.tiny.engine);
             for (int r = 0; r < how.ranks; r++) check_bytes(&p, r, active);
         }
         pipeline_close(&p);

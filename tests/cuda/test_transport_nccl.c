@@ -32,7 +32,7 @@ static void *run_rank(void *argument) {
     rank->stream = rank->transport ? stream_create() : NULL;
     if (rank->stream) rank->result = rank->play(rank);
     strcpy(rank->error, rank->result ? error_message() : "");
-    if (rank->transport) rank->transport->is->free(rank->transport);
+    if (rank->transport) transport_free(rank->transport);
     stream_free(rank->stream);
     return NULL;
 }
@@ -101,8 +101,7 @@ static int ring(Rank *rank) {
         };
         Transfer words[2] = {transport_send(up, CHANNEL_COLLECTIVE, &word, sizeof word),
                              transport_receive(down, CHANNEL_COLLECTIVE, &from, sizeof from)};
-        if (transport->is->sendrecv(transport, batch, 4) ||
-            transport->is->sendrecv(transport, words, 2))
+        if (transport_sendrecv(transport, batch, 4) || transport_sendrecv(transport, words, 2))
             return -1;
         look_at(rank, &batch[2], round);
         look_at(rank, &batch[3], round);
@@ -137,15 +136,15 @@ static int ahead(Rank *rank) {
     for (int i = 0; i < 3; i++) {
         Transfer values = give(rank, up, CHANNEL_VALUES, i, 50);
         Transfer gradients = give(rank, down, CHANNEL_GRADIENTS, i, 60);
-        if (transport->is->sendrecv(transport, &values, 1) ||
-            transport->is->sendrecv(transport, &gradients, 1))
+        if (transport_sendrecv(transport, &values, 1) ||
+            transport_sendrecv(transport, &gradients, 1))
             return -1;
     }
     for (int i = 0; i < 3; i++) {
         Transfer gradients = get(up, CHANNEL_GRADIENTS, 60);
         Transfer values = get(down, CHANNEL_VALUES, 50);
-        if (transport->is->sendrecv(transport, &gradients, 1) ||
-            transport->is->sendrecv(transport, &values, 1))
+        if (transport_sendrecv(transport, &gradients, 1) ||
+            transport_sendrecv(transport, &values, 1))
             return -1;
         look_at(rank, &gradients, i);
         look_at(rank, &values, i);
@@ -169,7 +168,7 @@ static int wrong_length(Rank *rank) {
     int up = (transport->rank + 1) % transport->ranks,
         down = (transport->rank + transport->ranks - 1) % transport->ranks;
     Transfer batch[2] = {give(rank, up, CHANNEL_VALUES, 0, 4), get(down, CHANNEL_VALUES, 2)};
-    int failed = transport->is->sendrecv(transport, batch, 2);
+    int failed = transport_sendrecv(transport, batch, 2);
     message_free(batch[0].message);
     return failed;
 }
@@ -189,15 +188,14 @@ static int leave(Rank *rank) {
     Transfer t = get(1, CHANNEL_VALUES, 5);
     while (rank->transport->rank == 1 && waiting) nanosleep(&moment, NULL);
     if (rank->transport->rank == 1) return 0;
-    int failed = rank->transport->rank == 2 ? rank->transport->is->sendrecv(rank->transport, &t, 1)
+    int failed = rank->transport->rank == 2 ? transport_sendrecv(rank->transport, &t, 1)
                                             : transport_barrier(rank->transport);
     waiting--;
     return failed;
 }
 
 static int give_up(Rank *rank) {
-    if (rank->transport->rank == 1)
-        rank->transport->is->abort(rank->transport, "bcd: the loss is nan");
+    if (rank->transport->rank == 1) transport_abort(rank->transport, "bcd: the loss is nan");
     return rank->transport->rank == 1 ? 0 : leave(rank);
 }
 

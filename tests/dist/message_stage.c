@@ -36,11 +36,11 @@ static void *message_create(Stage *stage, size_t count) {
 }
 
 static void message_pack(Stage *stage, TensorRole role, int block, void *message) {
-    stage->is->read(stage, role, block, message_of(message)->data);
+    stage_read(stage, role, block, message_of(message)->data);
 }
 
 static int message_unpack(Stage *stage, TensorRole role, int block, void *message) {
-    return stage->is->write(stage, role, block, message_of(message)->data);
+    return stage_write(stage, role, block, message_of(message)->data);
 }
 
 void message_stage_free(void *message) {

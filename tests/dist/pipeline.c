@@ -30,17 +30,17 @@ static int counted_sendrecv(Transport *transport, Transfer *transfers, int count
         if (transfers[i].send && transfers[i].channel == CHANNEL_COLLECTIVE && transfers[i].peer)
             c->sent->collective_bytes += transfers[i].bytes;
     }
-    return c->counted->is->sendrecv(c->counted, transfers, count);
+    return transport_sendrecv(c->counted, transfers, count);
 }
 
 static void counted_abort(Transport *transport, const char *why) {
     Transport *counted = ((CountingTransport *)(void *)transport)->counted;
-    counted->is->abort(counted, why);
+    transport_abort(counted, why);
 }
 
 static void counted_free(Transport *transport) {
     Transport *counted = ((CountingTransport *)(void *)transport)->counted;
-    counted->is->free(counted);
+    transport_free(counted);
     free(transport);
 }
 
@@ -113,7 +113,7 @@ void pipeline_open(Pipeline *p, const Recipe *recipe, const PipelineRecipe *how)
     without_cache.cache_bytes = 0;
     tiny_open(&p->tiny, &without_cache);
     apply_recipe(p, recipe);
-    p->tiny.engine->is->free(p->tiny.engine);
+    engine_free(p->tiny.engine);
     p->tiny.stage = NULL;
     place(p, recipe->spec);
     need(transport_local_create(p->transport, p->how.ranks * p->how.replicas, timeout_s,

@@ -102,8 +102,8 @@ void pipeline_check_same(const PipelineRow *row, const StageKind *kind) {
     tiny_check_same(&one, &many.tiny, kind->name);
     Batch batch = tiny_batch(&one, 11);
     Loss x, y;
-    CHECK(one.engine->is->evaluate(one.engine, &batch, &x) == 0, "%s", error_message());
-    CHECK(many.tiny.engine->is->evaluate(many.tiny.engine, &batch, &y) == 0, "%s", error_message());
+    CHECK(engine_evaluate(one.engine, &batch, &x) == 0, "%s", error_message());
+    CHECK(engine_evaluate(many.tiny.engine, &batch, &y) == 0, "%s", error_message());
     CHECK(x.correct == y.correct && fabs(x.loss_sum - y.loss_sum) <= 1e-12 * fabs(x.loss_sum),
           "evaluation: %.17g and %.17g", x.loss_sum, y.loss_sum);
     batch_free(&batch);
@@ -227,12 +227,12 @@ static void check_bad_loss(const char *spec, int replicas, int samples, int subm
     int last = many.tiny.model->params - 1;
     real *head = tiny_read(&many.tiny, TENSOR_PARAMETER, last, &count);
     head[0] = (real)NAN;
-    CHECK(engine->is->write(engine, TENSOR_PARAMETER, last, head) == 0, "%s", error_message());
+    CHECK(engine_write(engine, TENSOR_PARAMETER, last, head) == 0, "%s", error_message());
     uint64_t *before = malloc((size_t)blocks * sizeof *before);
     for (int b = 0; b < blocks; b++) before[b] = tiny_block_hash(&many.tiny, b);
     Batch batch = tiny_batch(&many.tiny, samples);
     Loss loss;
-    CHECK(engine->is->step(engine, &batch, 0.1, &loss) == -1, "a step with a loss of NaN");
+    CHECK(engine_step(engine, &batch, 0.1, &loss) == -1, "a step with a loss of NaN");
     CHECK(strstr(error_message(), "the loss is"), "\"%s\"", error_message());
     for (int b = 0; b < blocks; b++)
         CHECK(tiny_block_hash(&many.tiny, b) == before[b], "%s, submodel %d: %s moved", spec,

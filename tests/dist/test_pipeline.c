@@ -53,8 +53,8 @@ static void memory_is_shared_out(void) {
     for (int submodel = 0; submodel < 3; submodel++) {
         tiny_activate(&one, submodel);
         tiny_activate(&many.tiny, submodel);
-        const MemCount *a = one.engine->is->memory(one.engine);
-        const MemCount *b = many.tiny.engine->is->memory(many.tiny.engine);
+        const MemCount *a = engine_memory(one.engine);
+        const MemCount *b = engine_memory(many.tiny.engine);
         for (MemRole role = MEM_PARAMETERS; role <= MEM_STATE; role++)
             CHECK(a->current[role] == b->current[role], "submodel %d: %s %zu and %zu bytes",
                   submodel + 1, mem_role_names[role], a->current[role], b->current[role]);
@@ -100,7 +100,7 @@ static void memory_is_planned(const void *spec) {
         CHECK(p.stage[0]->settings.deferred == late, "deferred");
         for (int submodel = 0; submodel < recipe.submodels; submodel++) {
             tiny_activate(&p.tiny, submodel);
-            p.tiny.engine->is->memory(p.tiny.engine); /* waits for all ranks */
+            engine_memory(p.tiny.engine); /* waits for all ranks */
             check_plan(&p, submodel, spec);
         }
         pipeline_close(&p);

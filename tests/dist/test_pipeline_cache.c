@@ -79,7 +79,7 @@ static PipelineRecipe pipeline_of(const Row *row) {
 
 static int values_sent(const Pipeline *p) {
     int sent = 0;
-    p->tiny.engine->is->memory(p->tiny.engine); /* waits for all ranks */
+    engine_memory(p->tiny.engine); /* waits for all ranks */
     for (int r = 0; r < PIPELINE_MAX_RANKS; r++) sent += p->sent[r].values;
     return sent;
 }
@@ -110,7 +110,7 @@ static void cached_is_exact(const void *data) {
 static int sent_by_step(Pipeline *p, Batch *batch) {
     int before = values_sent(p);
     Loss loss;
-    CHECK(p->tiny.engine->is->step(p->tiny.engine, batch, 0.05, &loss) == 0, "%s", error_message());
+    CHECK(engine_step(p->tiny.engine, batch, 0.05, &loss) == 0, "%s", error_message());
     return values_sent(p) - before;
 }
 

@@ -63,7 +63,7 @@ static void messages_are_made_before_a_step(const void *data) {
     pipeline_open(&p, &recipe, how);
     int made = message_stage_made();
     tiny_activate(&p.tiny, 0);
-    p.tiny.engine->is->memory(p.tiny.engine); /* waits for all ranks */
+    engine_memory(p.tiny.engine); /* waits for all ranks */
     int reserved = message_stage_made() - made;
     message_stage_peak();
     CHECK(tiny_train(&p.tiny, NULL, NULL) == 0, "%s", error_message());
@@ -238,10 +238,10 @@ static void reading_from_a_lost_rank_is_an_error(const void *data) {
     size_t count = engine->model->param[0].count;
     real *room = malloc(count * sizeof *room);
     if (!room) abort();
-    CHECK(engine->is->read(engine, TENSOR_PARAMETER, 0, room) == count, "%s", error_message());
-    p.transport[2]->is->abort(p.transport[2], "it is lost");
-    CHECK(engine->is->read(engine, TENSOR_PARAMETER, 0, room) == READ_FAILED, "read");
-    CHECK(engine->is->read(engine, TENSOR_PARAMETER, 0, NULL) == READ_FAILED, "counted");
+    CHECK(engine_read(engine, TENSOR_PARAMETER, 0, room) == count, "%s", error_message());
+    transport_abort(p.transport[2], "it is lost");
+    CHECK(engine_read(engine, TENSOR_PARAMETER, 0, room) == READ_FAILED, "read");
+    CHECK(engine_read(engine, TENSOR_PARAMETER, 0, NULL) == READ_FAILED, "counted");
     CHECK(strstr(error_message(), "rank 2 gave up: it is lost"), "\"%s\"", error_message());
     free(room);
     pipeline_close(&p);

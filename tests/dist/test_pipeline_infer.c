@@ -152,7 +152,7 @@ static void ranks_have_disjoint_shares(void) {
     open_pipeline(&p, &row, true, create_counting);
     uint64_t stop = 6; /* one step of the second submodel */
     CHECK(tiny_train(&p.tiny, tiny_stop_at, &stop) == 1, "%s", error_message());
-    p.tiny.engine->is->memory(p.tiny.engine); /* waits for all ranks */
+    engine_memory(p.tiny.engine); /* waits for all ranks */
     CHECK(counts.stages == 3, "%d stages", counts.stages);
     for (int i = 0; i < counts.stages; i++)
         CHECK(counts.samples[i] == 4, "a rank inferred %d samples", counts.samples[i]);
@@ -168,8 +168,8 @@ static void memory_is_returned(void) {
     uint64_t stop = 12;
     tiny_train(&with.tiny, tiny_stop_at, &stop);
     tiny_train(&without.tiny, tiny_stop_at, &stop);
-    with.tiny.engine->is->memory(with.tiny.engine);
-    without.tiny.engine->is->memory(without.tiny.engine);
+    engine_memory(with.tiny.engine);
+    engine_memory(without.tiny.engine);
     for (int r = 0; r < 3; r++) {
         const MemCount *a = &with.stage[r]->memory, *b = &without.stage[r]->memory;
         CHECK(a->current[MEM_PARAMETERS] == b->current[MEM_PARAMETERS], "rank %d keeps the prefix",
@@ -235,7 +235,7 @@ static void a_phase_resumes_in_its_middle(void) {
     counts.stages = 0;
     stop = 10;
     CHECK(tiny_train(&second.tiny, tiny_stop_at, &stop) == 1, "%s", error_message());
-    second.tiny.engine->is->memory(second.tiny.engine);
+    engine_memory(second.tiny.engine);
     int samples = 0;
     for (int i = 0; i < counts.stages; i++) samples += counts.samples[i];
     CHECK(samples == 4, "%d samples inferred", samples);

@@ -99,16 +99,16 @@ static void check_close(const Tiny *one, const Tiny *many) {
 
 /* CHECKs that all replicas of a rank have the same bits. */
 static void check_replicas(const Pipeline *many, TensorRole role, int tensors) {
-    many->tiny.engine->is->memory(many->tiny.engine); /* waits for all ranks */
+    engine_memory(many->tiny.engine); /* waits for all ranks */
     int ranks = many->how.ranks;
     for (int r = ranks; r < ranks * many->how.replicas; r++)
         for (int i = 0; i < tensors; i++) {
             Stage *a = many->stage[r % ranks], *b = many->stage[r];
-            size_t count = a->is->read(a, role, i, NULL);
-            if (!CHECK(b->is->read(b, role, i, NULL) == count, "sizes of tensor %d", i)) continue;
+            size_t count = stage_read(a, role, i, NULL);
+            if (!CHECK(stage_read(b, role, i, NULL) == count, "sizes of tensor %d", i)) continue;
             real *x = malloc((count + 1) * sizeof *x), *y = malloc((count + 1) * sizeof *y);
-            a->is->read(a, role, i, x);
-            b->is->read(b, role, i, y);
+            stage_read(a, role, i, x);
+            stage_read(b, role, i, y);
             CHECK(memcmp(x, y, count * sizeof *x) == 0, "rank %d: tensor %d of role %d differs", r,
                   i, role);
             free(x);
@@ -126,8 +126,8 @@ static void check_all_replicas(const Pipeline *many) {
 static void check_evaluation(const Tiny *one, const Tiny *many) {
     Batch batch = tiny_batch(one, 11);
     Loss x, y;
-    CHECK(one->engine->is->evaluate(one->engine, &batch, &x) == 0, "%s", error_message());
-    CHECK(many->engine->is->evaluate(many->engine, &batch, &y) == 0, "%s", error_message());
+    CHECK(engine_evaluate(one->engine, &batch, &x) == 0, "%s", error_message());
+    CHECK(engine_evaluate(many->engine, &batch, &y) == 0, "%s", error_message());
     CHECK(x.correct == y.correct && x.count == y.count &&
               fabs(x.loss_sum - y.loss_sum) <= 1e-12 * fabs(x.loss_sum),
           "evaluation: %.17g and %.17g", x.loss_sum, y.loss_sum);
@@ -165,7 +165,7 @@ static void trains_like_one_stage(const void *data) {
 static void step(Tiny *tiny, Batch batch) {
     Loss loss;
     tiny_activate(tiny, 0);
-    CHECK(tiny->engine->is->step(tiny->engine, &batch, 0.05, &loss) == 0, "%s", error_message());
+    CHECK(engine_step(tiny->engine, &batch, 0.05, &loss) == 0, "%s", error_message());
 }
 
 /* After a step the running statistics are the mean, weighted by samples, of those that each
@@ -221,7 +221,7 @@ static void statistics_are_averaged(const void *data) {
 static int step_of(Pipeline *p, int samples) {
     Batch batch = tiny_batch(&p->tiny, samples);
     Loss loss;
-    int failed = p->tiny.engine->is->step(p->tiny.engine, &batch, 0.05, &loss);
+    int failed = engine_step(p->tiny.engine, &batch, 0.05, &loss);
     batch_free(&batch);
     return failed;
 }
@@ -245,10 +245,10 @@ static void failed_step_is_discarded(void) {
     Engine *engine = p.tiny.engine;
     real *head = tiny_read(&p.tiny, TENSOR_PARAMETER, last, &count), right = head[0];
     head[0] = (real)NAN;
-    CHECK(engine->is->write(engine, TENSOR_PARAMETER, last, head) == 0, "%s", error_message());
+    CHECK(engine_write(engine, TENSOR_PARAMETER, last, head) == 0, "%s", error_message());
     CHECK(step_of(&p, 6) == -1, "a step with a loss of NaN");
     head[0] = right;
-    CHECK(engine->is->write(engine, TENSOR_PARAMETER, last, head) == 0, "%s", error_message());
+    CHECK(engine_write(engine, TENSOR_PARAMETER, last, head) == 0, "%s", error_message());
     CHECK(step_of(&p, 4) == 0 && step_of(&other, 4) == 0, "%s", error_message());
     tiny_check_same(&p.tiny, &other.tiny, "after a lost step");
     check_all_replicas(&p);

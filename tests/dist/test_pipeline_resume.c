@@ -76,7 +76,7 @@ static void resumes_on_any_number_of_ranks(const void *data) {
 
 static size_t bytes_to_workers(const Pipeline *p) {
     size_t bytes = 0;
-    p->tiny.engine->is->memory(p->tiny.engine); /* waits for all ranks */
+    engine_memory(p->tiny.engine); /* waits for all ranks */
     for (int r = 0; r < PIPELINE_MAX_RANKS; r++) bytes += p->sent[r].collective_bytes;
     return bytes;
 }

@@ -18,7 +18,7 @@ static void *run_rank(void *argument) {
     Outcome *outcome = rank->outcome;
     outcome->result = rank->scenario->run(rank->transport, outcome->results);
     strcpy(outcome->error, outcome->result ? error_message() : "");
-    rank->transport->is->free(rank->transport);
+    transport_free(rank->transport);
     return NULL;
 }
 
@@ -126,17 +126,17 @@ static void messages_of_devices_are_passed_on(void) {
         sent[i] = of_message(transport_send(1, CHANNEL_VALUES, NULL, 4), 10 + i);
     const void *first = sent[0].message;
     CHECK(transport[0]->carries_messages, "the transport says that it carries none");
-    CHECK(transport[0]->is->sendrecv(transport[0], sent, 3) == 0, "%s", error_message());
+    CHECK(transport_sendrecv(transport[0], sent, 3) == 0, "%s", error_message());
     for (int i = 0; i < 3; i++) CHECK(!sent[i].message, "message %d is still the sender's", i);
-    CHECK(transport[1]->is->sendrecv(transport[1], &got, 1) == 0, "%s", error_message());
+    CHECK(transport_sendrecv(transport[1], &got, 1) == 0, "%s", error_message());
     CHECK(got.message == first && living == 3, "another message came, of %d", living);
     Transfer more = of_message(transport_send(1, CHANNEL_VALUES, NULL, 4), 13);
-    transport[1]->is->abort(transport[1], "out of memory");
-    CHECK(transport[0]->is->sendrecv(transport[0], &more, 1) == -1, "sent to a rank that gave up");
+    transport_abort(transport[1], "out of memory");
+    CHECK(transport_sendrecv(transport[0], &more, 1) == -1, "sent to a rank that gave up");
     CHECK(more.message && living == 4, "%d messages are left", living);
     free_message(got.message);
     free_message(more.message);
-    for (int r = 0; r < 2; r++) transport[r]->is->free(transport[r]);
+    for (int r = 0; r < 2; r++) transport_free(transport[r]);
     CHECK(living == 0, "%d messages were never freed", living);
 }
 

@@ -28,7 +28,7 @@ static int swap(Transport *transport, double *results) {
         };
         int together = round % 2 ? 2 : 4;
         for (int i = 0; i < 4; i += together)
-            if (transport->is->sendrecv(transport, batch + i, together)) return -1;
+            if (transport_sendrecv(transport, batch + i, together)) return -1;
         results[0] += from_up != 100 * up + round;
         results[1] += from_down != 100 * down + round;
     }
@@ -47,7 +47,7 @@ static int order(Transport *transport, double *results) {
                                   CHANNEL_VALUES,          buffer[i],
                                   length * sizeof(double), NULL};
         }
-        if (transport->is->sendrecv(transport, batch, 3)) return -1;
+        if (transport_sendrecv(transport, batch, 3)) return -1;
         for (int i = 0; i < 3; i++) results[round + i] = buffer[i][round + i];
     }
     return 0;
@@ -55,9 +55,7 @@ static int order(Transport *transport, double *results) {
 
 enum { AHEAD = 3, AHEAD_COUNT = 20000 };
 
-static int one(Transport *transport, Transfer t) {
-    return transport->is->sendrecv(transport, &t, 1);
-}
+static int one(Transport *transport, Transfer t) { return transport_sendrecv(transport, &t, 1); }
 
 static int ahead(Transport *transport, double *results) {
     size_t bytes = AHEAD_COUNT * sizeof(double);
@@ -92,8 +90,8 @@ static int much(Transport *transport, double *results) {
             transport_receive(peer, CHANNEL_VALUES, other, MUCH),
             transport_receive(peer, CHANNEL_VALUES, mine, sizeof *mine),
         };
-        failed = transport->is->sendrecv(transport, batch, 2) ||
-                 transport->is->sendrecv(transport, batch + 2, 2);
+        failed =
+            transport_sendrecv(transport, batch, 2) || transport_sendrecv(transport, batch + 2, 2);
         for (size_t i = 0; i < count && !failed; i++) results[0] += other[i] != ((int)i ^ peer);
         results[0] += mine[0] != peer;
     }
@@ -108,7 +106,7 @@ static int send_wrong_length(Transport *transport, size_t sent, size_t expected)
     if (!data) return error_set("out of memory");
     Transfer t = transport->rank == 0 ? transport_send(1, CHANNEL_VALUES, data, sent)
                                       : transport_receive(0, CHANNEL_VALUES, data, expected);
-    int failed = (transport->rank < 2 && transport->is->sendrecv(transport, &t, 1)) ||
+    int failed = (transport->rank < 2 && transport_sendrecv(transport, &t, 1)) ||
                  transport_barrier(transport);
     free(data);
     return failed ? -1 : 0;
@@ -178,8 +176,8 @@ static int groups(Transport *transport, double *results) {
     double from = -1, own = transport->rank;
     Transfer batch[2] = {transport_send(above(group), CHANNEL_VALUES, &own, sizeof own),
                          transport_receive(below(group), CHANNEL_VALUES, &from, sizeof from)};
-    int failed = transport_all_reduce(group, &sum, 1) || group->is->sendrecv(group, batch, 2);
-    group->is->free(group);
+    int failed = transport_all_reduce(group, &sum, 1) || transport_sendrecv(group, batch, 2);
+    transport_free(group);
     results[0] = (double)sum;
     results[1] = from;
     return failed || transport_barrier(transport) ? -1 : 0;
@@ -199,12 +197,12 @@ static int leave(Transport *transport, double *results) {
         transport_receive(transport->rank, CHANNEL_GRADIENTS, &results[1], sizeof *results),
         transport_receive(peer, CHANNEL_VALUES, results, sizeof *results),
     };
-    return transport->is->sendrecv(transport, batch, 3);
+    return transport_sendrecv(transport, batch, 3);
 }
 
 static int give_up(Transport *transport, double *results) {
     (void)results;
-    if (transport->rank == 2) transport->is->abort(transport, "bcd: the loss is nan");
+    if (transport->rank == 2) transport_abort(transport, "bcd: the loss is nan");
     return transport->rank == 2 ? 0 : transport_barrier(transport);
 }
 

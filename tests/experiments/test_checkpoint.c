@@ -78,14 +78,14 @@ static void train_to(Setup *setup, BcdState *state, uint64_t step) {
 }
 
 static void check_tensor(const Setup *a, const Setup *b, TensorRole role, int number) {
-    size_t count = a->engine->is->read(a->engine, role, number, NULL);
-    size_t other = b->engine->is->read(b->engine, role, number, NULL);
+    size_t count = engine_read(a->engine, role, number, NULL);
+    size_t other = engine_read(b->engine, role, number, NULL);
     if (!CHECK(count == other, "role %d tensor %d: %zu and %zu numbers", (int)role, number, count,
                other))
         return;
     real *x = malloc(count * sizeof *x + 1), *y = malloc(count * sizeof *y + 1);
-    a->engine->is->read(a->engine, role, number, x);
-    b->engine->is->read(b->engine, role, number, y);
+    engine_read(a->engine, role, number, x);
+    engine_read(b->engine, role, number, y);
     CHECK(memcmp(x, y, count * sizeof *x) == 0, "role %d tensor %d differs", (int)role, number);
     free(x);
     free(y);
@@ -99,8 +99,7 @@ static void check_same(const Setup *a, const BcdState *at, const Setup *b, const
         for (int i = 0; i < count; i++) check_tensor(a, b, roles[r], i);
     }
     for (int block = 0; block < a->model->blocks; block++)
-        CHECK(a->engine->is->optimizer_step(a->engine, block) ==
-                  b->engine->is->optimizer_step(b->engine, block),
+        CHECK(engine_optimizer_step(a->engine, block) == engine_optimizer_step(b->engine, block),
               "optimizer step of block %d", block);
     CHECK(at->step == bt->step && at->position == bt->position && at->phase == bt->phase &&
               at->phase_steps == bt->phase_steps && at->phase_start == bt->phase_start &&

@@ -86,17 +86,17 @@ static void running_out_is_an_error(void) {
     Stage *none = stage_ref_create(m, settings);
     limit_growth(0);
     CHECK(!none && strstr(error_message(), "memory: no "), "\"%s\"", error_message());
-    if (none) none->is->free(none);
+    if (none) stage_free(none);
 
     Stage *stage = stage_ref_create(m, settings);
     bool *active = malloc((size_t)m->blocks * sizeof *active);
     if (CHECK(stage && active, "%s", error_message())) {
         for (int b = 0; b < m->blocks; b++) active[b] = true;
         limit_growth(bytes);
-        int result = stage->is->activate(stage, active);
+        int result = stage_activate(stage, active);
         limit_growth(0);
         CHECK(result == -1 && strstr(error_message(), "memory: no "), "\"%s\"", error_message());
-        stage->is->free(stage);
+        stage_free(stage);
     }
     free(active);
     model_free(m);

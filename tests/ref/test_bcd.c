@@ -121,7 +121,7 @@ static void one_submodel_is_ordinary_training(const void *spec) {
 static void step_submodel(Tiny *tiny, int submodel, const Batch *batch) {
     Loss loss;
     tiny_activate(tiny, submodel);
-    CHECK(tiny->engine->is->step(tiny->engine, batch, 0.01, &loss) == 0, "%s", error_message());
+    CHECK(engine_step(tiny->engine, batch, 0.01, &loss) == 0, "%s", error_message());
 }
 
 /* CHECKs that a corrected parameter is p - rate g, where g is the gradient of the full update, not
@@ -137,10 +137,10 @@ static void check_corrected(const Tiny *corrected, int param, const real *before
         CHECK(fabs((double)after[i] - expected) <= tolerance, "%s[%zu] is %.9g, not %.9g", p->name,
               i, (double)after[i], expected);
     }
-    CHECK(corrected->engine->is->read(corrected->engine, TENSOR_STATE0, param, NULL) == 0,
-          "%s has a state", p->name);
-    CHECK(corrected->engine->is->optimizer_step(corrected->engine, p->block) == 0,
-          "%s has optimizer steps", p->name);
+    CHECK(engine_read(corrected->engine, TENSOR_STATE0, param, NULL) == 0, "%s has a state",
+          p->name);
+    CHECK(engine_optimizer_step(corrected->engine, p->block) == 0, "%s has optimizer steps",
+          p->name);
     free(after);
 }
 
@@ -208,12 +208,11 @@ static void gradient_norms_are_the_whole_models(const void *spec) {
     uint64_t before = 0, after = 0;
     for (int b = 0; b < m->blocks; b++) before += tiny_block_hash(&parts, b);
     tiny_activate(&whole, 0);
-    CHECK(whole.engine->is->gradient_norm(whole.engine, &batch, &norm) == 0, "%s", error_message());
+    CHECK(engine_gradient_norm(whole.engine, &batch, &norm) == 0, "%s", error_message());
     for (int submodel = 0; submodel < 3; submodel++) {
         double one;
         tiny_activate(&parts, submodel);
-        CHECK(parts.engine->is->gradient_norm(parts.engine, &batch, &one) == 0, "%s",
-              error_message());
+        CHECK(engine_gradient_norm(parts.engine, &batch, &one) == 0, "%s", error_message());
         CHECK(one > 0, "submodel %d has no gradient", submodel);
         sum += one * one;
     }
@@ -301,7 +300,7 @@ static void check_cached_prefix(Recipe recipe) {
         Tiny tiny;
         tiny_trained(&tiny, &recipe);
         tiny_check_same(&plain, &tiny, rows[i].name);
-        size_t kept = tiny.engine->is->memory(tiny.engine)->peak[MEM_CACHE];
+        size_t kept = engine_memory(tiny.engine)->peak[MEM_CACHE];
         CHECK((kept > 0) == (rows[i].bytes > 1) && kept <= rows[i].bytes,
               "%s: %zu bytes kept in memory of %zu", rows[i].name, kept, rows[i].bytes);
         CHECK((times[0].ms[PASS_FORWARD] > 0) == !rows[i].whole,

@@ -23,15 +23,15 @@ typedef struct {
 
 static void select_micro_batch(const Pair *p, Stage *stage, int micro) {
     Batch part = batch_slice(p->batch, p->model, micro * SAMPLES, (micro + 1) * SAMPLES);
-    stage->is->select(stage, micro);
-    stage->is->begin(stage, &part, MODE_TRAIN);
+    stage_select(stage, micro);
+    stage_begin(stage, &part, MODE_TRAIN);
 }
 
 static void forward(const Pair *p, Stage *stage, int micro) {
     select_micro_batch(p, stage, micro);
-    for (int b = 0; b < p->model->blocks; b++) stage->is->forward(stage, b);
+    for (int b = 0; b < p->model->blocks; b++) stage_forward(stage, b);
     Loss loss;
-    CHECK(stage->is->loss(stage, 0.5, &loss) == 0, "%s", error_message());
+    CHECK(stage_loss(stage, 0.5, &loss) == 0, "%s", error_message());
 }
 
 /* Fills with NaN what the micro-batches share. */
@@ -46,13 +46,13 @@ static void round_late(const Pair *p, int first) {
     Stage *stage = p->late;
     for (int k = first; k < first + p->in_flight; k++) {
         forward(p, stage, k);
-        for (int b = p->model->blocks - 1; b >= 0; b--) stage->is->input_gradient(stage, b);
+        for (int b = p->model->blocks - 1; b >= 0; b--) stage_input_gradient(stage, b);
         spoil_workspace(stage);
     }
     for (int k = first; k < first + p->in_flight; k++) {
         select_micro_batch(p, stage, k);
         for (int b = p->model->blocks - 1; b >= 0; b--) {
-            stage->is->weight_gradient(stage, b);
+            stage_weight_gradient(stage, b);
             spoil_workspace(stage);
         }
     }
@@ -63,18 +63,18 @@ static void round_at_once(const Pair *p, int first) {
     for (int k = first; k < first + p->in_flight; k++) {
         forward(p, stage, k);
         for (int b = p->model->blocks - 1; b >= 0; b--) {
-            stage->is->input_gradient(stage, b);
-            stage->is->weight_gradient(stage, b);
+            stage_input_gradient(stage, b);
+            stage_weight_gradient(stage, b);
         }
     }
 }
 
 static void check_same(const Pair *p, TensorRole role, int number, const char *name) {
-    size_t count = p->at_once->is->read(p->at_once, role, number, NULL);
+    size_t count = stage_read(p->at_once, role, number, NULL);
     real *a = malloc((count + 1) * sizeof *a), *b = malloc((count + 1) * sizeof *b);
     if (!a || !b) abort();
-    p->at_once->is->read(p->at_once, role, number, a);
-    CHECK(p->late->is->read(p->late, role, number, b) == count, "%s: other sizes", name);
+    stage_read(p->at_once, role, number, a);
+    CHECK(stage_read(p->late, role, number, b) == count, "%s: other sizes", name);
     CHECK(memcmp(a, b, count * sizeof *a) == 0, "%s, %d slots: taken late it differs", name,
           p->in_flight);
     free(a);
@@ -93,7 +93,7 @@ static void check_counted(const Pair *p, const bool *active) {
 static void check_pair(const Pair *p, const bool *active) {
     for (int both = 0; both < 2; both++) {
         Stage *stage = both ? p->late : p->at_once;
-        CHECK(stage->is->activate(stage, active) == 0, "%s", error_message());
+        CHECK(stage_activate(stage, active) == 0, "%s", error_message());
     }
     check_counted(p, active);
     for (int round = 0; round < ROUNDS; round++) {
@@ -103,8 +103,8 @@ static void check_pair(const Pair *p, const bool *active) {
     for (int i = 0; i < p->model->params; i++)
         check_same(p, TENSOR_GRADIENT, i, p->model->param[i].name);
     for (int i = 0; i < p->model->buffers; i++) check_same(p, TENSOR_BUFFER, i, "buffer");
-    p->at_once->is->discard(p->at_once);
-    p->late->is->discard(p->late);
+    stage_discard(p->at_once);
+    stage_discard(p->late);
 }
 
 static void open_pair(Pair *p, const Tiny *tiny, const int *slots) {
@@ -138,8 +138,8 @@ static void late_is_the_same(const void *spec) {
                 partition_active(&tiny.settings.partition, tiny.model, submodel, active);
                 check_pair(&pair, active);
             }
-            pair.at_once->is->free(pair.at_once);
-            pair.late->is->free(pair.late);
+            stage_free(pair.at_once);
+            stage_free(pair.late);
         }
         batch_free(&batch);
         tiny_close(&tiny);

@@ -39,9 +39,9 @@ static void read_whole(real *logits, Stage *stage, const int *tokens) {
     Batch batch;
     if (!CHECK(batch_reserve(&batch, m, 1) == 0, "%s", error_message())) return;
     memcpy(batch.tokens, tokens, (size_t)m->targets * sizeof *tokens);
-    stage->is->begin(stage, &batch, MODE_EVALUATE);
-    for (int b = 0; b < m->blocks; b++) stage->is->forward(stage, b);
-    stage->is->read(stage, TENSOR_VALUE, m->blocks - 1, logits);
+    stage_begin(stage, &batch, MODE_EVALUATE);
+    for (int b = 0; b < m->blocks; b++) stage_forward(stage, b);
+    stage_read(stage, TENSOR_VALUE, m->blocks - 1, logits);
     batch_free(&batch);
 }
 
@@ -60,20 +60,19 @@ static void same_bits_as_the_whole(const void *row) {
     for (size_t p = 0; p < sizeof pieces / sizeof *pieces; p++) {
         const int first = pieces[p].first, count = pieces[p].count;
         memset(next, 0xff, v * sizeof *next);
-        CHECK(stage->is->extend(stage, first, tokens + first, count, next) == 0, "%s",
-              error_message());
+        CHECK(stage_extend(stage, first, tokens + first, count, next) == 0, "%s", error_message());
         CHECK(!memcmp(next, whole + (size_t)(first + count - 1) * v, v * sizeof *next),
               "tokens %d to %d: %g, not %g", first, first + count - 1, (double)next[0],
               (double)whole[(size_t)(first + count - 1) * v]);
     }
     /* Another token in the middle is another sequence. */
     const int other = (tokens[100] + 1) % 37;
-    CHECK(stage->is->extend(stage, 100, &other, 1, next) == 0, "%s", error_message());
+    CHECK(stage_extend(stage, 100, &other, 1, next) == 0, "%s", error_message());
     CHECK(memcmp(next, whole + 100 * v, v * sizeof *next), "the token does not matter");
-    CHECK(stage->is->extend(stage, 149, tokens, 2, next) == -1 &&
+    CHECK(stage_extend(stage, 149, tokens, 2, next) == -1 &&
               strstr(error_message(), "151 tokens are more than the 150 of "),
           "%s", error_message());
-    stage->is->free(stage);
+    stage_free(stage);
     free(whole);
     free(next);
     free(tokens);
@@ -85,10 +84,10 @@ static void images_have_no_tokens(void) {
     Stage *stage = stage_ref_create(m, (StageSettings){.batch = 1});
     real logits[10];
     if (!CHECK(stage, "%s", error_message())) return;
-    CHECK(stage->is->extend(stage, 0, (int[]){1}, 1, logits) == -1 &&
+    CHECK(stage_extend(stage, 0, (int[]){1}, 1, logits) == -1 &&
               strstr(error_message(), "reads images, not tokens"),
           "%s", error_message());
-    stage->is->free(stage);
+    stage_free(stage);
     model_free(m);
 }
 

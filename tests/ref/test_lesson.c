@@ -40,7 +40,7 @@ static void copy_weights(const Lesson *from, Engine *to) {
         real *copy = malloc(param->count * sizeof *copy);
         if (!copy) abort();
         for (size_t i = 0; i < param->count; i++) copy[i] = (real)numbers[i];
-        CHECK(to->is->write(to, TENSOR_PARAMETER, p, copy) == 0, "%s", error_message());
+        CHECK(engine_write(to, TENSOR_PARAMETER, p, copy) == 0, "%s", error_message());
         free(copy);
     }
 }
@@ -93,7 +93,7 @@ static void losses_are_the_lessons(const void *argument) {
     CHECK(bcd_train(&state, &settings, engine, &data, compare, lesson) == 0, "%s", error_message());
     CHECK(state.step == settings.steps, "%d updates", (int)state.step);
     partition_free(&settings.partition);
-    engine->is->free(engine);
+    engine_free(engine);
     model_free(model);
 }
 

@@ -36,8 +36,8 @@ static size_t total(const size_t bytes[MEM_ROLES]) {
 static void step(Tiny *tiny) {
     Batch batch = tiny_batch(tiny, tiny->settings.batch);
     Loss loss;
-    CHECK(tiny->engine->is->step(tiny->engine, &batch, 0.01, &loss) == 0, "%s", error_message());
-    CHECK(tiny->engine->is->evaluate(tiny->engine, &batch, &loss) == 0, "%s", error_message());
+    CHECK(engine_step(tiny->engine, &batch, 0.01, &loss) == 0, "%s", error_message());
+    CHECK(engine_evaluate(tiny->engine, &batch, &loss) == 0, "%s", error_message());
     batch_free(&batch);
 }
 
@@ -47,7 +47,7 @@ static void step(Tiny *tiny) {
 static void check_counted_is_planned(const Recipe *recipe) {
     Tiny tiny;
     tiny_open(&tiny, recipe);
-    const MemCount *counted = tiny.engine->is->memory(tiny.engine);
+    const MemCount *counted = engine_memory(tiny.engine);
     size_t plan[MEM_ROLES], max[MEM_ROLES] = {0}, max_total = counted->total_current;
     for (MemRole role = 0; role < MEM_ROLES; role++) max[role] = counted->current[role];
     int submodels = tiny.settings.partition.submodels;
@@ -55,7 +55,7 @@ static void check_counted_is_planned(const Recipe *recipe) {
         bool *active = active_of(&tiny, phase % submodels);
         CHECK(memory_plan(plan, tiny.model, &tiny.stage->settings, active) == 0, "%s",
               error_message());
-        CHECK(tiny.engine->is->activate(tiny.engine, active) == 0, "%s", error_message());
+        CHECK(engine_activate(tiny.engine, active) == 0, "%s", error_message());
         step(&tiny);
         for (MemRole role = 0; role < MEM_ROLES; role++) {
             CHECK(counted->current[role] == plan[role],
@@ -192,7 +192,7 @@ static void frozen_tensors_do_not_exist(const void *spec) {
         size_t expected = submodel == tiny.state.submodel ? tiny.model->param[p].count : 0;
         static const TensorRole roles[] = {TENSOR_GRADIENT, TENSOR_STATE0, TENSOR_STATE1};
         for (int r = 0; r < 3; r++) {
-            size_t count = tiny.engine->is->read(tiny.engine, roles[r], p, NULL);
+            size_t count = engine_read(tiny.engine, roles[r], p, NULL);
             CHECK(count == expected, "%s: role %d has %zu numbers", tiny.model->param[p].name,
                   roles[r], count);
         }
@@ -343,8 +343,8 @@ static void one_value_has_no_variance(void) {
             const bool refused = batch == 1 && submodel == 2;
             CHECK(!memory_plan(plan, tiny.model, &tiny.stage->settings, active) == !refused,
                   "batch %d, submodel %d: %s", batch, submodel, error_message());
-            CHECK(!tiny.stage->is->activate(tiny.stage, active) == !refused,
-                  "batch %d, submodel %d: %s", batch, submodel, error_message());
+            CHECK(!stage_activate(tiny.stage, active) == !refused, "batch %d, submodel %d: %s",
+                  batch, submodel, error_message());
             if (refused) CHECK(strstr(error_message(), "no variance"), "%s", error_message());
             free(active);
         }

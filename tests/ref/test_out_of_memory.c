@@ -132,7 +132,7 @@ static Engine *create_single(const Row *row, const Model *model, StageSettings s
     if (!stage) return NULL;
     Engine *engine = engine_single_create(
         stage, (EngineSettings){.micro_batches = 1, .cache_bytes = row->cache_bytes}, data);
-    if (!engine) stage->is->free(stage);
+    if (!engine) stage_free(stage);
     return engine;
 }
 
@@ -160,7 +160,7 @@ static int train_on(Create *create, const Row *row, const Dataset *data) {
     if (engine) {
         result = bcd_train(&state, &s, engine, data, NULL, NULL);
         watch.ending = true;
-        engine->is->free(engine);
+        engine_free(engine);
         watch.ending = false;
     }
     partition_free(&s.partition);
@@ -229,7 +229,7 @@ static Engine *create_rank(void *context, Transport *world) {
         stage = stage_ref_create(r->model, settings);
     }
     if (stage) return engine_rank_create(stage, transport, NULL, r->placement, blocks, r->pipeline);
-    if (transport) transport->is->free(transport);
+    if (transport) transport_free(transport);
     rank_blocks_free(&blocks);
     return NULL;
 }

@@ -66,7 +66,7 @@ static int check_state(void *context, const BcdState *state, const Loss *loss, d
     const Tiny *tiny = w->tiny;
     size_t count;
     real *now = tiny_read(tiny, TENSOR_STATE0, w->param, &count);
-    uint64_t t = tiny->engine->is->optimizer_step(tiny->engine, tiny->model->param[w->param].block);
+    uint64_t t = engine_optimizer_step(tiny->engine, tiny->model->param[w->param].block);
     bool keep = tiny->stage->settings.keep_state;
     if (state->submodel == 0) {
         uint64_t expected = keep ? state->step - state->phase / 3 * 4 : 0;
@@ -107,7 +107,7 @@ static int check_steps(void *context, const BcdState *state, const Loss *loss, d
     uint64_t of_phase = state->phase_steps ? state->phase_steps : 2;
     for (int b = 0; b < tiny->model->blocks; b++) {
         int submodel = tiny->settings.partition.of_block[b];
-        uint64_t t = tiny->engine->is->optimizer_step(tiny->engine, b);
+        uint64_t t = engine_optimizer_step(tiny->engine, b);
         uint64_t expected = submodel == ALWAYS_ACTIVE     ? state->step
                             : submodel == state->submodel ? of_phase
                                                           : 0;

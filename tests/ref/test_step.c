@@ -15,10 +15,10 @@
 
 static double loss_of(const Tiny *tiny, const Batch *batch) {
     Stage *stage = tiny->stage;
-    stage->is->begin(stage, batch, MODE_TRAIN);
-    for (int b = 0; b < tiny->model->blocks; b++) stage->is->forward(stage, b);
+    stage_begin(stage, batch, MODE_TRAIN);
+    for (int b = 0; b < tiny->model->blocks; b++) stage_forward(stage, b);
     Loss loss;
-    return stage->is->loss(stage, 1, &loss) ? NAN : loss.loss_sum;
+    return stage_loss(stage, 1, &loss) ? NAN : loss.loss_sum;
 }
 
 static double slope(const Tiny *tiny, const Batch *batch, int param, real *data, size_t i) {
@@ -27,11 +27,11 @@ static double slope(const Tiny *tiny, const Batch *batch, int param, real *data,
     double before = data[i], loss[2];
     for (int side = 0; side < 2; side++) {
         data[i] = before + (side ? h : -h);
-        stage->is->write(stage, TENSOR_PARAMETER, param, data);
+        stage_write(stage, TENSOR_PARAMETER, param, data);
         loss[side] = loss_of(tiny, batch);
     }
     data[i] = before;
-    stage->is->write(stage, TENSOR_PARAMETER, param, data);
+    stage_write(stage, TENSOR_PARAMETER, param, data);
     return (loss[1] - loss[0]) / (2 * h);
 }
 
@@ -59,8 +59,8 @@ static void check_submodel(Tiny *tiny, const Batch *batch, int submodel) {
     tiny_activate(tiny, submodel);
     loss_of(tiny, batch);
     for (int b = m->blocks - 1; b >= 0; b--) {
-        stage->is->input_gradient(stage, b);
-        stage->is->weight_gradient(stage, b);
+        stage_input_gradient(stage, b);
+        stage_weight_gradient(stage, b);
     }
     for (int p = 0; p < m->params; p++) {
         size_t count;
@@ -134,8 +134,7 @@ static void check_same_training(const Tiny *a, const Tiny *b, const char *what) 
             free(y);
         }
     for (int i = 0; i < a->model->blocks; i++)
-        CHECK(a->engine->is->optimizer_step(a->engine, i) ==
-                  b->engine->is->optimizer_step(b->engine, i),
+        CHECK(engine_optimizer_step(a->engine, i) == engine_optimizer_step(b->engine, i),
               "%s: %s: the optimizer step of block %d differs", a->model->name, what, i);
 }
 
@@ -152,12 +151,12 @@ static void bad_loss_changes_nothing(const void *spec) {
     Loss loss;
     int param = tiny.model->block[tiny.model->blocks - 1].first_param;
     real before = tiny_set_first(&tiny, param, (real)NAN);
-    CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.1, &loss) == -1, "loss %g", loss.loss_sum);
+    CHECK(engine_step(tiny.engine, &batch, 0.1, &loss) == -1, "loss %g", loss.loss_sum);
     CHECK(strstr(error_message(), "loss is"), "\"%s\"", error_message());
     tiny_set_first(&tiny, param, before);
     check_same_training(&tiny, &sound, "a step that failed");
-    CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.1, &loss) == 0, "%s", error_message());
-    CHECK(sound.engine->is->step(sound.engine, &batch, 0.1, &loss) == 0, "%s", error_message());
+    CHECK(engine_step(tiny.engine, &batch, 0.1, &loss) == 0, "%s", error_message());
+    CHECK(engine_step(sound.engine, &batch, 0.1, &loss) == 0, "%s", error_message());
     check_same_training(&tiny, &sound, "after a step that failed");
     batch_free(&batch);
     tiny_close(&tiny);
@@ -176,10 +175,10 @@ static void check_failed_micro_batch(Recipe recipe, int submodel) {
     bad.images[3 * shape_count(tiny.model->input)] = (real)NAN;
     Loss loss;
     for (int step = 0; step < 2; step++) {
-        CHECK(tiny.engine->is->step(tiny.engine, &bad, 0.1, &loss) == -1, "loss %g", loss.loss_sum);
+        CHECK(engine_step(tiny.engine, &bad, 0.1, &loss) == -1, "loss %g", loss.loss_sum);
         check_same_training(&tiny, &sound, "a part that failed");
-        CHECK(tiny.engine->is->step(tiny.engine, &good, 0.1, &loss) == 0, "%s", error_message());
-        CHECK(sound.engine->is->step(sound.engine, &good, 0.1, &loss) == 0, "%s", error_message());
+        CHECK(engine_step(tiny.engine, &good, 0.1, &loss) == 0, "%s", error_message());
+        CHECK(engine_step(sound.engine, &good, 0.1, &loss) == 0, "%s", error_message());
         check_same_training(&tiny, &sound, "after a part that failed");
     }
     batch_free(&good);
@@ -210,12 +209,12 @@ static void a_failed_step_before_a_switch(void) {
     bad.images[0] = (real)NAN;
     Loss loss;
     tiny_activate(&tiny, 0);
-    CHECK(tiny.engine->is->step(tiny.engine, &bad, 0.1, &loss) == -1, "loss %g", loss.loss_sum);
+    CHECK(engine_step(tiny.engine, &bad, 0.1, &loss) == -1, "loss %g", loss.loss_sum);
     for (int submodel = 1; submodel < 3; submodel++) {
         tiny_activate(&tiny, submodel);
         tiny_activate(&sound, submodel);
-        CHECK(tiny.engine->is->step(tiny.engine, &good, 0.1, &loss) == 0, "%s", error_message());
-        CHECK(sound.engine->is->step(sound.engine, &good, 0.1, &loss) == 0, "%s", error_message());
+        CHECK(engine_step(tiny.engine, &good, 0.1, &loss) == 0, "%s", error_message());
+        CHECK(engine_step(sound.engine, &good, 0.1, &loss) == 0, "%s", error_message());
     }
     check_same_training(&tiny, &sound, "after a switch");
     batch_free(&good);
@@ -233,13 +232,13 @@ static void evaluation_changes_nothing(const void *spec) {
     tiny_trained(&untouched, &recipe);
     Batch batch = tiny_batch(&tiny, 12);
     Loss loss, one, sum = {0};
-    CHECK(tiny.engine->is->evaluate(tiny.engine, &batch, &loss) == 0, "%s", error_message());
+    CHECK(engine_evaluate(tiny.engine, &batch, &loss) == 0, "%s", error_message());
     tiny_check_same(&tiny, &untouched, "evaluation");
     for (int i = 0; i < 12; i++) { /* with running statistics samples are independent */
         Batch alone = tiny_batch(&tiny, 1);
         alone.ids[0] = i;
         tiny.data->fetch(tiny.data, &alone, 0);
-        CHECK(tiny.engine->is->evaluate(tiny.engine, &alone, &one) == 0, "%s", error_message());
+        CHECK(engine_evaluate(tiny.engine, &alone, &one) == 0, "%s", error_message());
         sum.loss_sum += one.loss_sum;
         sum.count += one.count;
         sum.correct += one.correct;
@@ -265,7 +264,7 @@ static void times_are_parts_of_a_step(const void *spec) {
     tiny_activate(&tiny, 0);
     Batch batch = tiny_batch(&tiny, 4);
     double start = clock_ms();
-    CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.1, &loss) == 0, "%s", error_message());
+    CHECK(engine_step(tiny.engine, &batch, 0.1, &loss) == 0, "%s", error_message());
     double elapsed = clock_ms() - start;
     for (int b = 0; b < tiny.model->blocks; b++)
         for (Pass pass = 0; pass < PASSES; pass++) {
@@ -299,7 +298,7 @@ static void a_value_that_cannot_be_cached(void) {
     Batch batch = tiny_batch(&tiny, 4);
     Loss loss;
     for (int i = 0; i < 2; i++)
-        CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.1, &loss) == -1 &&
+        CHECK(engine_step(tiny.engine, &batch, 0.1, &loss) == -1 &&
                   strcmp(error_message(), "test: cannot read output 2") == 0,
               "step %d: \"%s\"", i, error_message());
     batch_free(&batch);
@@ -322,7 +321,7 @@ static int refuse_norm(Stage *stage, double *norm) {
 static void check_failed(Engine *engine, const Batch *batch) {
     Loss loss;
     error_set("none");
-    CHECK(engine->is->step(engine, batch, 0.1, &loss) == -1 &&
+    CHECK(engine_step(engine, batch, 0.1, &loss) == -1 &&
               strcmp(error_message(), "test: the device has failed") == 0,
           "step: \"%s\"", error_message());
 }
@@ -342,12 +341,12 @@ static void a_device_that_fails(void) {
     without_loss.loss = refuse_loss;
     tiny.stage->is = &without_norm;
     check_failed(engine, &batch);
-    CHECK(engine->is->gradient_norm(engine, &batch, &norm) == -1, "a norm of %g", norm);
+    CHECK(engine_gradient_norm(engine, &batch, &norm) == -1, "a norm of %g", norm);
     tiny.stage->is = &without_loss;
     check_failed(engine, &batch);
-    CHECK(engine->is->evaluate(engine, &batch, &loss) == -1, "evaluated");
+    CHECK(engine_evaluate(engine, &batch, &loss) == -1, "evaluated");
     tiny.stage->is = sound;
-    CHECK(engine->is->step(engine, &batch, 0.1, &loss) == 0, "%s", error_message());
+    CHECK(engine_step(engine, &batch, 0.1, &loss) == 0, "%s", error_message());
     batch_free(&batch);
     tiny_close(&tiny);
 }

@@ -18,7 +18,7 @@ static double step_norm(const char *spec, double clip) {
     tiny_activate(&after, 1);
     Batch batch = tiny_batch(&after, 4);
     Loss loss;
-    CHECK(after.engine->is->step(after.engine, &batch, 1, &loss) == 0, "%s", error_message());
+    CHECK(engine_step(after.engine, &batch, 1, &loss) == 0, "%s", error_message());
     double sum = 0;
     for (int p = 0; p < before.model->params; p++) {
         size_t count;
@@ -59,8 +59,7 @@ static void decay_may_spare_vectors(const void *spec) {
         tiny_activate(each[i], 0);
         Batch batch = tiny_batch(each[i], 4);
         Loss loss;
-        CHECK(each[i]->engine->is->step(each[i]->engine, &batch, 0.1, &loss) == 0, "%s",
-              error_message());
+        CHECK(engine_step(each[i]->engine, &batch, 0.1, &loss) == 0, "%s", error_message());
         batch_free(&batch);
     }
     for (int p = 0; p < none.model->params; p++) {

@@ -145,11 +145,11 @@ void tiny_open(Tiny *tiny, const Recipe *recipe) {
                              .times = recipe->times,
                              .update_ms = recipe->times ? &tiny->update_ms : NULL};
     tiny->engine = engine_single_create(tiny->stage, engine, tiny->data);
-    if (!tiny->engine) tiny->stage->is->free(tiny->stage);
+    if (!tiny->engine) stage_free(tiny->stage);
 }
 
 void tiny_close(Tiny *tiny) {
-    if (tiny->engine) tiny->engine->is->free(tiny->engine);
+    if (tiny->engine) engine_free(tiny->engine);
     partition_free(&tiny->settings.partition);
     dataset_free(tiny->data);
     model_free(tiny->model);
@@ -169,7 +169,7 @@ real tiny_set_first(Tiny *tiny, int param, real value) {
     size_t count;
     real *data = tiny_read(tiny, TENSOR_PARAMETER, param, &count), before = data[0];
     data[0] = value;
-    tiny->engine->is->write(tiny->engine, TENSOR_PARAMETER, param, data);
+    engine_write(tiny->engine, TENSOR_PARAMETER, param, data);
     free(data);
     return before;
 }
@@ -178,7 +178,7 @@ void tiny_activate(Tiny *tiny, int submodel) {
     bool *active = malloc((size_t)tiny->model->blocks * sizeof *active);
     if (!active) abort();
     partition_active(&tiny->settings.partition, tiny->model, submodel, active);
-    CHECK(tiny->engine->is->activate(tiny->engine, active) == 0, "%s", error_message());
+    CHECK(engine_activate(tiny->engine, active) == 0, "%s", error_message());
     free(active);
 }
 
@@ -210,7 +210,7 @@ static void copy_tensor(const Tiny *from, Tiny *to, TensorRole role, int number)
     size_t count;
     real *data = tiny_read(from, role, number, &count);
     if (!data) return;
-    CHECK(to->engine->is->write(to->engine, role, number, data) == 0, "%s", error_message());
+    CHECK(engine_write(to->engine, role, number, data) == 0, "%s", error_message());
     free(data);
 }
 
@@ -222,19 +222,18 @@ void tiny_restore(const Tiny *from, Tiny *to) {
         for (TensorRole role = TENSOR_PARAMETER; role <= TENSOR_STATE1; role++)
             if (role != TENSOR_BUFFER && role != TENSOR_GRADIENT) copy_tensor(from, to, role, p);
     for (int b = 0; b < m->blocks; b++)
-        to->engine->is->set_optimizer_step(to->engine, b,
-                                           from->engine->is->optimizer_step(from->engine, b));
+        engine_set_optimizer_step(to->engine, b, engine_optimizer_step(from->engine, b));
     to->state = from->state;
 }
 
 /* ---- compare ---- */
 
 real *tiny_read(const Tiny *tiny, TensorRole role, int number, size_t *count) {
-    *count = tiny->engine->is->read(tiny->engine, role, number, NULL);
+    *count = engine_read(tiny->engine, role, number, NULL);
     if (*count == 0) return NULL;
     real *data = malloc(*count * sizeof *data);
     if (!data) abort();
-    tiny->engine->is->read(tiny->engine, role, number, data);
+    engine_read(tiny->engine, role, number, data);
     return data;
 }
 

@@ -217,13 +217,13 @@ static void asked_in_between(void) {
 static void put_step(const Tiny *tiny, const Batch *batch) {
     Stage *stage = tiny->stage;
     int blocks = tiny->model->blocks;
-    stage->is->begin(stage, batch, MODE_TRAIN);
-    for (int b = 0; b < blocks; b++) stage->is->forward(stage, b);
+    stage_begin(stage, batch, MODE_TRAIN);
+    for (int b = 0; b < blocks; b++) stage_forward(stage, b);
     Loss loss;
-    CHECK(stage->is->loss(stage, 1, &loss) == 0, "%s", error_message());
+    CHECK(stage_loss(stage, 1, &loss) == 0, "%s", error_message());
     for (int b = blocks - 1; b >= 0; b--) {
-        stage->is->input_gradient(stage, b);
-        stage->is->weight_gradient(stage, b);
+        stage_input_gradient(stage, b);
+        stage_weight_gradient(stage, b);
     }
 }
 
@@ -237,7 +237,7 @@ static void updates_have_their_own_numbers(void) {
         tiny_activate(&tiny, 0);
         Batch batch = tiny_batch(&tiny, 2);
         put_step(&tiny, &batch);
-        for (int i = 0; i < 5; i++) tiny.stage->is->update(tiny.stage, 0.01 * (i + 1), 1);
+        for (int i = 0; i < 5; i++) stage_update(tiny.stage, 0.01 * (i + 1), 1);
         all[late] = snapshot_take(&tiny, TENSOR_PARAMETER);
         batch_free(&batch);
         tiny_close(&tiny);
@@ -258,7 +258,7 @@ static void is_freed_while_it_works(void) {
         tiny_activate(&tiny, 0);
         Batch batch = tiny_batch(&tiny, 2);
         put_step(&tiny, &batch);
-        tiny.stage->is->update(tiny.stage, 0.01, 1);
+        stage_update(tiny.stage, 0.01, 1);
         put_step(&tiny, &batch);
         batch_free(&batch);
         tiny_close(&tiny);
@@ -271,8 +271,7 @@ static void is_freed_while_it_works(void) {
 static void check_stage(const Tiny *tiny) {
     size_t count = tiny->model->param[0].count;
     real *data = malloc(count * sizeof *data);
-    CHECK(tiny->stage->is->read(tiny->stage, TENSOR_PARAMETER, 0, data) == count, "%s",
-          error_message());
+    CHECK(stage_read(tiny->stage, TENSOR_PARAMETER, 0, data) == count, "%s", error_message());
     free(data);
 }
 
@@ -286,11 +285,11 @@ static void slots_are_fed_twice(void) {
     Stage *stage = tiny.stage;
     Batch batch = tiny_batch(&tiny, 2);
     size_t width = shape_count(tiny.model->value[tiny.model->block[0].out].shape);
-    CHECK(stage->is->cache_reserve(stage, width, 4 * width * sizeof(float)) == 4, "no room for 4");
-    stage->is->begin(stage, &batch, MODE_EVALUATE);
-    stage->is->forward(stage, 0);
-    stage->is->cache_put(stage, 0, slots, 2);
-    stage->is->cache_put(stage, 0, slots + 2, 2);
+    CHECK(stage_cache_reserve(stage, width, 4 * width * sizeof(float)) == 4, "no room for 4");
+    stage_begin(stage, &batch, MODE_EVALUATE);
+    stage_forward(stage, 0);
+    stage_cache_put(stage, 0, slots, 2);
+    stage_cache_put(stage, 0, slots + 2, 2);
     check_stage(&tiny);
     batch_free(&batch);
     tiny_close(&tiny);
@@ -313,7 +312,7 @@ static void a_step_is_given_up(void) {
         Batch batch = tiny_batch(&tiny, 2);
         put_step(&tiny, &batch);
         Loss loss;
-        CHECK(tiny.stage->is->loss(tiny.stage, 0.5, &loss) == 0, "%s", error_message());
+        CHECK(stage_loss(tiny.stage, 0.5, &loss) == 0, "%s", error_message());
         batch_free(&batch);
         check_stage(&tiny);
         tiny_set_first(&tiny, 0, NAN);

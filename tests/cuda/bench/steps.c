@@ -115,7 +115,7 @@ static int images_open(const Bench *b, Session *s) {
 
 /* The batch's images are some of the data set, evenly spread, which the stage makes. */
 static int images_keep(Session *s, Stage *stage) {
-    if (stage->is->keep_images(stage, &s->data)) return -1;
+    if (stage_keep_images(stage, &s->data)) return -1;
     s->batch.resident = &s->data;
     for (int i = 0; i < s->batch.n; i++) s->batch.ids[i] = i * (s->data.samples / s->batch.n);
     return 0;
@@ -191,7 +191,7 @@ static bool next_row(const Bench *b, const Session *s, Row *row) {
 /* ---- a session ---- */
 
 static void session_close(Session *s) {
-    if (s->engine) s->engine->is->free(s->engine);
+    if (s->engine) engine_free(s->engine);
     batch_free(&s->batch);
     model_free(s->model);
     free(s->active);
@@ -220,7 +220,7 @@ static int session_open(Session *s, int batch) {
     Stage *stage = stage_cuda_create(s->model, s->settings);
     if (!stage) return -1;
     if (!s->model->tokens && images_keep(s, stage)) {
-        stage->is->free(stage);
+        stage_free(stage);
         return -1;
     }
     size_t widest = 0;
@@ -240,7 +240,7 @@ static int timed_step(Session *s, double *ms) {
     Loss loss;
     double start = bench_now_ms();
     s->batch.position += (uint64_t)s->batch.n;
-    int failed = s->engine->is->step(s->engine, &s->batch, 1e-3 * s->settings.optimizer.lr, &loss);
+    int failed = engine_step(s->engine, &s->batch, 1e-3 * s->settings.optimizer.lr, &loss);
     *ms = bench_now_ms() - start;
     return failed;
 }
@@ -280,7 +280,7 @@ static int measure_parts(Bench *b, Session *s, const bool fits[PARTS]) {
     for (int part = 0; part < PARTS; part++) {
         if (!fits[part]) continue;
         work_active(s->active, s->model, part);
-        if (s->engine->is->activate(s->engine, s->active)) return -1;
+        if (engine_activate(s->engine, s->active)) return -1;
         for (int i = 0; i < BATCHES && s->job->batch[i]; i++) {
             int n = s->job->batch[i];
             Row row = row_of(s, part, n);
@@ -329,7 +329,7 @@ static int profile_session(Bench *b, Session *s, const char *model) {
     double ms = 0;
     int status = session_open(s, s->job->batch[0]);
     work_active(s->active, s->model, 0);
-    if (!status) status = s->engine->is->activate(s->engine, s->active);
+    if (!status) status = engine_activate(s->engine, s->active);
     for (int i = 0; i < WARM_UP && !status; i++) status = timed_step(s, &ms);
     if (status || device_wait(b->stream)) return -1;
     profiler_start();

@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
         snprintf(outcome.error, sizeof outcome.error, "%s", error_message());
         fprintf(stderr, "%s\n", outcome.error);
     }
-    transport->is->free(transport);
+    transport_free(transport);
     if (write_outcome(&outcome, argv[3], rank)) return 2;
     wait_for_others(argv[1], argv[3], ranks);
     return outcome.result != 0;
