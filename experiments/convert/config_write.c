@@ -1,11 +1,8 @@
-/* Writes config.json. */
+/* What the families write into config.json. */
 #include <math.h>
-#include <string.h>
 
-#include "../../data/file.h"
 #include "../../ref/base/error.h"
 #include "families.h"
-#include "json.h"
 
 enum { GPT2_END_OF_TEXT = 50256 };
 
@@ -76,35 +73,4 @@ void smollm3_write(cJSON *root, TransformerSizes s) {
     bias_write(root, s);
     for (int i = 1; i <= s.layers; i++)
         cJSON_AddItemToArray(list, cJSON_CreateNumber(s.rope_skip && i % s.rope_skip == 0 ? 0 : 1));
-}
-
-static cJSON *describe(const Model *model) {
-    cJSON *root = cJSON_CreateObject();
-    const HfFamily *family = hf_family_of(model);
-    cJSON_AddStringToObject(root, "model_type", family->model_type);
-    cJSON_AddItemToArray(cJSON_AddArrayToObject(root, "architectures"),
-                         cJSON_CreateString(family->architecture));
-    family->write(root, model);
-    if (family->write_more) family->write_more(root, model->transformer);
-    cJSON_AddNumberToObject(root, "vocab_size", model->transformer.vocabulary);
-    return root;
-}
-
-int convert_write_config(const char *path, const Model *model, NumberKind numbers,
-                         const char *init) {
-    char from[PATH_BYTES];
-    if (init && path_join(from, init, "config.json")) return -1;
-    cJSON *root = init ? json_read(from, "a model directory has one") : describe(model);
-    if (!root) return -1;
-    cJSON_DeleteItemFromObject(root, "dtype"); /* its newer name */
-    cJSON_DeleteItemFromObject(root, "torch_dtype");
-    cJSON_AddStringToObject(root, "torch_dtype", numbers == NUMBER_BF16 ? "bfloat16" : "float32");
-    char *text = cJSON_Print(root);
-    cJSON_Delete(root);
-    if (!text) return error_set("%s: out of memory", path);
-    const size_t length = strlen(text);
-    text[length] = '\n'; /* in place of the zero behind it */
-    int failed = file_write(path, text, length + 1);
-    cJSON_free(text);
-    return failed;
 }

@@ -71,7 +71,7 @@ extern const HfFamily hf_families[]; /* ends with model_type NULL */
 /* Returns the row of a model; NULL if there is none. */
 const HfFamily *hf_family_of(const Model *model);
 
-/* config.c */
+/* config_read.c */
 int gpt_read(char spec[OPTION_TEXT], Config *config, int context, const HfFamily *family);
 int llama_read(char spec[OPTION_TEXT], Config *config, int context, const HfFamily *family);
 int llama_more(Text *spec, Config *config, int layers);
