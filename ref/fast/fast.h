@@ -4,43 +4,39 @@
 
 #include "../ops/ops.h"
 
-#define FAST(name) extern __typeof__(name) fast_##name
-
-FAST(linear_forward);
-FAST(linear_input_gradient);
-FAST(linear_weight_gradient);
-FAST(bias_gradient);
-FAST(conv2d_forward);
-FAST(conv2d_input_gradient);
-FAST(conv2d_weight_gradient);
-FAST(batchnorm_forward);
-FAST(batchnorm_sums);
-FAST(batchnorm_input_gradient);
-FAST(layernorm_forward);
-FAST(layernorm_input_gradient);
-FAST(layernorm_weight_gradient);
-FAST(rmsnorm_forward);
-FAST(rmsnorm_input_gradient);
-FAST(rmsnorm_weight_gradient);
-FAST(qknorm_forward);
-FAST(qknorm_input_gradient);
-FAST(qknorm_weight_gradient);
-FAST(attention_forward);
-FAST(attention_input_gradient);
-FAST(relu_forward);
-FAST(relu_input_gradient);
-FAST(gelu_forward);
-FAST(gelu_input_gradient);
-FAST(swiglu_forward);
-FAST(swiglu_input_gradient);
-FAST(add_forward);
-FAST(add_input_gradient);
-FAST(avgpool_forward);
-FAST(avgpool_input_gradient);
-FAST(embedding_forward);
-FAST(embedding_weight_gradient);
-FAST(embedding_position_gradient);
-FAST(cross_entropy_forward);
-FAST(cross_entropy_input_gradient);
-
-#undef FAST
+extern __typeof__(linear_forward) fast_linear_forward;
+extern __typeof__(linear_input_gradient) fast_linear_input_gradient;
+extern __typeof__(linear_weight_gradient) fast_linear_weight_gradient;
+extern __typeof__(bias_gradient) fast_bias_gradient;
+extern __typeof__(conv2d_forward) fast_conv2d_forward;
+extern __typeof__(conv2d_input_gradient) fast_conv2d_input_gradient;
+extern __typeof__(conv2d_weight_gradient) fast_conv2d_weight_gradient;
+extern __typeof__(batchnorm_forward) fast_batchnorm_forward;
+extern __typeof__(batchnorm_sums) fast_batchnorm_sums;
+extern __typeof__(batchnorm_input_gradient) fast_batchnorm_input_gradient;
+extern __typeof__(layernorm_forward) fast_layernorm_forward;
+extern __typeof__(layernorm_input_gradient) fast_layernorm_input_gradient;
+extern __typeof__(layernorm_weight_gradient) fast_layernorm_weight_gradient;
+extern __typeof__(rmsnorm_forward) fast_rmsnorm_forward;
+extern __typeof__(rmsnorm_input_gradient) fast_rmsnorm_input_gradient;
+extern __typeof__(rmsnorm_weight_gradient) fast_rmsnorm_weight_gradient;
+extern __typeof__(qknorm_forward) fast_qknorm_forward;
+extern __typeof__(qknorm_input_gradient) fast_qknorm_input_gradient;
+extern __typeof__(qknorm_weight_gradient) fast_qknorm_weight_gradient;
+extern __typeof__(attention_forward) fast_attention_forward;
+extern __typeof__(attention_input_gradient) fast_attention_input_gradient;
+extern __typeof__(relu_forward) fast_relu_forward;
+extern __typeof__(relu_input_gradient) fast_relu_input_gradient;
+extern __typeof__(gelu_forward) fast_gelu_forward;
+extern __typeof__(gelu_input_gradient) fast_gelu_input_gradient;
+extern __typeof__(swiglu_forward) fast_swiglu_forward;
+extern __typeof__(swiglu_input_gradient) fast_swiglu_input_gradient;
+extern __typeof__(add_forward) fast_add_forward;
+extern __typeof__(add_input_gradient) fast_add_input_gradient;
+extern __typeof__(avgpool_forward) fast_avgpool_forward;
+extern __typeof__(avgpool_input_gradient) fast_avgpool_input_gradient;
+extern __typeof__(embedding_forward) fast_embedding_forward;
+extern __typeof__(embedding_weight_gradient) fast_embedding_weight_gradient;
+extern __typeof__(embedding_position_gradient) fast_embedding_position_gradient;
+extern __typeof__(cross_entropy_forward) fast_cross_entropy_forward;
+extern __typeof__(cross_entropy_input_gradient) fast_cross_entropy_input_gradient;
