@@ -6,11 +6,6 @@
 #include "fast/fast.h"
 #include "node.h"
 
-QkVectors qk_vectors(Attention a, bool whole) {
-    return whole ? (QkVectors){.q = 1, .k = 1, .q_size = a.heads * a.d, .k_size = a.groups * a.d}
-                 : (QkVectors){.q = a.heads, .k = a.groups, .q_size = a.d, .k_size = a.d};
-}
-
 int node_positions(const Node *node) { return node->in_shape.h * node->in_shape.w; }
 
 Conv node_conv(const Node *node, int n) {

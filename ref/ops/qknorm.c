@@ -4,6 +4,11 @@
  * its own, with a scale of d numbers for all of them; OLMo 2 all heads of a position together. */
 #include "plain.h"
 
+QkVectors qk_vectors(Attention a, bool whole) {
+    return whole ? (QkVectors){.q = 1, .k = 1, .q_size = a.heads * a.d, .k_size = a.groups * a.d}
+                 : (QkVectors){.q = a.heads, .k = a.groups, .q_size = a.d, .k_size = a.d};
+}
+
 /* A vector that is normalised: where it begins in a position, its length, its scale. */
 typedef struct {
     ptrdiff_t at;
