@@ -36,9 +36,10 @@ void conv2d_forward(real *y, const real *x, const real *w, Conv conv) {
                                 pixel(x, n, i * conv.stride + u - conv.pad,
                                       j * conv.stride + v - conv.pad, conv.h, conv.w, conv.c);
                             const real *weight = tap(w, conv, o, u, v);
-                            for (int c = 0; in && c < conv.c; c++) sum += (double)in[c] * weight[c];
+                            if (!in) continue;
+                            for (int c = 0; c < conv.c; c++) sum += (double)in[c] * weight[c];
                         }
-                    *y++ = (real)sum; /* y[n][i][j][o] */
+                    y[(((ptrdiff_t)n * oh + i) * ow + j) * conv.o + o] = (real)sum;
                 }
 }
 
@@ -63,10 +64,12 @@ void conv2d_input_gradient(real *dx, const real *dy, const real *w, Conv conv, b
                         for (int v = 0; v < conv.kernel; v++) {
                             const real *out = pixel(dy, n, output_of(i, u, conv),
                                                     output_of(j, v, conv), oh, ow, conv.o);
-                            for (int o = 0; out && o < conv.o; o++)
+                            if (!out) continue;
+                            for (int o = 0; o < conv.o; o++)
                                 sum += (double)out[o] * tap(w, conv, o, u, v)[c];
                         }
-                    set_or_add(dx++, sum, add); /* dx[n][i][j][c] */
+                    set_or_add(&dx[(((ptrdiff_t)n * conv.h + i) * conv.w + j) * conv.c + c], sum,
+                               add);
                 }
 }
 
@@ -85,9 +88,11 @@ void conv2d_weight_gradient(real *dw, const real *dy, const real *x, Conv conv, 
                                 const real *in =
                                     pixel(x, n, i * conv.stride + u - conv.pad,
                                           j * conv.stride + v - conv.pad, conv.h, conv.w, conv.c);
-                                if (in)
-                                    sum += (double)in[c] * pixel(dy, n, i, j, oh, ow, conv.o)[o];
+                                if (!in) continue;
+                                sum += (double)in[c] * pixel(dy, n, i, j, oh, ow, conv.o)[o];
                             }
-                    set_or_add(dw++, sum, add); /* dw[o][u][v][c] */
+                    set_or_add(
+                        &dw[(((ptrdiff_t)o * conv.kernel + u) * conv.kernel + v) * conv.c + c], sum,
+                        add);
                 }
 }
