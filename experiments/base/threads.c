@@ -117,6 +117,15 @@ static size_t stack_bytes(void) {
     return bytes;
 }
 
+/* Makes the main thread's stack as large as ops need it.  A stack grows when it is used; where all
+ * memory is taken by then, the program would end without a word. */
+static __attribute__((noinline)) void grow_stack(void) {
+    enum { GROWN = 384 << 10, PAGE = 4096 };
+    char room[GROWN];
+    volatile char *page = room;
+    for (int at = GROWN - PAGE; at >= 0; at -= PAGE) page[at] = 0;
+}
+
 int threads_check(void) {
     enum { MAIN_KIB = 512, THREAD_KIB = 256 };
     size_t smallest = SIZE_MAX;
@@ -124,6 +133,7 @@ int threads_check(void) {
     if (stack_bytes() / 1024 < MAIN_KIB)
         return error_set("the stack has %zu KiB, and bcd needs %d; type: ulimit -s 8192",
                          stack_bytes() / 1024, MAIN_KIB);
+    grow_stack();
 #pragma omp parallel reduction(min : smallest)
     smallest = stack_bytes();
     if (smallest / 1024 >= THREAD_KIB) return 0;
