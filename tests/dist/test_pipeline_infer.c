@@ -195,29 +195,31 @@ static int stop_inference(void *context, const BcdState *state, int done, int sa
 /* A pre-inference that is stopped leaves the state between two phases, or within one. */
 static void stopped_inference_resumes(void) {
     Row row = {"", LLAMA, 2, 2, .micro_batches = 2};
-    Pipeline whole, stopped;
+    enum { STOPS = 30 };
+    Pipeline whole, run[STOPS + 1]; /* each stays in its place, which its ranks point to */
+    Pipeline *stopped = run;
     TinyCurve a = {0}, b = {0};
     open_pipeline(&whole, &row, true, NULL);
     CHECK(tiny_train(&whole.tiny, tiny_note_loss, &a) == 0, "%s", error_message());
-    open_pipeline(&stopped, &row, true, NULL);
+    open_pipeline(stopped, &row, true, NULL);
     stops = batches = 0;
-    stopped.tiny.settings.inferred = stop_inference;
+    stopped->tiny.settings.inferred = stop_inference;
     int result = 1, times = 0;
-    for (; result == 1 && times < 30; times++) {
-        Pipeline next;
-        result = tiny_train(&stopped.tiny, tiny_note_loss, &b);
+    for (; result == 1 && times < STOPS; times++) {
+        Pipeline *next = stopped + 1;
+        result = tiny_train(&stopped->tiny, tiny_note_loss, &b);
         if (result != 1) break;
-        open_pipeline(&next, &row, true, NULL); /* as after kill -9 */
-        tiny_restore(&stopped.tiny, &next.tiny);
-        pipeline_close(&stopped);
+        open_pipeline(next, &row, true, NULL); /* as after kill -9 */
+        tiny_restore(&stopped->tiny, &next->tiny);
+        pipeline_close(stopped);
         stopped = next;
-        stopped.tiny.settings.inferred = times < 5 ? stop_inference : NULL;
+        stopped->tiny.settings.inferred = times < 5 ? stop_inference : NULL;
     }
     CHECK(result == 0 && times > 3, "%d, after %d stops", result, times);
     CHECK(a.steps == b.steps && memcmp(&a, &b, sizeof a) == 0, "losses differ");
-    tiny_check_same(&whole.tiny, &stopped.tiny, "stopped");
+    tiny_check_same(&whole.tiny, &stopped->tiny, "stopped");
     pipeline_close(&whole);
-    pipeline_close(&stopped);
+    pipeline_close(stopped);
 }
 
 /* In the middle of a phase only what its rest may see is inferred. */
