@@ -1,6 +1,6 @@
-/* bench [ops|steps|transports|tokens] [gpt2|resnet] [--quick] [--cpu-time]: prints how fast
- * each op, each training step, each kind of transport and the tokenizer is, beside what
- * this machine can do. Everything by default, in about five minutes. */
+/* bench [ops|steps|transports|tokens] [gpt2|resnet] [--quick] [--cpu-time]: prints how fast each
+ * op, each training step, each kind of transport and the tokenizer is, next to what this machine
+ * can do. By default it measures everything, in about five minutes. */
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +13,10 @@ typedef struct {
     const char *family, *spec, *optimizer;
     int batch;
     bool ops;          /* its ops are listed one by one */
-    int rounds, steps; /* of each part: full and thirds, in turn */
+    int rounds, steps; /* of each part: the full update and the thirds, in turn */
 } Job;
 
-/* The last two only with --quick, which shows that all works and measures little. */
+/* The last two are jobs of --quick only, which shows that everything works and measures little. */
 static const Job jobs[] =
     {
         {"gpt2", "gpt2:context=64", "adamw", 4, true, 3, 2},
@@ -69,8 +69,8 @@ static int parse(Wanted *wanted, int argc, char **argv) {
 
 static int run(Wanted wanted) {
     if (wanted.cpu_time) bench_cpu_time();
-    double least_ms = wanted.quick ? 10 : 150;
-    Machine machine = bench_machine(2 * least_ms);
+    double min_ms = wanted.quick ? 10 : 150;
+    Machine machine = bench_machine(2 * min_ms);
     printf("%d threads; %.0f GFLOP/s of multiply-adds, %.1f GB/s copying (read + written)\n",
            omp_get_max_threads(), machine.gflops, machine.gigabytes);
     const Job *job = wanted.quick ? quick_jobs : jobs;
@@ -81,14 +81,14 @@ static int run(Wanted wanted) {
             if (!(strcmp(j->family, "gpt2") ? wanted.resnet : wanted.gpt2)) continue;
             int status = 0;
             if (pass == 0 && wanted.ops && j->ops)
-                status = bench_ops(j->spec, j->batch, machine, least_ms);
+                status = bench_ops(j->spec, j->batch, machine, min_ms);
             if (pass == 1 && wanted.steps)
                 status = bench_steps(j->spec, j->optimizer, j->batch, machine, j->rounds, j->steps);
             if (status) return -1;
         }
-    if (wanted.transports && !wanted.cpu_time && bench_transport(least_ms)) return -1;
+    if (wanted.transports && !wanted.cpu_time && bench_transport(min_ms)) return -1;
     const char *data = getenv("BCD_DATA");
-    return wanted.tokens ? bench_tokens(data ? data : "datasets", least_ms) : 0;
+    return wanted.tokens ? bench_tokens(data ? data : "datasets", min_ms) : 0;
 }
 
 int main(int argc, char **argv) {

@@ -1,4 +1,4 @@
-/* The parts of build/bench: how fast is each op, and each training step. */
+/* The parts of build/bench, which measures how fast each op and each training step is. */
 #pragma once
 
 #include "../../ref/model.h"
@@ -8,66 +8,68 @@
 
 double bench_now_ms(void);
 
-/* From now on: one thread, and the processor time of this program instead of the time of day.  On a
- * machine that is busy with other things this is the measure that can be trusted. */
+/* Switches to one thread, and to the processor time of this program instead of the time of day. On
+ * a machine that is busy with other things only this measure can be trusted. */
 void bench_cpu_time(void);
 
-/* Times of one thing.  A shared machine adds to a time and never takes away, so the median is shown
- * between the least and the most. */
+/* Times of repeated runs of one thing. Other programs on the machine add to a time and never take
+ * away, so the median is shown between the minimum and the maximum. */
 typedef struct {
     int count;
     double ms[256];
 } Times;
 
-void times_add(Times *times, double ms); /* beyond the room there is: forgotten */
+void times_add(Times *times, double ms); /* a time for which there is no space is dropped */
 double times_median(const Times *times);
-double times_least(const Times *times);
-double times_most(const Times *times);
+double times_min(const Times *times);
+double times_max(const Times *times);
 
-/* Calls run(context) until `least_ms` have passed and at least three times, after one call that is
- * not counted.  Short calls are timed several at once; the times are per call. */
-Times bench_repeat(void (*run)(void *context), void *context, double least_ms);
+/* Calls run(context) until `min_ms` have passed and at least three times, after one call that is
+ * not counted. Calls too short for the clock are timed several at once; the times are per call. */
+Times bench_repeat(void (*run)(void *context), void *context, double min_ms);
 
-/* What the machine can do at best, with all threads. */
+/* The peak rates of the machine with all threads, measured. */
 typedef struct {
     double gflops;    /* multiply-adds in registers, two operations each */
-    double gigabytes; /* copying arrays far beyond the caches: bytes read plus bytes written, a s */
+    double gigabytes; /* bytes read plus written per second, by copies larger than the caches */
 } Machine;
-Machine bench_machine(double least_ms);
+Machine bench_machine(double min_ms);
 
-/* A line on stderr that the next one replaces; nothing unless stderr is a terminal. */
+/* Prints a line on stderr that the next one replaces; prints nothing unless stderr is a
+ * terminal. */
 void bench_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void bench_progress_end(void); /* clears the line */
 
 /* ---- ops.c ------------------------------------------------------------------------------------
  */
 
-/* Every node of a model, alike ones once, and the loss and the optimizers at its sizes.  0, or -1
- * and an error. */
-int bench_ops(const char *spec, int batch, Machine machine, double least_ms);
+/* Times every node of a model (equal ones once), and the loss and the optimizers at its sizes.
+ * Returns 0; on failure -1, with the error set. */
+int bench_ops(const char *spec, int batch, Machine machine, double min_ms);
 
 /* ---- steps.c ----------------------------------------------------------------------------------
  */
 
-/* Training steps of a model: full, and each third of its blocks, the first and the last block
- * frozen. */
+/* Times training steps of a model: the full update, and each third of its blocks, where the first
+ * and the last block are frozen. */
 int bench_steps(const char *spec, const char *optimizer, int batch, Machine machine, int rounds,
                 int steps);
 
-/* The same on demand, for tests/bench/peers.py: for each line "PART STEPS" on stdin (part 0: full,
- * 1 to 3: a third), prints the milliseconds of each step on one line.  One warm-up step before. */
+/* Times steps on demand, for tests/bench/peers.py. For each line "PART STEPS" on stdin (part 0 is
+ * the full update, 1 to 3 are the thirds) it makes one step to warm up and prints the milliseconds
+ * of each further step on one line. */
 int bench_serve(const char *spec, const char *optimizer, int batch);
 
 /* ---- transports.c
  * ------------------------------------------------------------------------------------
  */
 
-/* How long messages take between two ranks of this machine, over each kind of transport. */
-int bench_transport(double least_ms);
+/* Times messages between two ranks of this machine, over each kind of transport. */
+int bench_transport(double min_ms);
 
 /* ---- tokens.c -----------------------------------------------------------------------------------
  */
 
-/* GPT-2's tokenizer on WikiText-2, words known and not, and on a megabyte without a space.  Says so
- * where these files are not in `data_dir`. */
-int bench_tokens(const char *data_dir, double least_ms);
+/* Times GPT-2's tokenizer on WikiText-2, created anew for each call and once for all, and on a
+ * megabyte without a space. Where `data_dir` lacks these files it says so. */
+int bench_tokens(const char *data_dir, double min_ms);

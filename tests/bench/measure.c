@@ -39,17 +39,17 @@ static double nth(const Times *times, int n) {
 }
 
 double times_median(const Times *times) { return nth(times, times->count / 2); }
-double times_least(const Times *times) { return nth(times, 0); }
-double times_most(const Times *times) { return nth(times, times->count - 1); }
+double times_min(const Times *times) { return nth(times, 0); }
+double times_max(const Times *times) { return nth(times, times->count - 1); }
 
-Times bench_repeat(void (*run)(void *context), void *context, double least_ms) {
+Times bench_repeat(void (*run)(void *context), void *context, double min_ms) {
     const double clock_ms = 0.5; /* below this a call is too short to be timed alone */
     Times times = {0};
     double start = bench_now_ms();
     run(context);
     double once = bench_now_ms() - start;
     int calls = once < clock_ms ? (int)(clock_ms / (once + 1e-4)) + 1 : 1;
-    for (double begin = bench_now_ms(); times.count < 3 || bench_now_ms() - begin < least_ms;) {
+    for (double begin = bench_now_ms(); times.count < 3 || bench_now_ms() - begin < min_ms;) {
         if (times.count == sizeof times.ms / sizeof *times.ms) break;
         start = bench_now_ms();
         for (int i = 0; i < calls; i++) run(context);
@@ -58,8 +58,8 @@ Times bench_repeat(void (*run)(void *context), void *context, double least_ms) {
     return times;
 }
 
-/* Independent chains of multiply-adds, enough to hide their latency, few enough for 16 registers.
- */
+/* Independent chains of multiply-adds: enough to hide their latency, few enough for 16
+ * registers. */
 enum { CHAINS = 12, LINKS = 200000 };
 
 static void multiply_add(void *context) {
@@ -72,7 +72,7 @@ static void multiply_add(void *context) {
 #pragma GCC unroll 12
             for (int c = 0; c < CHAINS; c++) acc[c] = acc[c] * a + b;
         for (int c = 1; c < CHAINS; c++) acc[0] += acc[c];
-        /* The compiler must believe that someone wants the sums. */
+        /* Storing the sums keeps the compiler from removing the loop. */
         sums[omp_get_thread_num()] = (double)acc[0][0];
     }
 }
@@ -90,7 +90,7 @@ static void copy(void *context) {
     for (size_t i = 0; i < c->count; i++) to[i] = from[i] + (real)1;
 }
 
-Machine bench_machine(double least_ms) {
+Machine bench_machine(double min_ms) {
     Machine machine = {0, 0};
     int threads = omp_get_max_threads();
     double *sums = calloc((size_t)threads, sizeof *sums);
@@ -98,13 +98,14 @@ Machine bench_machine(double least_ms) {
     c.to = calloc(c.count, sizeof *c.to);
     c.from = calloc(c.count, sizeof *c.from);
     if (sums && c.to && c.from) {
-        /* Only written pages are pages of their own, and not all the same page of zeros. */
+        /* A page that was never written is mapped to the one shared page of zeros, which stays in
+         * the cache; so every page is written first. */
         for (size_t i = 0; i < c.count; i++) c.from[i] = c.to[i] = (real)i;
-        Times fma = bench_repeat(multiply_add, sums, least_ms);
-        Times move = bench_repeat(copy, &c, least_ms);
+        Times fma = bench_repeat(multiply_add, sums, min_ms);
+        Times move = bench_repeat(copy, &c, min_ms);
         double operations = 2.0 * LANES * CHAINS * LINKS * threads;
-        machine.gflops = operations / times_least(&fma) * 1e-6;
-        machine.gigabytes = 2.0 * (double)(c.count * sizeof(real)) / times_least(&move) * 1e-6;
+        machine.gflops = operations / times_min(&fma) * 1e-6;
+        machine.gigabytes = 2.0 * (double)(c.count * sizeof(real)) / times_min(&move) * 1e-6;
     }
     free(sums);
     free(c.to);

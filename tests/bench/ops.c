@@ -30,7 +30,8 @@ static void *take(Arena *arena, size_t count, size_t size) {
     return arena->array[arena->arrays++] = array;
 }
 
-/* Numbers around zero: a processor may be slow on denormals, and zeros would let exp be easy. */
+/* Fills an array with numbers around zero. Denormals could be slow on some processors, and zeros
+ * would make exp faster than usual. */
 static real *take_random(Arena *arena, size_t count) {
     real *x = take(arena, count, sizeof *x);
     for (size_t i = 0; x && i < count; i++)
@@ -86,8 +87,9 @@ static NodeIO prepare(Arena *arena, const Model *model, const Node *node, int n)
     return io;
 }
 
-/* Bytes an op must move at the least: what it reads and writes of activations, each once. */
-static double least_bytes(const Node *node, Pass phase, int n) {
+/* Returns the bytes that an op must move at least: each activation that it reads or writes,
+ * once. */
+static double min_bytes(const Node *node, Pass phase, int n) {
     double in = (double)n * (double)shape_count(node->in_shape);
     double out = (double)n * (double)shape_count(node->out_shape);
     double skip = node->skip < 0 ? 0 : out;
@@ -119,7 +121,7 @@ static void print_rate(double flops, double bytes, double ms, Machine machine) {
 }
 
 static int bench_node(const Model *model, const Node *node, int times, int n, Machine machine,
-                      double least_ms, Totals *totals) {
+                      double min_ms, Totals *totals) {
     Arena arena = {0};
     NodeRun run = {.node = node, .io = prepare(&arena, model, node, n)};
     char name[64];
@@ -127,17 +129,18 @@ static int bench_node(const Model *model, const Node *node, int times, int n, Ma
     if (!arena.failed) printf("%-44s %3dx %5d", name, times, n);
     for (int p = 0; p < PASSES && !arena.failed; p++) {
         run.phase = (Pass)p;
-        bool nothing = (p == PASS_INPUT_GRADIENT && node->in == 0) || /* the model's input */
+        /* The model's input needs no gradient. */
+        bool nothing = (p == PASS_INPUT_GRADIENT && node->in == 0) ||
                        (p == PASS_WEIGHT_GRADIENT && node->weight < 0);
         if (nothing) {
             printf(" %27s", "-");
             continue;
         }
         bench_progress("%s: %s", model->name, op_name(node->kind));
-        Times taken = bench_repeat(run_node, &run, least_ms);
+        Times taken = bench_repeat(run_node, &run, min_ms);
         bench_progress_end();
         double ms = times_median(&taken), flops = n * node_flops(node, (Pass)p);
-        print_rate(flops, least_bytes(node, (Pass)p, n), ms, machine);
+        print_rate(flops, min_bytes(node, (Pass)p, n), ms, machine);
         totals->ms[node->kind][p] += ms * times;
         totals->flops[node->kind][p] += flops * times;
     }
@@ -187,7 +190,7 @@ static void run_loss_gradient(void *context) {
                                       r->classes);
 }
 
-static int bench_loss(const Model *model, int n, Machine machine, double least_ms) {
+static int bench_loss(const Model *model, int n, Machine machine, double min_ms) {
     Arena arena = {0};
     LossRun r = {.rows = n * model->targets, .classes = model->outputs};
     size_t rows = (size_t)r.rows, count = rows * (size_t)r.classes;
@@ -198,8 +201,8 @@ static int bench_loss(const Model *model, int n, Machine machine, double least_m
     r.targets = take(&arena, rows, sizeof *r.targets);
     if (!arena.failed) {
         double bytes = (double)(count * sizeof(real));
-        Times forward = bench_repeat(run_loss, &r, least_ms);
-        Times gradient = bench_repeat(run_loss_gradient, &r, least_ms);
+        Times forward = bench_repeat(run_loss, &r, min_ms);
+        Times gradient = bench_repeat(run_loss_gradient, &r, min_ms);
         printf("%-20s %-23d %3dx %5d", "cross_entropy", r.classes, 1, r.rows);
         print_rate(0, bytes, times_median(&forward), machine);
         print_rate(0, 2 * bytes, times_median(&gradient), machine);
@@ -220,7 +223,7 @@ static void run_update(void *context) {
     optimizer_update(&r->settings, &r->param, r->p, r->state, r->g, 1, 1e-6, 10);
 }
 
-static int bench_optimizers(const Model *model, Machine machine, double least_ms) {
+static int bench_optimizers(const Model *model, Machine machine, double min_ms) {
     for (int k = 0; k < OPTIMIZER_KINDS; k++) {
         Arena arena = {0};
         UpdateRun r = {.settings = optimizer_defaults((OptimizerKind)k),
@@ -230,9 +233,9 @@ static int bench_optimizers(const Model *model, Machine machine, double least_ms
         r.g = take_random(&arena, r.param.count);
         for (int v = 0; v < vectors; v++) r.state[v] = take(&arena, r.param.count, sizeof(real));
         if (!arena.failed) {
-            /* Reads parameter, gradient and state; writes parameter and state. */
+            /* The update reads parameter, gradient and state, and writes parameter and state. */
             double bytes = (double)(r.param.count * sizeof(real)) * (3 + 2 * vectors);
-            Times update = bench_repeat(run_update, &r, least_ms);
+            Times update = bench_repeat(run_update, &r, min_ms);
             printf("%-20s %-23zu %3dx %5s", optimizer_names[k], r.param.count, 1, "");
             print_rate(0, bytes, times_median(&update), machine);
             printf("\n");
@@ -243,7 +246,7 @@ static int bench_optimizers(const Model *model, Machine machine, double least_ms
     return 0;
 }
 
-int bench_ops(const char *spec, int batch, Machine machine, double least_ms) {
+int bench_ops(const char *spec, int batch, Machine machine, double min_ms) {
     Model *model = model_create(spec);
     if (!model) return -1;
     printf(
@@ -254,17 +257,17 @@ int bench_ops(const char *spec, int batch, Machine machine, double least_ms) {
     int status = 0;
     for (int i = 0; i < model->nodes && !status; i++) {
         int times = 0;
-        bool seen = false;
+        bool measured = false;
         for (int j = 0; j < model->nodes; j++) {
             bool same = work_alike(&model->node[i], &model->node[j]);
             times += same;
-            seen |= same && j < i;
+            measured |= same && j < i;
         }
-        if (!seen)
-            status = bench_node(model, &model->node[i], times, batch, machine, least_ms, &totals);
+        if (!measured)
+            status = bench_node(model, &model->node[i], times, batch, machine, min_ms, &totals);
     }
-    if (!status) status = bench_loss(model, batch, machine, least_ms);
-    if (!status) status = bench_optimizers(model, machine, least_ms);
+    if (!status) status = bench_loss(model, batch, machine, min_ms);
+    if (!status) status = bench_optimizers(model, machine, min_ms);
     if (!status) print_totals(&totals, machine);
     model_free(model);
     return status;

@@ -43,7 +43,7 @@ static int activate(Trainer *t, int part) {
     return engine_activate(t->engine, t->active);
 }
 
-/* Random targets cannot be learnt: a low rate keeps the loss finite for as long as it takes. */
+/* Random targets cannot be learnt; a low rate keeps the loss finite however long this runs. */
 static int timed_step(Trainer *t, double *ms) {
     Loss loss;
     double start = bench_now_ms();
@@ -75,12 +75,12 @@ static void print(const Trainer *t, const Times times[PARTS], const double flops
     printf("\n%s, %zu parameters, batch %d, %s: %.0f %s/s\n", m->name, m->param_count, t->batch.n,
            optimizer_names[t->optimizer.kind], 1e3 / full * t->batch.n * m->targets,
            m->tokens ? "tokens" : "images");
-    printf("%-14s %10s %23s %8s %8s %8s %10s %5s\n", "", "median", "least .. most", "/ full",
+    printf("%-14s %10s %23s %8s %8s %8s %10s %5s\n", "", "median", "min .. max", "/ full",
            "by FLOPs", "GFLOP", "GFLOP/s", "peak");
     for (int part = 0; part < PARTS; part++) {
         double ms = times_median(&times[part]), rate = flops[part] / ms * 1e-6;
         printf("%-14s %7.1f ms %8.1f .. %8.1f ms %8.3f %8.3f %8.2f %10.0f %4.0f%%\n",
-               part_names[part], ms, times_least(&times[part]), times_most(&times[part]), ms / full,
+               part_names[part], ms, times_min(&times[part]), times_max(&times[part]), ms / full,
                flops[part] / flops[0], flops[part] * 1e-9, rate, 100 * rate / machine.gflops);
     }
 }

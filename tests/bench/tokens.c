@@ -9,7 +9,7 @@
 #include "bench.h"
 
 typedef struct {
-    const char *dir; /* of a new tokenizer for each call; NULL: the one below */
+    const char *dir; /* for a new tokenizer in each call; NULL: the shared one */
     Tokenizer *tokenizer;
     const char *text;
     size_t bytes;
@@ -26,14 +26,14 @@ static void run_tokens(void *context) {
     free(tokens);
 }
 
-static int print_tokens(const char *what, TokensRun run, double least_ms) {
-    Times times = bench_repeat(run_tokens, &run, least_ms);
+static int print_tokens(const char *what, TokensRun run, double min_ms) {
+    Times times = bench_repeat(run_tokens, &run, min_ms);
     double ms = times_median(&times);
     if (!run.failed) printf("%-44s %9.3f ms %6.1f MB/s\n", what, ms, 1e-3 * (double)run.bytes / ms);
     return run.failed ? -1 : 0;
 }
 
-static int bench_words(const char *dir, Tokenizer *tokenizer, const char *path, double least_ms) {
+static int bench_words(const char *dir, Tokenizer *tokenizer, const char *path, double min_ms) {
     enum { LONG_WORD = 1 << 20 };
     size_t bytes;
     char *text = (char *)file_read("bench", path, FETCH_HINT, &bytes), *word = malloc(LONG_WORD);
@@ -42,18 +42,18 @@ static int bench_words(const char *dir, Tokenizer *tokenizer, const char *path, 
         word[i] = (char)('a' + random_below(1, STREAM_SYNTHETIC, i, 26));
     if (!text) status = -1;
     if (!status)
-        status = print_tokens("WikiText-2, with loading the vocabulary",
-                              (TokensRun){dir, NULL, text, bytes, false}, least_ms) ||
-                 print_tokens("WikiText-2", (TokensRun){NULL, tokenizer, text, bytes, false},
-                              least_ms) ||
-                 print_tokens("a megabyte of letters without a space",
-                              (TokensRun){NULL, tokenizer, word, LONG_WORD, false}, least_ms);
+        status =
+            print_tokens("WikiText-2, with loading the vocabulary",
+                         (TokensRun){dir, NULL, text, bytes, false}, min_ms) ||
+            print_tokens("WikiText-2", (TokensRun){NULL, tokenizer, text, bytes, false}, min_ms) ||
+            print_tokens("a megabyte of letters without a space",
+                         (TokensRun){NULL, tokenizer, word, LONG_WORD, false}, min_ms);
     free(text);
     free(word);
     return status ? -1 : 0;
 }
 
-int bench_tokens(const char *data_dir, double least_ms) {
+int bench_tokens(const char *data_dir, double min_ms) {
     char dir[PATH_BYTES], path[PATH_BYTES];
     printf("\ntokens of GPT-2\n");
     if (path_join(dir, data_dir, "gpt2-bpe") || path_join(path, data_dir, "wikitext-2/valid.txt"))
@@ -66,7 +66,7 @@ int bench_tokens(const char *data_dir, double least_ms) {
     else if (!file)
         printf("left out: no %s\n", path);
     else
-        status = bench_words(dir, tokenizer, path, least_ms);
+        status = bench_words(dir, tokenizer, path, min_ms);
     if (file) fclose(file);
     if (tokenizer) tokenizer_free(tokenizer);
     return status;

@@ -31,7 +31,7 @@ static double operand_error(const Case *row, Array array, Precision precision) {
     }
 }
 
-/* Of tolerance(); see the header. */
+/* Returns the factor of tolerance() that is allowed; accuracy.h derives it. */
 static double sum_factor(const Case *row, Precision precision) {
     bool product = row->node.kind == OP_LINEAR || row->node.kind == OP_CONV2D ||
                    (row->node.kind == OP_ATTENTION && row->scale <= 1);

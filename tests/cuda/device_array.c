@@ -20,7 +20,7 @@ void device_test_wait(void) {
 }
 
 void *device_put(const void *host, size_t bytes) {
-    Stream stream = device_test_stream(); /* which opens the device */
+    Stream stream = device_test_stream(); /* opens the device */
     void *device = device_alloc(bytes ? bytes : 1);
     if (!device) abort();
     if (bytes) copy_to_device(stream, device, host, bytes);

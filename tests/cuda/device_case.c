@@ -8,7 +8,7 @@
 #include "../test.h"
 
 enum {
-    BEFORE = 272, /* guard bytes: arrays are then aligned to 16 bytes and no more */
+    BEFORE = 272, /* guard bytes; arrays are then aligned to 16 bytes and no more */
     BEHIND = 256,
     ALIGN = 256,
     GUARD_BYTE = 0xA5
@@ -36,7 +36,7 @@ void device_case_round(CaseData *data, Precision precision) {
             data->array[a].data[i] = nearest_bf16(data->array[a].data[i]);
 }
 
-/* One allocation: every array, then the tokens, then the workspace, each between guards. */
+/* One allocation holds every array, then the tokens, then the workspace, each between guards. */
 enum { TOKENS = ARRAYS, WORKSPACE, PLACES };
 typedef struct {
     unsigned char *host, *device;
@@ -45,9 +45,9 @@ typedef struct {
     int align;
 } Image;
 
-/* How an array lies on the device: rows with gaps between them, or one row. */
+/* The layout of an array on the device: rows with gaps between them, or one row. */
 typedef struct {
-    size_t rows, width, stride; /* numbers */
+    size_t rows, width, stride; /* in numbers */
 } Rows;
 
 static Rows rows_of(const CaseData *data, Array array, int align) {
@@ -114,7 +114,7 @@ static void check_guards(const Image *image) {
     }
 }
 
-/* Between host and image; the gaps are NaN, and stay so. */
+/* Copies an array between the case and the image. The gaps between rows are NaN and stay NaN. */
 static void move_rows(const Image *image, const CaseData *data, Array array, bool up) {
     Rows r = rows_of(data, array, image->align);
     if (!r.width) return; /* the case has no such array */
@@ -151,7 +151,7 @@ static void download(const Image *image, CaseData *data, Stream stream) {
     for (Array a = 0; a < ARRAYS; a++) move_rows(image, data, a, false);
 }
 
-/* Where the array that `host` points to is on the device; NULL stays NULL. */
+/* Returns the device's copy of the array that `host` points to; NULL for NULL. */
 static void *on_device(const Image *image, const CaseData *data, const real *host) {
     for (Array a = 0; host && a < ARRAYS; a++)
         if (data->array[a].data == host) return image->device + image->at[a];

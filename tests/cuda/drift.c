@@ -55,14 +55,14 @@ static double norm(const Snapshot *a, const Snapshot *b, int tensor) {
 
 /* ---- one run ---- */
 
-/* What a run gives to compare. */
+/* The results of a run that are compared. */
 typedef struct {
     Snapshot change; /* of the parameters, or their gradients */
-    Snapshot held;   /* what was rounded last on the way there: the parameters, or the gradients */
+    Snapshot held;   /* what was rounded last: the parameters, or the gradients */
     double loss[64];
 } Outcome;
 
-/* Each weight off by up to one rounding; sample 0: none. */
+/* Changes each weight by up to one rounding; sample 0 changes none. */
 static void perturb(Tiny *tiny, double roundoff, int sample) {
     for (int p = 0; p < tiny->model->params && sample; p++) {
         size_t count;
@@ -134,7 +134,7 @@ static void compare_losses(const char *what, const Outcome *device, const Outcom
         double allowed = 0, error = fabs(device->loss[step] - oracle[0].loss[step]);
         for (int k = 1; k <= SAMPLES; k++)
             allowed = fmax(allowed, fabs(oracle[k].loss[step] - oracle[0].loss[step]));
-        /* Of one number, samples may be close by chance: its own rounding at least. */
+        /* The samples of a single number may be close by chance, so its own rounding is added. */
         allowed = DRIFT_FACTOR * (allowed + REAL_EPS * fabs(oracle[0].loss[step]));
         CHECK(error <= allowed, "%s: the loss of step %d is off by %g, allowed %g", what, step,
               error, allowed);
@@ -162,7 +162,8 @@ static void compare(const Model *m, const char *what, const Outcome *device,
               relative, where);
 }
 
-/* Where each access is watched the device's run alone: its numbers are compared where it is not. */
+/* Runs the recipe on the device and compares it with the oracle. Where every access is watched only
+ * the device runs, since other builds compare the numbers. */
 static void check(const Recipe *recipe, const char *what, Runner *run) {
     Recipe on_cpu = *recipe;
     on_cpu.create = NULL;

@@ -1,19 +1,19 @@
 /* How far a training on a device may be from the oracle's.
  *
- * Rounding on its way through a network is magnified by what stands in its way (normalisations,
- * kinks, Adam's division by a small root), by how much no formula says.  So it is measured, on the
- * oracle alone: its own training is repeated from weights that are each off by one rounding of the
- * device's precision, which every product then carries on.  A correct device rounds some four times
- * where that moves once: weights, values, their gradients, products.  By sqrt(4) = 2 its result is
- * further out, and by another 4 for the worst of a hundred tensors, of which eight samples are
- * known. A mistake is off by the size of the change itself, some hundred times as much in fp32. */
+ * A network magnifies rounding errors (in normalisations, at kinks, where Adam divides by a small
+ * root), and no formula says by how much. So the tests measure it, on the oracle alone: they repeat
+ * its training from weights that each differ by one rounding of the device's precision. A correct
+ * device rounds about four times for each such change: weights, values, their gradients, products.
+ * Its result is therefore off by sqrt(4) = 2 times as much, and by another factor of 4 for the
+ * worst of a hundred tensors, since only eight samples are measured. A mistake changes the result
+ * by as much as the training itself does: some hundred times more in fp32. */
 #pragma once
 
 #include "../ref/tiny.h"
 
 #define DRIFT_FACTOR 8.0
 
-/* All numbers of a role, tensor after tensor; those that do not exist are left out. */
+/* All numbers of a role, tensor after tensor. Tensors that do not exist are left out. */
 typedef struct {
     int tensors;
     size_t *begin; /* [tensors + 1] */
@@ -22,13 +22,14 @@ typedef struct {
 Snapshot snapshot_take(const Tiny *tiny, TensorRole role);
 void snapshot_free(Snapshot *snapshot);
 
-/* How far a number is from the one that is meant: half a unit in the last place; in tf32 a whole
- * one, which the library's products may cut off (accuracy.c). */
+/* Returns the rounding error of a number: half a unit in the last place. In tf32 it is a whole
+ * unit, since the library's products may cut it off (accuracy.c). */
 double unit_roundoff(Precision precision);
 
-/* CHECKs that the training of this recipe changes every parameter as the oracle's does, and the
- * same for the losses on its way. */
+/* CHECKs that the training of this recipe changes every parameter as the oracle's does, and that
+ * the losses on the way agree too. */
 void drift_check_training(const Recipe *recipe, const char *what);
 
-/* CHECKs the gradients of all parameters of one batch, layer by layer, the whole model active. */
+/* CHECKs the gradients of all parameters for one batch, layer by layer, with the whole model
+ * active. */
 void drift_check_gradients(const Recipe *recipe);

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""The training steps of bench-cuda in PyTorch, at its best: fused optimizers, FlashAttention,
-channels last for images; eager, compiled, and as CUDA graphs.
+"""Times the training steps of bench-cuda in PyTorch, with its fastest settings: fused optimizers,
+FlashAttention, channels last for images; eager, compiled, and as CUDA graphs.
 
-    --out FILE     a line is added for each time; what is there already is not measured again
-    --device D     cuda; simt: a dry run on the CPU, with whatever PyTorch is here
-    --tiny         small models: shows that all works, and measures nothing
-    --seconds S    start nothing more after so long
+    --out FILE     adds a line for each time; what the file already has is not measured again
+    --device D     cuda; simt: a dry run on the CPU, with the PyTorch that is installed
+    --tiny         small models, which show that everything works and measure nothing
+    --seconds S    starts nothing more after this time
 
-Exit status 75 when the time was too short for all.
+The exit status is 75 when the time was too short for everything.
 
-A line, separated by tabs: "peer", model, samples, precision, which blocks train, mode, 1, median,
-least and most ms, repeats, 0, "-".
-bf16 is autocast: float weights, as our masters.  Inputs are on the device before the clock starts,
-which ours are not.
+A line has these fields, separated by tabs: "peer", model, samples, precision, which blocks train,
+mode, 1, median, minimum and maximum ms, repeats, 0, "-".
+bf16 is autocast, whose weights are float like our masters.  PyTorch's inputs are on the device
+before the clock starts; ours are not.
 """
 import argparse
 import contextlib
@@ -25,7 +25,7 @@ sys.dont_write_bytecode = True
 START = time.perf_counter()
 TRY_AGAIN = 75
 
-# At its best: 50,257 tokens in rows of 50,304, a multiple of 64.
+# PyTorch is faster with 50,304 rows, a multiple of 64, for the 50,257 tokens.
 GPT2 = "gpt:layers=12,width=768,heads=12,context=1024,vocabulary=50304"
 G16 = "gpt:layers=30,width=2048,heads=16,context=1024,vocabulary=50304"
 TOKENS = 50257
@@ -36,7 +36,7 @@ PARTS = ["full", "bottom third", "middle third", "top third"]
 FULL, THIRDS = [0], [1, 2, 3]
 EVERY = FULL + THIRDS
 
-# name, specification, optimizer, samples, precision, parts; what matters most comes first.
+# name, specification, optimizer, samples, precision, parts.  The most important come first.
 JOBS = [("gpt2", GPT2, "adamw", 32, "bf16", FULL),
         ("resnet20", RESNET % 20, "sgd", 1024, "tf32", FULL),
         ("G-1.6B", G16, "adamw", 8, "bf16", THIRDS),
@@ -61,7 +61,7 @@ def set_precision(torch, precision):
 
 
 def build(torch, spec):
-    """The network of the fixtures, with attention as PyTorch would rather have it."""
+    """The network of the fixtures, with the attention that is fastest in PyTorch."""
     from torch import nn
     from torch.nn import functional as F
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures"))
@@ -138,7 +138,7 @@ class Training:
             return F.cross_entropy(logits.flatten(0, -2), self.targets.flatten())
 
     def stepper(self, part, mode):
-        """A function that does one step."""
+        """Returns a function that does one step."""
         torch = self.torch
         optimizer = self.activate(part, mode == "graphs")
         net = torch.compile(self.net) if mode == "compiled" else self.net
@@ -167,7 +167,7 @@ class Training:
 
 
 def measure(training, step, enough):
-    """Milliseconds of steps: each ends when the device is done, as ours do."""
+    """Returns the milliseconds of steps.  Each ends when the device is done, as ours do."""
     for _ in range(3):
         step()
     training.wait()
@@ -181,7 +181,7 @@ def measure(training, step, enough):
 
 
 def key_of(job, part, mode):
-    """What tells a line from the others: its first fields."""
+    """Returns the fields that identify a line: the first ones."""
     return ("peer", job[0], str(job[3]), job[4], PARTS[part], mode)
 
 

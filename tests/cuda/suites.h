@@ -1,4 +1,4 @@
-/* What runs on a device, whichever it is. */
+/* The suites that run on every device. */
 SUITE(device)
 SUITE(products)
 SUITE(device_cases_fp32)

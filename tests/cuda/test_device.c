@@ -1,4 +1,4 @@
-/* The promises of cuda/device.h. */
+/* Tests the contracts of cuda/device.h. */
 #include <math.h>
 #include <string.h>
 
@@ -38,7 +38,7 @@ static void refuses_what_is_too_large(void) {
     CHECK(!device_alloc((size_t)1 << 60), "2^60 bytes were there");
     CHECK(strstr(error_message(), "1152921504606846976"), "the error does not say how many: %s",
           error_message());
-    device_test_wait(); /* and all goes on */
+    device_test_wait(); /* the device still works */
 }
 
 static void numbers(int *x, int from) {
@@ -94,7 +94,7 @@ static void streams_wait_for_events(void) {
 
 /* ---- graphs ---- */
 
-/* y += x w with x and y 1 x 1: a copy, a product and a kernel. */
+/* Work of three kinds: y += x w with x and y 1 x 1, that is a copy, a product and a kernel. */
 typedef struct {
     Stream stream;
     float *x, *w, *y, *copy;
@@ -147,7 +147,7 @@ static void work_submit(const Work *work) {
                        .add = true};
     copy_on_device(work->stream, work->copy, work->x, sizeof(float));
     cuda_matmul(&run, &product);
-    /* A kernel: x = relu(w), for the next time. */
+    /* A kernel computes x = relu(w), which the next repetition reads. */
     const Node relu = {.kind = OP_RELU, .in_shape = {1, 1, 1}};
     cuda_node_forward(&run, &relu, &(DeviceIO){.n = 1, .x = work->w, .y = work->x});
 }
@@ -157,7 +157,7 @@ static void graphs_repeat(void) {
     put(&work, work.x, 2);
     put(&work, work.w, 3);
     put(&work, work.y, 0);
-    work_submit(&work); /* once without a graph, as the stage does */
+    work_submit(&work); /* the first time without a graph, as the stage does */
     CHECK(get(&work, work.y) == 6 && get(&work, work.copy) == 2, "%g", (double)get(&work, work.y));
     if (!CHECK(!graph_begin(work.stream), "%s", error_message())) return;
     work_submit(&work);
@@ -167,7 +167,7 @@ static void graphs_repeat(void) {
     for (int i = 0; i < 3; i++) CHECK(!graph_launch(graph, work.stream), "%s", error_message());
     /* x is 3 each time: 6 + 3 * 9 */
     CHECK(get(&work, work.y) == 33 && get(&work, work.copy) == 3, "%g", (double)get(&work, work.y));
-    put(&work, work.w, 4); /* other data in the same place: 33 + 3 * 4, then x is 4 */
+    put(&work, work.w, 4); /* other data in the same memory: 33 + 3 * 4, then x is 4 */
     CHECK(!graph_launch(graph, work.stream), "%s", error_message());
     CHECK(get(&work, work.y) == 45 && get(&work, work.x) == 4, "%g", (double)get(&work, work.y));
     graph_free(graph);
@@ -188,13 +188,13 @@ static void captures_forbid_waiting(void) {
     work_free(&work);
 }
 
-static void notes_are_told_once(void) {
+static void notes_are_printed_once(void) {
     Stream stream = device_test_stream();
     device_note("something %d", 1);
     device_note("something %d", 2);
     CHECK(device_wait(stream) && strcmp(error_message(), "something 1") == 0, "%s",
           error_message());
-    CHECK(!device_wait(stream), "told twice: %s", error_message());
+    CHECK(!device_wait(stream), "reported twice: %s", error_message());
 }
 
 void test_device(void) {
@@ -205,5 +205,5 @@ void test_device(void) {
     RUN(streams_wait_for_events);
     RUN(graphs_repeat);
     RUN(captures_forbid_waiting);
-    RUN(notes_are_told_once);
+    RUN(notes_are_printed_once);
 }

@@ -1,7 +1,6 @@
-/* Every row of tests/ref/cases.c on the device, in every precision and kernel version, against the
- * plain op.  What an op promises is in cuda/kernels.h; each function here holds one of those
- * promises.
- */
+/* Runs every row of tests/ref/cases.c on the device, in every precision and kernel version, and
+ * compares with the plain op. cuda/kernels.h has the contract of an op; each function here tests a
+ * part of it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +24,7 @@ static double largest(Guarded x) {
 
 /* ---- against the oracle ---- */
 
-static double worst; /* error over tolerance, of the running case */
+static double worst; /* the largest error over tolerance of the running case */
 
 static void check_near(Turn turn, Array array, Guarded got, Guarded truth, size_t count) {
     double size = largest(truth);
@@ -44,7 +43,8 @@ static void check_arrays(Turn turn, const CaseData *got, const CaseData *truth, 
         check_near(turn, a, got->array[a], truth->array[a], got->array[a].count);
 }
 
-/* The gradients then start from what the device saved, so that each call is judged alone. */
+/* The gradients start from what the device saved in its forward pass, so that each call is judged
+ * by itself. */
 static void take_over(Guarded to, Guarded from) {
     if (to.count) memcpy(to.data, from.data, to.count * sizeof *to.data);
 }
@@ -59,7 +59,7 @@ static void meets_the_oracle(Turn turn) {
     device_case_run(&got, &io, turn.how, RUN_FORWARD | RUN_GRADIENTS);
     node_forward(&truth.node, &wanted);
     check_arrays(turn, &got, &truth, ARRAY_MEAN, ARRAY_AUX);
-    /* What batch norm's aux has behind the statistics are sums of the backward pass. */
+    /* The second half of batch norm's aux is for sums of the backward pass. */
     size_t saved = truth.array[ARRAY_AUX].count;
     if (truth.node.kind == OP_BATCHNORM) saved /= 2;
     check_near(turn, ARRAY_AUX, got.array[ARRAY_AUX], truth.array[ARRAY_AUX], saved);
@@ -72,7 +72,7 @@ static void meets_the_oracle(Turn turn) {
     case_free(&got);
 }
 
-/* Whole numbers: to the last bit, where the result is rounded then as well. */
+/* Whole numbers must be exact to the last bit, after the rounding of the result to its type. */
 static void check_exact(Turn turn, bool add) {
     CaseData truth, got;
     case_create(&truth, turn.row, true);
@@ -116,7 +116,8 @@ static void inputs_stay_as_they_are(const CaseData *once, Turn turn) {
     case_free(&fresh);
 }
 
-/* In every other order; in the last with running statistics that stay. */
+/* Every other order of threads gives the same bits; in the last order the running statistics are
+ * held. */
 static void repeats(const CaseData *once, Turn turn) {
     for (int order = 1; order < device_orders(); order++) {
         char what[32];
@@ -139,8 +140,9 @@ static void repeats(const CaseData *once, Turn turn) {
     }
 }
 
-/* Adding to what was there; the sum may start from there, or be added at the end.  Every other
- * gradient is overwritten, so that a kernel that stores two of them cannot mix up their flags. */
+/* Adds gradients to what the arrays hold. The sum may start from the old value, or the old value
+ * may be added at the end. Every other gradient is overwritten, so a kernel that stores two of them
+ * and mixes up their flags fails. */
 static void accumulates(const CaseData *once, Turn turn, bool first) {
     CaseData twice;
     case_create(&twice, turn.row, false);
@@ -154,7 +156,7 @@ static void accumulates(const CaseData *once, Turn turn, bool first) {
         bool added = (g == ARRAY_DX || g == ARRAY_DWEIGHT) == first;
         double size = 7 + largest(once->array[g]);
         for (size_t i = 0; i < once->array[g].count; i++) {
-            /* `once` was rounded to the value type by itself: as far again. */
+            /* `once` was itself rounded to the value type, so the same error is allowed again. */
             double part = (double)once->array[g].data[i];
             double expected = part + (added ? (double)(i % 7) : 0);
             double error = fabs((double)twice.array[g].data[i] - expected);
@@ -173,8 +175,8 @@ static void accumulates_on_device(const CaseData *once, Turn turn) {
     accumulates(once, turn, false);
 }
 
-/* A training that breaks down must be seen to: where the CPU's result has a NaN, so has the
- * device's, if not in the same places (0 times NaN may be left out, or not). */
+/* A training that breaks down must not go unnoticed: where the CPU's result has a NaN, the device's
+ * has one too. It may be elsewhere in the array, since 0 times NaN may be skipped. */
 static void check_nan(Turn turn, Array input, Array from, Array end) {
     CaseData truth, got;
     case_create(&truth, turn.row, false);
@@ -195,7 +197,7 @@ static void check_nan(Turn turn, Array input, Array from, Array end) {
     case_free(&got);
 }
 
-/* Where the output of a relu is NaN its gradient comes through, as in PyTorch. */
+/* Where the output of a relu is NaN, it passes the gradient on, as in PyTorch. */
 static void check_nan_at_relu(Turn turn) {
     CaseData data;
     case_create(&data, turn.row, false);
@@ -217,9 +219,10 @@ static void nan_is_not_swallowed(const CaseData *once, Turn turn) {
 
 enum { WANT_DX = 1, WANT_DSKIP = 2, WANT_WEIGHT = 4, WANT_BIAS = 8, WANTS = 16 };
 
-/* Checks gradients when x and y hold NaN unless saved_for_backward asks for them or, if `absent`,
- * are NULL then (and the sums of batch norm are those of the input gradient before). */
-static void check_wants(const CaseData *once, Turn turn, int wants, bool absent) {
+/* Checks the gradients while x and y are NaN wherever saved_for_backward does not ask for them.
+ * With `absent` they are NULL there, and batch norm uses the sums of the input gradient before
+ * it. */
+static void check_wanted(const CaseData *once, Turn turn, int wants, bool absent) {
     CaseData data;
     case_create(&data, turn.row, false);
     NodeIO io = case_io(&data);
@@ -245,7 +248,8 @@ static void check_wants(const CaseData *once, Turn turn, int wants, bool absent)
     const real *wanted[] = {io.dx, io.dskip, io.dweight, io.dbias};
     for (Array g = ARRAY_DX; g < ARRAYS; g++) {
         if (g == ARRAY_DBIAS && once->node.kind == OP_LINEAR && !io.dweight && io.dbias) {
-            /* Alone it is a sum of its own, beside a weight gradient part of that product. */
+            /* Without a weight gradient the bias has a sum of its own; with one it is part of that
+             * product. */
             check_near(turn, g, data.array[g], once->array[g], data.array[g].count);
             continue;
         }
@@ -259,7 +263,7 @@ static void check_wants(const CaseData *once, Turn turn, int wants, bool absent)
     case_free(&data);
 }
 
-static void gives_what_is_wanted(const CaseData *once, Turn turn) {
+static void computes_the_wanted_gradients(const CaseData *once, Turn turn) {
     int possible = 0;
     for (Array g = ARRAY_DX; g < ARRAYS; g++)
         if (once->array[g].count) possible |= 1 << (g - ARRAY_DX);
@@ -268,14 +272,14 @@ static void gives_what_is_wanted(const CaseData *once, Turn turn) {
         bool half = once->node.kind != OP_LINEAR && once->node.kind != OP_EMBEDDING &&
                     (possible & WANT_BIAS) && !(wants & WANT_WEIGHT) != !(wants & WANT_BIAS);
         if ((wants & ~possible) || half) continue;
-        check_wants(once, turn, wants, (wants + turn.how.version) % 2); /* by turns */
+        check_wanted(once, turn, wants, (wants + turn.how.version) % 2); /* alternates */
     }
 }
 
 /* ---- the table ---- */
 
-/* Returns true when another row runs the same kernels: version 0 is one of the others, and without
- * tensor cores the arithmetic of tf32 is that of fp32. */
+/* Returns true when another row runs the same kernels: version 0 is one of the others, and kernels
+ * without tensor cores compute tf32 as fp32. */
 static bool runs_elsewhere(Turn turn) {
     OpKind kind = turn.row->node.kind;
     int tensor_cores = kind == OP_LINEAR ? 1 : kind == OP_ATTENTION ? 2 : 3; /* from here on */
@@ -283,7 +287,7 @@ static bool runs_elsewhere(Turn turn) {
     return turn.how.version == 0 || (turn.how.precision == PRECISION_TF32 && plain);
 }
 
-static void keeps_its_promises(const void *argument) {
+static void meets_its_contract(const void *argument) {
     Turn turn = *(const Turn *)argument;
     worst = 0;
     if (!device_is_watched()) meets_the_oracle(turn);
@@ -294,21 +298,21 @@ static void keeps_its_promises(const void *argument) {
     NodeIO io = case_io(&once);
     device_case_run(&once, &io, turn.how, RUN_FORWARD | RUN_GRADIENTS);
     inputs_stay_as_they_are(&once, turn);
-    /* What is exact is accumulated to the last bit, below. */
+    /* Where results are exact, accumulation is tested to the last bit below. */
     if (device_is_watched() || !case_exact(turn.row)) accumulates_on_device(&once, turn);
     if (!device_is_watched()) {
         repeats(&once, turn);
         nan_is_not_swallowed(&once, turn);
         if (case_exact(turn.row)) check_exact(turn, false);
         if (case_exact(turn.row)) check_exact(turn, true);
-        /* What is wanted is the same question in every precision. */
-        if (turn.how.precision == PRECISION_FP32) gives_what_is_wanted(&once, turn);
+        /* Which gradients are wanted makes no difference between precisions. */
+        if (turn.how.precision == PRECISION_FP32) computes_the_wanted_gradients(&once, turn);
     }
     case_free(&once);
 }
 
 /* Returns true when tf32 has kernels of its own. */
-static bool knows(OpKind kind, Precision precision) {
+static bool has_kernels(OpKind kind, Precision precision) {
     return precision != PRECISION_TF32 || kind == OP_LINEAR || kind == OP_CONV2D ||
            kind == OP_ATTENTION;
 }
@@ -319,21 +323,22 @@ static void run_row(const Case *row, How how) {
              how.version, how.align ? ", rows aligned" : "");
     Turn turn = {row, how};
     if (device_is_watched() && runs_elsewhere(turn)) return;
-    RUN_ROW(name, keeps_its_promises, &turn);
+    RUN_ROW(name, meets_its_contract, &turn);
 }
 
 static void all_rows(Precision p) {
     for (int i = 0; i < case_count; i++) {
         if (!case_wanted(&cases[i])) continue;
-        if (!knows(cases[i].node.kind, p)) continue;
+        if (!has_kernels(cases[i].node.kind, p)) continue;
         for (int v = 0; v <= cuda_node_versions(&cases[i].node, p); v++)
             run_row(&cases[i], (How){.precision = p, .version = v});
-        if (cases[i].node.kind == OP_LINEAR) /* as the logits of a stage lie */
+        if (cases[i].node.kind == OP_LINEAR) /* with the row gaps that a stage's logits have */
             run_row(&cases[i], (How){.precision = p, .version = 2, .align = LOGITS_ALIGN});
     }
 }
 
-/* A suite each: under SIMT they take the longest of all, and go side by side. */
+/* Each precision is a suite of its own: under SIMT these are the slowest suites, and suites run in
+ * parallel. */
 void test_device_cases_fp32(void) { all_rows(PRECISION_FP32); }
 void test_device_cases_tf32(void) { all_rows(PRECISION_TF32); }
 void test_device_cases_bf16(void) { all_rows(PRECISION_BF16); }

@@ -1,5 +1,5 @@
-/* The optimizer step of many tensors against ref/optimizer.c: every kind, blocks of different
- * steps, clipping, and steps that must not happen. */
+/* Compares the optimizer step of many tensors with ref/optimizer.c: every kind, blocks of different
+ * steps, clipping, and steps that must be refused. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "../test.h"
 #include "device_case.h"
 
-/* Sizes around packs and the chunks of a launch, blocks that are not all there. */
+/* Sizes around the length of a vector and of a launch's chunks; some blocks lack a tensor. */
 static const struct {
     size_t count;
     int block;
@@ -44,7 +44,7 @@ static const Row rows[] = {
 
 static const double LR = 0.05;
 
-/* All tensors one after the other. */
+/* All tensors, one after the other. */
 typedef struct {
     float p[TOTAL], state[2][TOTAL], g[TOTAL], values[TOTAL];
     double norm;
@@ -93,10 +93,10 @@ typedef struct {
     Updater *updater;
     Run run;
     LossSums *sums;
-    double *norm; /* pinned */
+    double *norm; /* page-locked */
 } Device;
 
-/* Updaters of bf16 have masters beside the values, the others none. */
+/* An updater of bf16 has float masters next to the values; others have none. */
 static bool device_open_updater(Device *d, const Row *row, const Numbers *n, How how) {
     const LossSums finite = {1.5, 1, 0};
     int states = optimizer_state_vectors(&row->settings);
@@ -174,7 +174,8 @@ static void on_device(const Row *row, Numbers *n, How how) {
 
 /* ---- checks ---- */
 
-/* The same equations, but a compiler fuses other pairs of operations: a few roundings a step. */
+/* Both compute the same equations, but compilers fuse different pairs of operations: a few
+ * roundings a step. */
 static void check_near(const float *got, const float *truth, const char *what) {
     for (size_t i = 0; i < TOTAL; i++) {
         double allowed = 2 * tolerance(STEPS, fmax(1, fabs((double)truth[i])));
@@ -215,7 +216,7 @@ static void update_meets_the_oracle(const void *argument) {
             meets_the_oracle(argument, (How){.precision = value_types[type], .version = version});
 }
 
-/* The engine's way, call by call, gives the bits of clipping on the device. */
+/* An engine that clips call by call gives the bits of clipping on the device. */
 static void clipping_by_the_host_is_the_same(void) {
     const Row *row = &rows[3];
     Numbers *one = numbers_create(), *two = numbers_create();
@@ -238,8 +239,8 @@ static void clipping_by_the_host_is_the_same(void) {
     free(two);
 }
 
-/* An update that is refused leaves everything as it is; the next one is not refused. */
-static void nothing_moves_unless_finite(void) {
+/* An update with numbers that are not finite changes nothing, and the next one works. */
+static void a_failed_update_changes_nothing(void) {
     static const double losses[] = {1, NAN, INFINITY, -INFINITY};
     static const float gradients[] = {1, NAN, INFINITY, -INFINITY};
     const Row *row = &rows[5];
@@ -269,8 +270,8 @@ static void nothing_moves_unless_finite(void) {
     free(after);
 }
 
-/* Captured once, repeated with other rates and steps: only the numbers that prepare sends change.
- */
+/* An update is captured once and repeated with other rates and steps. Only the numbers that prepare
+ * sends change. */
 static void a_captured_update_takes_new_numbers(void) {
     const Row *row = &rows[5];
     Numbers *truth = numbers_create(), *got = numbers_create();
@@ -301,6 +302,6 @@ void test_device_update(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         RUN_ROW(rows[i].name, update_meets_the_oracle, &rows[i]);
     RUN(clipping_by_the_host_is_the_same);
-    RUN(nothing_moves_unless_finite);
+    RUN(a_failed_update_changes_nothing);
     RUN(a_captured_update_takes_new_numbers);
 }

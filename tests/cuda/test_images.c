@@ -1,5 +1,5 @@
-/* Images that stay on the device: to the bit what the data set's fetch makes, in a kernel and in a
- * training. */
+/* Images that stay on the device have the bits that the data set's fetch gives, in a kernel and in
+ * a training. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,14 +20,15 @@ typedef struct {
     uint64_t position;
 } Row;
 
-/* As CIFAR-10 and CIFAR-100 lie, in numbers that fill no block; a position beyond 32 bits. */
+/* Records as in CIFAR-10 and CIFAR-100, in numbers that are no multiple of a thread block, and a
+ * position beyond 32 bits. */
 static const Row rows[] = {
     {"as they are", 5, 1, 3, false, 7},
     {"cropped and mirrored", 37, 1, 33, true, 0},
     {"behind two labels", 6, 2, 5, true, 0x100000003},
 };
 
-/* Generated images, behind label bytes of which the last counts. */
+/* Creates random images. Of the label bytes before each one only the last counts. */
 static Dataset *create(const Row *row) {
     Images drawn, images;
     if (synthetic_generate(&drawn, row->samples, SPLIT_TRAIN, 3)) abort();
@@ -101,7 +102,8 @@ static Stage *create_with_room(const Model *model, StageSettings settings) {
     return stage_cuda_create(model, settings);
 }
 
-/* A training on images, whose stage keeps them if there is room; loss on the second set. */
+/* Trains on images, which the stage keeps if there is space, and returns the loss on the second
+ * set. */
 static Loss train(Tiny *tiny, Dataset *valid, Precision precision) {
     const Recipe recipe = {.spec = "resnet:depth=8,width=4",
                            .create = create_with_room,
@@ -180,7 +182,7 @@ static void stem_outputs(real *y, const Tiny *tiny, const Dataset *data, Batch *
     CHECK(stage_read(stage, TENSOR_VALUE, 0, y) > 0, "%s", error_message());
 }
 
-/* More images than fit into the memory that they pass through. */
+/* Keeps more images than fit into the staging buffer that they pass through. */
 static void kept_in_pieces(void) {
     enum { SAMPLES = STAGING_BYTES / IMAGE_BYTES + 40 };
     const Row many = {"many", SAMPLES, 1, 0, false, 0};
@@ -204,7 +206,7 @@ static void kept_in_pieces(void) {
     dataset_free(data);
 }
 
-/* A batch of more bytes than one thread copies at a time. */
+/* Sends a batch of more bytes than one thread copies at a time. */
 static void sent_in_pieces(void) {
     enum { SAMPLES = (1 << 20) / (IMAGE_BYTES * 4) + 3 };
     if (!device_test_stream()) return;

@@ -1,4 +1,4 @@
-/* Cross-entropy and its sums against the CPU, in every type of values and version. */
+/* Compares cross-entropy and its sums with the CPU, in every value type and version. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +11,14 @@
 
 typedef struct {
     const char *name;
-    int rows, classes, gap; /* numbers between rows */
+    int rows, classes, gap; /* gap: numbers between rows */
     double scale;           /* of the logits */
-    int ignore_every;       /* this many-th target is ignored; 0: none */
-    bool whole;             /* whole numbers: many equal logits */
+    int ignore_every;       /* every n-th target is ignored; 0: none */
+    bool whole;             /* whole numbers, so that many logits are equal */
 } Row;
 
-/* Classes around packs, warps, and where a block takes over from a warp.  Rows without gaps and
- * with an odd number of classes are not aligned: they take version 1. */
+/* Numbers of classes around the length of a vector, a warp, and the limit at which a block replaces
+ * a warp. Rows that are not aligned (no gaps and an odd number of classes) use version 1. */
 static const Row rows[] = {
     {"one class", 3, 1, 0, 1, 0, false},
     {"two classes", 1, 2, 0, 1, 0, false},
@@ -69,7 +69,7 @@ static Data create(const Row *row, How how) {
     for (size_t i = 0; i < count; i++) {
         double u = row->scale * (2 * random_uniform(1, 2, i) - 1);
         float x = (float)(row->whole ? floor(u) : u);
-        if (i % stride >= (size_t)row->classes) x = NAN; /* which nobody may read */
+        if (i % stride >= (size_t)row->classes) x = NAN; /* the gap must not be read */
         d.logits[i] = how.precision == PRECISION_BF16 ? nearest_bf16(x) : x;
     }
     for (size_t i = 0; i < n; i++) {
@@ -121,8 +121,8 @@ static void on_cpu(Data *d) {
     free(lse);
 }
 
-/* Both are off by as much as the oracle may be (tests/ref/test_cross_entropy.c), and a gradient
- * also by its rounding. */
+/* The device and the oracle may each be off by what tests/ref/test_cross_entropy.c allows, and a
+ * gradient also by its rounding. */
 static void check_row(const Data *got, const Data *truth, size_t i) {
     const Row *row = got->row;
     size_t classes = (size_t)row->classes;
@@ -190,7 +190,8 @@ static void leaves_logits_alone_without_scale(const Row *row, How how) {
     destroy(&without);
 }
 
-/* NaN at the first, the last, the target's and some other place: only that row knows. */
+/* A NaN at the first, the last, the target's or another position affects its own row and no
+ * other. */
 static void shows_nan(const Row *row, How how) {
     const size_t classes = (size_t)row->classes;
     Data clean = create(row, how);
@@ -214,7 +215,8 @@ static void shows_nan(const Row *row, How how) {
     destroy(&clean);
 }
 
-/* Classes ruled out: their probability is 0, and a lane that sees nothing else does no harm. */
+/* Logits of minus infinity rule classes out: their probability is 0. A lane that has no other
+ * logits must not produce a NaN. */
 static void allows_minus_infinity(const Row *row, How how) {
     const size_t stride = stride_of(row);
     Data d = create(row, how);
@@ -252,7 +254,7 @@ static void sums_hold(void) {
     if (!run.stream) return;
     for (int i = 0; i < ROWS; i++) {
         targets[i] = i % 7 == 3 ? -1 : i;
-        loss[i] = targets[i] < 0 ? 0 : (float)(i % 64) * 0.25f; /* sums are exact */
+        loss[i] = targets[i] < 0 ? 0 : (float)(i % 64) * 0.25f; /* exact in any order */
         correct[i] = targets[i] >= 0 && i % 3 == 0;
     }
     float *dloss = device_put(loss, sizeof loss);

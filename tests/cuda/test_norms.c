@@ -1,5 +1,5 @@
-/* Norms beyond the case table: rows wider than it can afford, the residual added on the way, the
- * gradient that comes along it, and batches far from zero. */
+/* Tests norms beyond the case table: wider rows, the residual that is added first, the gradient
+ * that is added to the result, and batches whose mean is far from zero. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "../test.h"
 #include "device_case.h"
 
-/* Of the value type, uniform in middle +- 1 or +- half of it. */
+/* Returns random numbers of the value type, uniform in middle +- 1 or middle +- half of it. */
 static float *numbers(uint32_t stream, size_t count, double middle, double width, Run run) {
     float *x = malloc(count * sizeof *x);
     if (!x) abort();
@@ -28,7 +28,8 @@ static float *fetch(const void *device, size_t count, Run run) {
     return x;
 }
 
-/* Float sums of `length` terms on either side, and the rounding of the result. */
+/* Allows the error of float sums of `length` terms on both sides, and the rounding of the
+ * result. */
 static void check_near(const float *got, const float *truth, size_t count, double length, Run run,
                        const char *what) {
     double largest = 0, rounding = run.precision == PRECISION_BF16 ? 0x1p-8 : 0;
@@ -49,8 +50,8 @@ typedef struct {
     double eps;
 } Rows;
 
-/* Around the widths at which other kernels take over: 512, 768, 1024, 2048, 4096 and 8192 columns;
- * and ragged ones.  The last has more rows than the chunks of which it has sums. */
+/* Widths around those at which the kernel changes (512, 768, 1024, 2048, 4096 and 8192 columns),
+ * and ragged ones. The last row has more rows than there are partial sums. */
 static const Rows widths[] = {
     {"24", 9, 24, 1e-5},          {"33", 7, 33, 3},        {"512", 5, 512, 3},
     {"520", 5, 520, 1e-5},        {"768", 6, 768, 3},      {"776", 3, 776, 1e-5},
@@ -59,14 +60,14 @@ static const Rows widths[] = {
     {"many rows", 2113, 8, 1e-5},
 };
 
-/* What both norms take; on the device, and the host's copies. */
+/* The arguments of both norms, on the device and on the host. */
 typedef struct {
     Run run;
     Node node;
     int n, c;
     bool centred;
     size_t count;
-    float *aux, *r; /* device; with centred, means come before r */
+    float *aux, *r; /* on the device; a norm that centres keeps the means before r */
     float *x, *skip, *g, *b, *dy, *addend;
     void *to_x, *to_skip, *to_g, *to_b, *to_dy, *to_addend;
 } Trial;
@@ -117,8 +118,8 @@ static void forward(const Trial *t, void *y, void *sum, const void *x, const voi
                                   .bias = t->to_b});
 }
 
-/* The sum is rounded as the addition alone rounds it, and what is made of it has the same bits:
- * recomputing does one or the other.  In place over x, as passes do. */
+/* The stored sum is rounded as by a separate addition, and the norm of it has the same bits, since
+ * recomputation does one or the other. The sum overwrites x, as in a pass. */
 static void check_forward(const Trial *t, void *sum) {
     const size_t bytes = t->count * value_size(t->run.precision);
     void *y = device_alloc(bytes), *apart = device_alloc(bytes);
@@ -147,7 +148,7 @@ static void check_forward(const Trial *t, void *sum) {
     device_free(apart);
 }
 
-/* With the gradients of scale and shift, and their truth. */
+/* Compares the gradients of scale and shift with the plain op's. */
 static void check_sums(const Trial *t, const float *dg, const float *x, const float *m,
                        const float *r) {
     const int n = t->n, c = t->c;
@@ -165,7 +166,7 @@ static void check_sums(const Trial *t, const float *dg, const float *x, const fl
     free(truth);
 }
 
-/* dx alone, then in place with all gradients in one pass. */
+/* Adds a residual's gradient to dx, first alone, then in place with all gradients in one pass. */
 static void check_gradient(const Trial *t, const void *sum) {
     const int n = t->n, c = t->c;
     void *dx = device_alloc(t->count * value_size(t->run.precision));
@@ -204,7 +205,7 @@ static void check_gradient(const Trial *t, const void *sum) {
     device_free(dg);
 }
 
-/* Version 0 is one of the others, chosen by width. */
+/* Tests each version. Version 0 is one of the others, chosen by width. */
 static void rows_hold(const void *argument) {
     if (!device_test_stream()) return;
     for (int precision = 0; precision < 2; precision++)
@@ -226,15 +227,15 @@ static void rows_hold(const void *argument) {
 /* ---- batch norm: means a thousand times the deviation, of the other sign in the next column ----
  */
 
-/* Many rows; and so many numbers that a block's rows do not all fit its registers, from which it
- * takes the pivot of its sums. */
+/* Batches with many rows, and with so many numbers that a thread block's rows do not fit its
+ * registers, from which it takes the pivot of its sums. */
 typedef struct {
     int n, c;
 } Far;
 static const Far far_batches[] = {{3001, 24}, {1100, 2048}};
 
-/* The truth in double: in float, the mean of squares less the square of the mean would be off by
- * 1000^2 units roundoff, some 18 % of the variance. */
+/* Computes mean and variance in double. In float the mean of squares less the square of the mean
+ * would be off by 1000^2 units roundoff, about 18 % of the variance. */
 static void far_truth(double *mean, double *variance, const float *x, Far far, int column) {
     *mean = *variance = 0;
     for (int i = 0; i < far.n; i++) *mean += (double)x[i * far.c + column] / far.n;
@@ -249,7 +250,8 @@ static void check_far(Run run, Far far) {
     float *x = numbers(7, count, 1000, 1, run), *ones = numbers(8, c, 1, 0, run);
     float *mean = malloc(bytes), *rstd = malloc(bytes);
     if (!mean || !rstd) abort();
-    /* A pivot made of another column's numbers is then far from this column's mean. */
+    /* Neighbouring columns have opposite signs, so a pivot from another column is far from this
+     * column's mean. */
     for (size_t i = 0; i < count; i++) x[i] *= i % c % 2 ? -1 : 1;
     void *to_x = device_put_values(x, count, run.precision);
     void *g = device_put_values(ones, c, run.precision);

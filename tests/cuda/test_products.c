@@ -1,4 +1,5 @@
-/* Matrix products with all that may follow them (cuda/matmul.h), against sums in double. */
+/* Compares matrix products, with everything that may follow them (cuda/matmul.h), with sums in
+ * double. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 typedef struct {
     int m, n, k;
     bool transpose_a, transpose_b;
-    int pad; /* row strides are as much longer than rows */
+    int pad; /* the numbers between rows */
     bool add, c_float, bias;
     Epilogue epilogue;
     bool saved, sums;
@@ -57,7 +58,7 @@ static Precision type_of(const Data *d, Which which) {
     return is_float(d, which) ? PRECISION_FP32 : d->precision;
 }
 
-/* Numbers in (-1, 1); where there is nothing to read, NaN. */
+/* Fills the operands with numbers in (-1, 1), and what must not be read with NaN. */
 static void create(Data *d, const Row *r, Precision precision) {
     *d = (Data){.row = r, .precision = precision};
     d->lda = (r->transpose_a ? r->m : r->k) + (r->sums ? 0 : r->pad);
@@ -140,8 +141,8 @@ static double gelu(double x) {
 
 static double gelu_slope(double x) { return (gelu(x + 1e-5) - gelu(x - 1e-5)) / 2e-5; }
 
-/* Returns the most by which the sum may be off before the epilogue: k products of operands that are
- * cut off to tf32 (accuracy.c), summed in float. */
+/* Returns how far the sum may be off before the epilogue: k products of operands that are cut off
+ * to tf32 (accuracy.c), summed in float. */
 static double product_error(const Data *d, double value) {
     double k = d->row->k, operands = d->precision == PRECISION_TF32 ? 2 * 0x1p-10 * sqrt(k) : 0;
     return operands + tolerance(k + 2, fmax(1, fabs(value)));
@@ -159,7 +160,8 @@ static void check(const char *what, int i, int j, float got, double value, doubl
           value, allowed);
 }
 
-/* Gelu multiplies an error of its argument, which may have been rounded, by at most 1.13. */
+/* Gelu multiplies an error of its argument by at most 1.13, and the argument may have been
+ * rounded. */
 static void check_element(const Data *d, int i, int j, const float *c, const float *saved) {
     size_t at = (size_t)i * (size_t)d->ldc + (size_t)j;
     double sum = product_at(d, i, j), error = product_error(d, sum);

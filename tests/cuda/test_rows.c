@@ -1,5 +1,5 @@
-/* Conversions, rows by number, and the embedding's gradient where one token stands at many places.
- */
+/* Tests conversions, the selection of rows by number, and the embedding's gradient where one token
+ * occurs often. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 enum { CONVERTED = 4099 };
 static const size_t counts[] = {0, 1, 7, 8, 33, 4096, CONVERTED};
 
-/* Ties, the ends of the range, and what random numbers lack. */
+/* Fills x with ties, the ends of the range, and what random numbers lack. */
 static void fill(float *x) {
     const float special[] = {0,         -0.0f,       1 + 0x1p-8f, 1 + 3 * 0x1p-8f, INFINITY,
                              -INFINITY, 3.4028e38f,  0x1p-126f,   0x1p-149f,       NAN,
@@ -101,7 +101,7 @@ static void rows_move(void) {
 typedef struct {
     const char *name;
     int places, width, vocabulary;
-    int often; /* token 0 stands at so many of 100 places */
+    int often; /* token 0 is at this many of 100 positions */
 } Table;
 
 static const Table tables[] = {

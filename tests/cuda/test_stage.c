@@ -1,5 +1,5 @@
-/* Whole trainings on the device against the oracle: gradients layer by layer, and ten steps with
- * switches of submodel in between.  What is allowed is measured on the oracle (drift.h). */
+/* Compares whole trainings on the device with the oracle: gradients layer by layer, and ten steps
+ * with switches of submodel in between. drift.h measures on the oracle how far they may differ. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,9 +15,9 @@ static void gradients_are_the_oracles(const void *spec) {
             &(Recipe){.spec = spec, .create = stage_cuda_create, .precision = precision});
 }
 
-/* Ten steps, each submodel for two; where each access is watched three, one of each submodel.
- * With its usual eps Adam moves a weight whose gradient is all rounding at the full rate, in a
- * direction of chance: where rounding is coarse, gradients of its size are to move little. */
+/* Ten steps, two for each submodel; three, one for each, where every access is watched. With its
+ * default eps Adam moves a weight whose gradient is only rounding error at the full rate in a
+ * random direction. In the coarser precisions a larger eps keeps such steps small. */
 static Recipe ten_steps(const void *spec, Precision precision) {
     return (Recipe){.spec = spec,
                     .create = stage_cuda_create,
@@ -39,8 +39,8 @@ static void ten_steps_are_the_oracles(const void *spec) {
         {PRECISION_TF32, OPTIMIZER_SGD, 0},    {PRECISION_TF32, OPTIMIZER_ADAMW, 0},
         {PRECISION_BF16, OPTIMIZER_SGD, 0.5},
     };
-    /* Where each access is watched, the first two: optimizers by themselves are the suite
-     * device_update's, and tf32 has its products in others. */
+    /* Where every access is watched, the first two rows are enough: the suite device_update tests
+     * the optimizers, and other suites run the products of tf32. */
     size_t count = device_is_watched() ? 2 : sizeof rows / sizeof *rows;
     for (size_t i = 0; i < count; i++) {
         Recipe recipe = ten_steps(spec, rows[i].precision);
@@ -53,7 +53,7 @@ static void ten_steps_are_the_oracles(const void *spec) {
     }
 }
 
-/* The ways to run a training that change its numbers by rounding only. */
+/* Settings of a training that change its numbers by rounding only. */
 static void ways_of_training(const void *spec) {
     Recipe recompute = ten_steps(spec, PRECISION_FP32), parts = recompute, whole = recompute;
     Recipe batch_norm = recompute, kept = ten_steps(spec, PRECISION_BF16);
@@ -63,7 +63,7 @@ static void ways_of_training(const void *spec) {
     parts.micro_batches = 3; /* of 3, 3 and 1 */
     parts.clip = 0.5;
     parts.order = ORDER_GAUSS_SOUTHWELL;
-    parts.always = "ends"; /* their state sees every update */
+    parts.always = "ends"; /* their optimizer state counts every update */
     drift_check_training(&parts, "micro-batches, by the largest gradient, ends always active");
     kept.keep_state = true;
     kept.optimizer = OPTIMIZER_ADAM;
@@ -87,7 +87,7 @@ static void offload_is_a_full_update(const void *spec) {
     }
 }
 
-/* Submodels with offload: gradients of the active one alone come down. */
+/* With submodels and offload only the gradients of the active submodel are copied to the host. */
 static void offload_and_submodels(const void *spec) {
     Recipe recipe = ten_steps(spec, PRECISION_BF16);
     recipe.offload = true;
@@ -95,8 +95,9 @@ static void offload_and_submodels(const void *spec) {
     drift_check_training(&recipe, "offload of submodels");
 }
 
-/* Without clipping nothing but the end of the step asks the device. */
-static void offload_tells_failures(const void *spec) {
+/* Without clipping only the end of the step waits for the device, so the failure must show
+ * there. */
+static void offload_reports_failures(const void *spec) {
     Recipe recipe = ten_steps(spec, PRECISION_FP32);
     Tiny tiny;
     Loss loss;
@@ -113,7 +114,7 @@ static void offload_tells_failures(const void *spec) {
 }
 
 void test_stage(void) {
-    RUN_ROW("offload, a failure", offload_tells_failures, tiny_models[0]);
+    RUN_ROW("offload, a failure", offload_reports_failures, tiny_models[0]);
     for (int i = 0; tiny_models[i]; i++) {
         RUN_ROW("gradients", gradients_are_the_oracles, tiny_models[i]);
         RUN_ROW("ten steps", ten_steps_are_the_oracles, tiny_models[i]);

@@ -1,5 +1,5 @@
-/* What must not change a training on the device by a single bit: running it again, capture its
- * steps as graphs, recomputing activations, caching the frozen prefix, freezing. */
+/* What must not change a single bit of a training on the device: a second run, steps captured as
+ * graphs, recomputed activations, a cached prefix, frozen blocks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +25,8 @@ typedef struct {
     Precision precision;
 } ExactRow;
 
-/* Each submodel's step runs call by call, is then captured and launched, and launched again. */
+/* The step of each submodel runs call by call, is then captured and launched, and is launched
+ * again. */
 static Recipe training(const void *spec, Precision precision) {
     return (Recipe){.spec = spec,
                     .create = stage_cuda_create,
@@ -37,7 +38,7 @@ static Recipe training(const void *spec, Precision precision) {
                     .lr = 0.01};
 }
 
-/* Trains, and CHECKs that all is as after another training. */
+/* Trains, and CHECKs that everything is as after the first training. */
 static void check_same(const Tiny *first, const Recipe *recipe, const char *what) {
     Tiny second;
     tiny_trained(&second, recipe);
@@ -67,7 +68,7 @@ static void the_same_bits(const void *row) {
     other.recompute = true;
     check_same(&first, &other, "recomputed");
     other = recipe;
-    other.times = times; /* the engine measures, and goes block by block */
+    other.times = times; /* a step that is timed runs block by block */
     check_same(&first, &other, "call by call");
     tiny_close(&first);
 }
@@ -94,7 +95,7 @@ static void fused_or_not(const void *spec) {
     }
 }
 
-/* All on the device, some of it there and the rest in host memory, all in host memory. */
+/* The cache is on the device, divided between device and host memory, or in host memory. */
 static void a_cached_prefix(const void *row) {
     const ExactRow *r = row;
     Recipe recipe = training(r->spec, r->precision);
@@ -103,7 +104,7 @@ static void a_cached_prefix(const void *row) {
     tiny_trained(&none, &recipe);
     recipe.cache_device_bytes = 1 << 20;
     check_same(&none, &recipe, "cached on the device");
-    recipe.cache_device_bytes = 1 << 11; /* a few samples of the smallest outputs */
+    recipe.cache_device_bytes = 1 << 11; /* space for a few samples of the smallest outputs */
     recipe.cache_bytes = 1 << 22;
     check_same(&none, &recipe, "cached in both");
     recipe.cache_device_bytes = 0;
@@ -115,7 +116,7 @@ static void a_cached_prefix(const void *row) {
 
 typedef struct {
     const Tiny *tiny;
-    uint64_t *hash; /* [blocks], of before the step */
+    uint64_t *hash; /* [blocks], before the step */
 } Watch;
 
 static int frozen_stay(void *context, const BcdState *state, const Loss *loss, double lr) {
@@ -148,7 +149,7 @@ static void frozen_parameters_keep_their_bits(const void *row) {
     tiny_close(&tiny);
 }
 
-/* Float masters of bf16 weights travel to the host and back at switches. */
+/* Float masters of bf16 weights go to the host and back at switches. */
 static void switches_lose_no_bits(const void *spec) {
     Tiny tiny;
     Recipe recipe = training(spec, PRECISION_BF16);
@@ -158,7 +159,7 @@ static void switches_lose_no_bits(const void *spec) {
     for (size_t i = 0; i < count; i++) {
         uint32_t bits;
         memcpy(&bits, &before.number[i], sizeof bits);
-        finer += (bits & 0xffffu) != 0; /* more than bf16 holds */
+        finer += (bits & 0xffffu) != 0; /* numbers with more bits than bf16 holds */
     }
     CHECK(finer > count / 2, "only %zu of %zu masters are finer than bf16", finer, count);
     for (int phase = 0; phase < 4; phase++) {
@@ -172,15 +173,17 @@ static void switches_lose_no_bits(const void *spec) {
     tiny_close(&tiny);
 }
 
-/* The models in float and in bf16 by turns, for what is about the way of a training: which memory
- * it uses depends on that and on the size of a value, not on how many models have both. */
+/* Returns true if this model takes its turn in this precision. For what concerns memory and not
+ * numbers, models alternate between float and bf16: the code depends on the size of a value, and
+ * not on which model it is. */
 static bool its_turn(int model, Precision precision) {
     return precision == (model % 2 ? PRECISION_BF16 : PRECISION_FP32);
 }
 
 void test_stage_exact(void) {
     for (int i = 0; tiny_models[i]; i++) {
-        /* One of images and one of tokens: to the stand-ins for libraries the others are alike. */
+        /* One model of images and one of tokens; on the stand-ins for libraries all others behave
+         * alike. */
         if (device_stands_in() && i % 3) continue;
         RUN_ROW("fused or not", fused_or_not, tiny_models[i]);
         RUN_ROW("switches", switches_lose_no_bits, tiny_models[i]);
@@ -188,7 +191,7 @@ void test_stage_exact(void) {
             if ((device_is_watched() || device_stands_in()) && !its_turn(i, p)) continue;
             ExactRow row = {tiny_models[i], p};
             RUN_ROW("the same bits", the_same_bits, &row);
-            if (p == PRECISION_TF32) continue; /* only products are rounded in another way */
+            if (p == PRECISION_TF32) continue; /* tf32 changes only how products round */
             if (device_is_slow() && !its_turn(i, p)) continue;
             RUN_ROW("in parts", the_same_bits_in_parts, &row);
             RUN_ROW("cached prefix", a_cached_prefix, &row);

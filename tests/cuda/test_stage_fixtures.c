@@ -1,4 +1,4 @@
-/* The device's models in fp32 against PyTorch's, as those of the CPU are. */
+/* Compares the device's models in fp32 with PyTorch's, as test_fixtures.c does those of the CPU. */
 #include "../../cuda/stage/stage_cuda.h"
 #include "../fixtures/check.h"
 #include "../test.h"

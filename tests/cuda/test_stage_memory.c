@@ -1,5 +1,5 @@
-/* What the stage keeps: bytes by role as planned, tensors that go between devices unchanged, and
- * parameters that a failed step leaves alone. */
+/* The memory of a stage: bytes by role are those planned, tensors are unchanged when they go from
+ * one device to another, and a failed step does not change parameters. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,8 @@
 
 /* ---- bytes ---- */
 
-/* Float masters in bf16; with offload masters, gradients and state, and bf16 weights on their way
- * to the device; buffers for transfers, of which the batch has two. */
+/* On the host are float masters of bf16 weights; with offload masters, gradients and state, and
+ * bf16 weights on their way to the device; and staging buffers, of which the batch has two. */
 static void check_host(const Tiny *tiny, int submodel, const size_t host[MEM_ROLES]) {
     const StageSettings *s = &tiny->stage->settings;
     bool bf16 = s->precision == PRECISION_BF16;
@@ -35,7 +35,8 @@ static void check_host(const Tiny *tiny, int submodel, const size_t host[MEM_ROL
 static void check_bytes(const Tiny *tiny, int submodel) {
     const Model *m = tiny->model;
     bool active[64];
-    size_t device[MEM_ROLES], host[MEM_ROLES], closed[MEM_ROLES], total = 0; /* closed: of ref/ */
+    size_t device[MEM_ROLES], host[MEM_ROLES], closed[MEM_ROLES],
+        total = 0; /* closed: by ref/memory.h */
     partition_active(&tiny->settings.partition, m, submodel, active);
     CHECK(cuda_memory_plan(device, host, m, &tiny->stage->settings, active) == 0, "%s",
           error_message());
@@ -82,7 +83,7 @@ static void counted_is_planned(const void *spec) {
     }
 }
 
-/* No device has so much; the error names what it was for. */
+/* No device has so much memory. The error names the role that asked for it. */
 static void a_refusal_names_role_and_bytes(void) {
     CudaStage stage = {.base = {.is = NULL}};
     const MemCount *counted = &stage.base.memory;
@@ -151,7 +152,7 @@ static void check_equal(const Tiny *a, const Tiny *b, TensorRole role) {
     snapshot_free(&two);
 }
 
-/* What a checkpoint holds, from the CPU to a device and from there to a CPU again. */
+/* Copies what a checkpoint holds from the CPU to a device and from there to another CPU stage. */
 static void to_the_device_and_back(const void *spec) {
     for (int way = 0; way < 4; way++) {
         Tiny cpu, device, back;
@@ -191,7 +192,7 @@ static void starts_are_the_same(const void *spec) {
     }
 }
 
-/* A tensor that is larger than the memory it passes through. */
+/* Copies a tensor that is larger than the staging buffer it passes through. */
 static void large_tensors_pass_in_pieces(void) {
     Tiny cpu, device;
     Recipe recipe = {.spec = "gpt:layers=1,width=64,heads=2,context=2,vocabulary=16500"};
@@ -212,7 +213,7 @@ static void large_tensors_pass_in_pieces(void) {
     tiny_close(&device);
 }
 
-/* Block outputs: written and read back, each as the value type holds it. */
+/* Block outputs that are written and read back are those that the value type holds. */
 static void values_come_back(const void *spec) {
     for (Precision precision = PRECISION_FP32; precision < PRECISIONS; precision++) {
         Tiny tiny;
@@ -246,7 +247,7 @@ static void check_failed_step(const Recipe *recipe, int warm_steps) {
     tiny_open(&tiny, recipe);
     tiny_activate(&tiny, 0);
     Batch batch = tiny_batch(&tiny, 4);
-    for (int i = 0; i < warm_steps; i++) /* so that the step is captured, or replayed */
+    for (int i = 0; i < warm_steps; i++) /* enough for the step to be captured, or replayed */
         CHECK(engine_step(tiny.engine, &batch, 0.01, &loss) == 0, "%s", error_message());
     int param = tiny.model->block[tiny.model->blocks - 1].first_param;
     real before = tiny_set_first(&tiny, param, (real)NAN);
@@ -287,7 +288,8 @@ static void bad_loss_changes_nothing(const void *spec) {
 
 /* ---- times ---- */
 
-/* Each block that works is charged, the others are not, and all of it is less than what passed. */
+/* Each block that works has a time, the others have none, and the sum is less than the time that
+ * passed. */
 static void blocks_are_charged(const void *spec) {
     BlockTimes times[16];
     Tiny tiny;
@@ -318,7 +320,8 @@ static void blocks_are_charged(const void *spec) {
 
 void test_stage_memory(void) {
     for (int i = 0; tiny_models[i]; i++) {
-        /* One of images and one of tokens: to the stand-ins for libraries the others are alike. */
+        /* One model of images and one of tokens; on the stand-ins for libraries all others behave
+         * alike. */
         if (device_stands_in() && i % 3) continue;
         RUN_ROW("counted is planned", counted_is_planned, tiny_models[i]);
         RUN_ROW("tensors", tensors_exist_as_in_the_oracle, tiny_models[i]);

@@ -1,6 +1,6 @@
-/* Pipelines of stages on one device, each a thread with a stream of its own: the bits of one stage
- * in every precision, with what travels between them as messages of the device or through the host;
- * and bytes as planned. */
+/* Pipelines of stages on one device, each a thread with a stream of its own. They have the bits of
+ * one stage in every precision, whether messages stay on the device or pass through the host, and
+ * the bytes that were planned. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,8 +23,9 @@ static const StageKind kinds[] = {
 };
 static const StageKind *const end_of_kinds = kinds + sizeof kinds / sizeof *kinds;
 
-/* Each row with the first kind and another in turn; on a slow device with the kinds in turn.  (The
- * rows are ways of the pipeline, which tests/dist/test_pipeline.c goes over a stage on the CPU.) */
+/* Each row runs with the first kind and with one of the others in turn; on a slow device with one
+ * kind in turn. The rows vary the pipeline, which tests/dist/test_pipeline.c tests with stages on
+ * the CPU. */
 static void same_as_one_stage(const void *data) {
     const PipelineRow *row = data;
     long number = row - pipeline_rows, all = end_of_kinds - kinds;
@@ -36,13 +37,13 @@ static void same_as_one_stage(const void *data) {
     pipeline_check_same(row, &kinds[1 + number % (all - 1)]);
 }
 
-static void places_are_not_used_too_early(const void *ranks) {
+static void slots_are_not_reused_too_early(const void *ranks) {
     pipeline_check_slots(*(const int *)ranks, &kinds[0]);
 }
 
 /* ---- slots ---- */
 
-/* Both gradients of one micro-batch, from the last block down. */
+/* Computes both gradients of one micro-batch, from the last block down. */
 static void go_back(Stage *stage, int blocks) {
     for (int b = blocks - 1; b >= 0; b--) {
         stage_input_gradient(stage, b);
@@ -50,14 +51,15 @@ static void go_back(Stage *stage, int blocks) {
     }
 }
 
-/* The gradient of the upper blocks for a micro-batch; `crossed`: before it goes back, the next one
- * enters the lower blocks, which have a slot for it where the upper ones have none. */
+/* Returns the gradient of the upper blocks for a micro-batch. With `crossed` the next micro-batch
+ * enters the lower blocks before the backward pass; they have a slot for it and the upper ones have
+ * none. */
 static real *upper_gradient(const Tiny *tiny, int upper, bool crossed, size_t *count) {
-    bool here[16], active[16];
+    bool local[16], active[16];
     int slots[16], blocks = tiny->model->blocks;
-    for (int b = 0; b < blocks; b++) here[b] = active[b] = true, slots[b] = b < upper ? 2 : 1;
+    for (int b = 0; b < blocks; b++) local[b] = active[b] = true, slots[b] = b < upper ? 2 : 1;
     StageSettings settings = tiny->stage->settings;
-    settings.local = here;
+    settings.local = local;
     settings.in_flight = slots;
     Stage *stage = stage_cuda_create(tiny->model, settings);
     if (!stage || stage_activate(stage, active)) abort();
@@ -114,15 +116,15 @@ static void frozen_tied_is_exact(const void *kind) { pipeline_check_frozen_tied(
 static void bad_loss_changes_nothing(const void *kind) { pipeline_check_bad_loss(kind); }
 
 static void offload_is_refused(void) {
-    bool here[64] = {true};
+    bool local[64] = {true};
     Model *m = model_create("gpt:layers=1,width=8,heads=2,context=4,vocabulary=5");
-    StageSettings settings = {.batch = 1, .local = here, .offload = true};
+    StageSettings settings = {.batch = 1, .local = local, .offload = true};
     CHECK(m && !stage_cuda_create(m, settings), "a stage");
     CHECK(strstr(error_message(), "offload"), "\"%s\"", error_message());
     model_free(m);
 }
 
-/* As one device and as ranks, where another one than rank 0 may have the tensor. */
+/* Without ranks and with one or two, of which another one than rank 0 may hold the tensor. */
 static void a_failed_copy_is_no_absent_tensor(void) {
     Recipe recipe = {.spec = tiny_models_without_batchnorm[1], .create = stage_cuda_create};
     for (int ranks = 0; ranks < 3; ranks++) {
@@ -157,7 +159,7 @@ static void a_failed_copy_is_no_absent_tensor(void) {
 static const MemRole as_the_oracle[] = {MEM_PARAMETERS, MEM_BUFFERS, MEM_GRADIENTS, MEM_STATE,
                                         MEM_ACTIVATIONS};
 
-/* Between two calls of the engine: its stages rest. */
+/* Compares the bytes between two calls of the engine, when its stages are idle. */
 static void check_bytes(const Pipeline *p, int rank, const bool *active) {
     Stage *stage = p->stage[rank];
     const Model *m = p->tiny.model;
@@ -181,7 +183,7 @@ static void counted_is_planned(const void *spec) {
                          .create = stage_cuda_create,
                          .precision = way & 1 ? PRECISION_BF16 : PRECISION_FP32,
                          .recompute = way & 2,
-                         .batch = 8, /* two samples a part, which batch norm needs */
+                         .batch = 8, /* batch norm needs two samples in a part */
                          .micro_batches = 4,
                          .optimizer = OPTIMIZER_ADAM};
         PipelineRecipe how = {.placement = way & 4 ? PLACEMENT_VIRTUAL : PLACEMENT_PLAIN,
@@ -204,8 +206,9 @@ static void counted_is_planned(const void *spec) {
 
 /* ---- messages ---- */
 
-/* Freed while copies may still be on their way; the next one waits for them on the device. */
-static void messages_are_used_again(void) {
+/* Messages are freed while copies may still be running; the next message in the same memory waits
+ * for them on the device. */
+static void message_memory_is_reused(void) {
     enum { COUNT = 1000, ROUNDS = 50 };
     static float from[COUNT], to[ROUNDS][COUNT];
     Stream streams[2];
@@ -235,23 +238,24 @@ static void messages_are_used_again(void) {
     CHECK(small && left && small->data != left->data, "one place for two");
     message_free(small);
     message_users_remove();
-    message_free(left); /* after the last user: by a transport that is freed later */
+    message_free(left); /* as by a transport that is freed after its last user */
     device_free(source);
     for (int k = 0; k < 2; k++) stream_free(streams[k]);
 }
 
 void test_stage_pipeline(void) {
     static const int two = 2, four = 4;
-    /* Where each access is watched, every other row: the stage is the same in all. */
+    /* Where every access is watched, every other row runs, since the stage is the same in all. */
     for (const PipelineRow *row = pipeline_rows; row->name; row++)
         if (!device_is_watched() || (row - pipeline_rows) % 2)
             RUN_ROW(row->name, same_as_one_stage, row);
     for (int i = 0; tiny_models[i]; i++) RUN_ROW("slots", slots_are_left_alone, tiny_models[i]);
-    if (!device_is_watched()) RUN_ROW("8 parts, 2 ranks", places_are_not_used_too_early, &two);
-    RUN_ROW("8 parts, 4 ranks", places_are_not_used_too_early, &four);
+    if (!device_is_watched()) RUN_ROW("8 parts, 2 ranks", slots_are_not_reused_too_early, &two);
+    RUN_ROW("8 parts, 4 ranks", slots_are_not_reused_too_early, &four);
     RUN_ROW("tied embedding, 2 ranks", tied_to_rounding, &two);
     RUN_ROW("tied embedding, 4 ranks", tied_to_rounding, &four);
-    /* Messages and host data; precisions differ in the kernels, which the rows above have run. */
+    /* Slots are tested with messages and with host data. The kernels of other precisions have run
+     * above. */
     const StageKind *end = device_is_slow() ? kinds + 2 : end_of_kinds;
     for (const StageKind *kind = kinds; kind < end; kind++) {
         RUN_ROW("frozen tied embedding", frozen_tied_is_exact, kind);
@@ -259,7 +263,7 @@ void test_stage_pipeline(void) {
     }
     RUN(offload_is_refused);
     RUN(a_failed_copy_is_no_absent_tensor);
-    RUN(messages_are_used_again);
+    RUN(message_memory_is_reused);
     for (int i = 0; tiny_models[i]; i++)
         RUN_ROW("counted is planned", counted_is_planned, tiny_models[i]);
 }

@@ -1,5 +1,5 @@
-/* Messages between devices over NCCL: on a GPU the library itself, from the GPU to itself; under
- * SIMT ranks as threads over tests/simt/nccl_fake.c. */
+/* Messages between devices over NCCL. On a GPU the library itself sends from the GPU to itself;
+ * under SIMT ranks are threads over tests/simt/nccl_fake.c. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -62,7 +62,7 @@ static Transfer give(Rank *rank, int peer, Channel channel, int round, size_t co
     stream_wait_event(rank->stream, message->ready);
     copy_to_device(rank->stream, message->data, x, t.bytes);
     event_record(message->ready, rank->stream);
-    free(x); /* not page-locked, so it has been read */
+    free(x); /* memory that is not page-locked has been read when the call returns */
     return t;
 }
 
@@ -83,8 +83,8 @@ static Transfer get(int peer, Channel channel, size_t count) {
     return (Transfer){false, peer, channel, NULL, count * sizeof(int), NULL};
 }
 
-/* Values up and gradients down a ring in one batch, of all sizes, and a word on the host after it;
- * with one rank, to itself. */
+/* Sends values up and gradients down a ring in one batch, in all sizes, and host data after it. A
+ * single rank sends to itself. */
 static int ring(Rank *rank) {
     static const size_t counts[] = {1, 100, 4097, 300000, 33};
     Transport *transport = rank->transport;
@@ -128,7 +128,7 @@ static void ranks_send_each_other(void) {
     for (int ranks = 2; ranks <= MOST_RANKS; ranks++) check_ring(ranks);
 }
 
-/* As schedules do: all sends, then all receives. */
+/* All sends come before all receives, as in a schedule. */
 static int ahead(Rank *rank) {
     Transport *transport = rank->transport;
     int up = (transport->rank + 1) % transport->ranks,
@@ -180,9 +180,9 @@ static void wrong_lengths_are_errors(void) {
           rank[0].error);
 }
 
-static atomic_int waiting; /* of the others in `leave` */
+static atomic_int waiting; /* the number of other ranks that wait in `leave` */
 
-/* Rank 1 stays away while the others wait for its message, and for each other. */
+/* Rank 1 leaves while the others wait for its message and for each other. */
 static int leave(Rank *rank) {
     static const struct timespec moment = {0, 10000000};
     Transfer t = get(1, CHANNEL_VALUES, 5);
@@ -208,8 +208,8 @@ static bool all_say(Rank *rank, double timeout_s, int (*play)(Rank *rank), const
     return said;
 }
 
-/* On a busy machine the time may be over before rank 2 has begun to wait, and it is named: then
- * longer ones are tried. */
+/* On a busy machine the timeout may end before rank 2 has begun to wait, and then rank 2 is named.
+ * So longer timeouts are tried. */
 static void missing_rank_is_named(void) {
     NEED_RANKS();
     Rank rank[MOST_RANKS];

@@ -286,7 +286,7 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *
 
 /* ---- the product ---- */
 
-static int told(const char *name) {
+static int setting(const char *name) {
     const char *value = getenv(name);
     return value ? atoi(value) : 0;
 }
@@ -317,9 +317,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
     w.workspace_bytes = needed(&w.p, number);
     if (w.workspace_bytes > workspace_bytes || (uintptr_t)workspace % 16)
         return CUBLAS_STATUS_INVALID_VALUE;
-    if (!aligned_for(&w.p, number, align) || (int)number < told("FAKE_LT_REFUSES"))
+    if (!aligned_for(&w.p, number, align) || (int)number < setting("FAKE_LT_REFUSES"))
         return CUBLAS_STATUS_NOT_SUPPORTED;
-    if (cudaGetDevice(&w.device) || w.device != handle->device || told("FAKE_LT_FAILS"))
+    if (cudaGetDevice(&w.device) || w.device != handle->device || setting("FAKE_LT_FAILS"))
         return CUBLAS_STATUS_EXECUTION_FAILED;
     memcpy(&w.alpha, alpha, sizeof w.alpha);
     memcpy(&w.beta, beta, sizeof w.beta);

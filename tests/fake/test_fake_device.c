@@ -17,7 +17,7 @@ static bool tells(const char *text) { return strstr(error_message(), text) != NU
 /* The next wait fails, and its line has these words; the one after it does not. */
 static void check_told(Stream stream, const char *text) {
     CHECK(device_wait(stream) && tells(text), "\"%s\" has no \"%s\"", error_message(), text);
-    CHECK(!device_wait(stream), "told twice: %s", error_message());
+    CHECK(!device_wait(stream), "reported twice: %s", error_message());
     CHECK(cudaGetLastError() == cudaSuccess, "the next kernel would be blamed");
 }
 
@@ -219,7 +219,7 @@ static void forgets_to_come_back(const Captured *r) {
 static void captures_forbid(void) {
     static const struct {
         void (*does)(const Captured *r);
-        const char *told; /* of the end */
+        const char *reported; /* of the end */
     } rows[] = {{allocates, "error during capture"},
                 {allocates_pinned, "error during capture"},
                 {frees, "not permitted"},
@@ -238,8 +238,8 @@ static void captures_forbid(void) {
         fill_zero(r.stream, r.memory, 8);
         rows[i].does(&r);
         Graph graph = graph_end(r.stream);
-        CHECK(!graph && tells(rows[i].told), "%zu: \"%s\" has no \"%s\"", i, error_message(),
-              rows[i].told);
+        CHECK(!graph && tells(rows[i].reported), "%zu: \"%s\" has no \"%s\"", i, error_message(),
+              rows[i].reported);
         CHECK(!device_wait(r.stream) && !device_wait(r.other), "%s", error_message());
         event_free(r.event);
         event_free(r.inside);

@@ -60,7 +60,7 @@ static void check_told(const char *text) {
     Stream stream = device_test_stream();
     CHECK(device_wait(stream) && strstr(error_message(), text), "\"%s\" has no \"%s\"",
           error_message(), text);
-    CHECK(!device_wait(stream), "told twice: %s", error_message());
+    CHECK(!device_wait(stream), "reported twice: %s", error_message());
 }
 
 /* What BCD_LT_LOG tells on stderr of a product; whether it was done. */

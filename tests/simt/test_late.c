@@ -53,11 +53,11 @@ static void sees_memory_that_changed(void) {
     *l.pinned = 7;
     copy_to_device(l.first, l.device, l.pinned, sizeof(float));
     *l.pinned = 8;
-    CHECK(device_wait(l.first), "memory that changed is not told");
+    CHECK(device_wait(l.first), "memory that changed is not reported");
     copy_to_device(l.first, l.device, l.pinned, sizeof(float));
     pinned_free(l.pinned);
     l.pinned = NULL;
-    CHECK(device_wait(l.first), "memory that was freed is not told");
+    CHECK(device_wait(l.first), "memory that was freed is not reported");
     late_close(&l);
 }
 

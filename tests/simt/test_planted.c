@@ -189,7 +189,7 @@ static void shown_by_sanitizer(const void *argument) {
     char place[32];
     planted_lines(row->planted, lines);
     snprintf(place, sizeof place, "planted.cu:%d", lines[0]);
-    CHECK(!(WIFEXITED(status) && WEXITSTATUS(status) == 0), "it went unseen");
+    CHECK(!(WIFEXITED(status) && WEXITSTATUS(status) == 0), "it was not noticed");
     CHECK(strstr(output, row->says) && strstr(output, place), "no %s in: %s", place, output);
 }
 

@@ -1,5 +1,5 @@
-/* The benchmark of a device: its ceilings, each op beside these, and whole training steps.
- * Functions that return int return -1, with an error, when they fail. */
+/* The benchmark of a device: its peak rates, each op next to these, and whole training steps.
+ * Functions that return int return 0; on failure -1, with the error set. */
 #pragma once
 
 #include "../../../cuda/kernels.h"
@@ -15,14 +15,14 @@ typedef struct {
     char part[H5_NAME];      /* "ceiling", "op", "step", "peer", "suite", "kernel" */
     char work[H5_NAME];      /* model, or op and shapes; a suite's name, a kernel's */
     char what[H5_NAME];      /* pass of an op; which blocks train; the step of a kernel */
-    char how[H5_NAME];       /* "plain", "cached prefix", "offload"; of PyTorch its mode */
+    char how[H5_NAME];       /* "plain", "cached prefix", "offload"; for PyTorch its mode */
     char precision[H5_NAME]; /* "-" where it does not matter */
-    int n, version;          /* samples; version of the kernel */
-    int times;   /* how often the op or kernel is in its model; of a suite, cases passed */
-    int repeats; /* how often it was timed: median, least and most are kept */
-    double ms, least, most;
-    double bytes, flops;  /* the least that it must move and compute */
-    double floor;         /* ms that these take at the ceilings */
+    int n, version;          /* samples; for a kernel its version */
+    int times;               /* how often an op or kernel is in its model; cases that passed */
+    int repeats;             /* how often it was timed; the median, minimum and maximum are kept */
+    double ms, min_ms, max_ms;
+    double bytes, flops;  /* lower bounds of what it moves and computes */
+    double floor;         /* ms that these bounds take at the peak rates */
     double predicted;     /* ms (predictions.c); 0: there is no prediction */
     double memory;        /* planned device bytes of a step */
     char failed[H5_NAME]; /* the error; "" if there was none */
@@ -46,22 +46,22 @@ const Row *results_find(const Results *results, const Row *like);
 const Row *results_peer(const Results *results, const Row *step);
 int results_add(Results *results, const Row *row);
 int results_save(Results *results, double wall_s);
-/* Adds the lines of a file: part, work, samples, precision, what, how, times, median, least, most,
- * repeats, bytes, error ("-": none), separated by tabs. */
+/* Adds the lines of a file: part, work, samples, precision, what, how, times, median, minimum,
+ * maximum, repeats, bytes, error ("-": none), separated by tabs. */
 int results_add_lines(Results *results, const char *path);
-/* print.c: all results, and a summary of less than sixty lines. */
+/* print.c: prints all results, and a summary of less than sixty lines. */
 void results_print(const Results *results);
 void results_print_summary(const Results *results);
 
-/* predictions.c: returns the predicted ms, or 0 if there are none: for an H100 if `name` says so,
- * or else for an H200. */
+/* predictions.c: returns the predicted ms, or 0 if there is no prediction: the one for an H100 if
+ * `name` contains it, otherwise the one for an H200. */
 double prediction_of(const Row *row, const char *name);
 
 /* ---- the run ---- */
 
 typedef struct {
     const char *device; /* "cuda", "simt" */
-    bool tiny;          /* small sizes, which measure nothing */
+    bool tiny;          /* small sizes, which show that it works and measure nothing */
     double start_ms, seconds;
     Stream stream;
     DeviceInfo info;
@@ -70,16 +70,16 @@ typedef struct {
     double matrix[PRECISIONS]; /* operations a ms */
     double saved_ms;           /* when the file was last written */
     int skipped, failed;
-    bool lost; /* the device does not work any more, and this process cannot go on */
+    bool lost; /* the device has failed, and this process cannot continue */
 } Bench;
 
-/* Adds a row, and writes the file if that was not done for some seconds. */
+/* Adds a row. Writes the file unless it was written within the last seconds. */
 int bench_add(Bench *bench, Row *row);
 /* Prints why `row` could not be measured, and adds the failure to the results, so that it is not
- * tried again.  Returns -1 if the device is lost. */
+ * tried again. Returns -1 if the device is lost. */
 int bench_failure(Bench *bench, const Row *row);
 
-/* Returns true if there is time for more; else prints that this work is skipped. */
+/* Returns true if there is time for more; otherwise prints that this work is skipped. */
 bool bench_goes_on(Bench *bench, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- timer.c ----
@@ -93,13 +93,13 @@ typedef struct {
     Run how;
 } Task;
 
-/* Returns how many sets of so many bytes make up several times the cache. */
+/* Returns how many sets of this many bytes exceed the cache several times. */
 int timer_sets(const Bench *bench, double bytes);
-/* Returns true if so many bytes are free now, with some left for libraries. */
+/* Returns true if this many bytes are free now, with a reserve for libraries. */
 bool timer_fits(size_t bytes);
-/* Unless the results have the row: measures it, prints it and adds it.  All sets are recorded as
- * one graph, which is replayed; the times are those of one set, by events.  Sets repeats, ms, least
- * and most of the row, and its floor from bytes and flops. */
+/* Measures a row, prints it and adds it, unless the results already have it. All sets are recorded
+ * as one graph, which is replayed; events time it, and the times are those of one set. Sets
+ * repeats, ms, minimum and maximum of the row, and its floor from bytes and flops. */
 int timer_row(Bench *bench, const Task *task, Row *row);
 
 /* ---- fill.c: random numbers on the device ---- */
@@ -107,9 +107,8 @@ int timer_row(Bench *bench, const Task *task, Row *row);
 /* Fills the array with `count` numbers around zero of the precision's value type; another seed
  * gives other numbers. */
 int fill_values(const Bench *bench, void *device, size_t count, Precision precision, int seed);
-/* Fills the array with tokens as in a text, where the r-th most frequent has a share of about 1 /
- * r.
- */
+/* Fills the array with tokens distributed as in a text, where the r-th most frequent has a share of
+ * about 1 / r. */
 int fill_tokens(const Bench *bench, int *device, size_t count, int vocabulary);
 void fill_free(void);
 
@@ -122,6 +121,6 @@ int measure_key_steps(Bench *bench); /* the three that matter most */
 int measure_steps(Bench *bench);
 /* Warms up, then runs one step of `model` between profiler_start and profiler_stop. */
 int profile_step(Bench *bench, const char *model);
-/* tests/gpu, tests/simt: for ncu --profile-from-start off. */
+/* In tests/gpu and tests/simt: tell ncu --profile-from-start off what to look at. */
 void profiler_start(void);
 void profiler_stop(void);

@@ -1,4 +1,4 @@
-/* What the device can do at best; everything else is held against these numbers. */
+/* The peak rates of the device, which every other time is compared with. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static Row ceiling(const char *what, const char *precision, double bytes, double
 
 typedef struct {
     void *to, *from;
-    size_t bytes; /* of a set; of all on the host */
+    size_t bytes; /* of one set on the device; of all sets on the host */
 } Copy;
 
 static void *set_at(void *base, const Copy *copy, int set) {
@@ -143,13 +143,14 @@ static int measure_adam(Bench *b) {
     Times times = bench_repeat(run_adam, &a, b->tiny ? 1 : 500);
     row.repeats = times.count;
     row.ms = times_median(&times);
-    row.least = times_least(&times);
-    row.most = times_most(&times);
+    row.min_ms = times_min(&times);
+    row.max_ms = times_max(&times);
     pinned_free(memory);
     return bench_add(b, &row);
 }
 
-/* The rates that floors are made of: the faster way to copy, and each precision's product. */
+/* Keeps the rates from which floors are computed: the faster way to copy, and the product of each
+ * precision. */
 static int take_ceilings(Bench *b) {
     static const char *const copies[] = {"copy", "copy by a kernel"};
     for (int i = 0; i < 2; i++) {

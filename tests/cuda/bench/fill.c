@@ -5,7 +5,8 @@
 #include "../../../ref/base/random.h"
 #include "bench.h"
 
-/* Drawn once and copied piece by piece: numbers enough that no two arrays start alike. */
+/* Random numbers are drawn once and copied piece by piece. There are enough of them that no two
+ * arrays begin alike. */
 enum { POOL = 1 << 22 };
 static void *pool[2]; /* as float, as bf16 */
 

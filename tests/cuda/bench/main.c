@@ -58,7 +58,7 @@ static int usage(const char *wrong) {
     return 2;
 }
 
-/* The value's place of an option that has one. */
+/* Returns where the value of an option is stored; NULL if the option has none. */
 static const char **value_of(Wanted *wanted, const char **seconds, const char *option) {
     if (!strcmp(option, "--out")) return &wanted->out;
     if (!strcmp(option, "--state")) return &wanted->state;
@@ -116,7 +116,7 @@ int bench_add(Bench *b, Row *row) {
     return bench_now_ms() - b->saved_ms > often ? save(b) : 0;
 }
 
-/* Errors of the device stay: whoever works on it next is told the same. */
+/* An error of the device stays: every later call would report it again. */
 static bool device_works(const Bench *b) {
     void *memory = device_alloc(1);
     if (memory) fill_zero(b->stream, memory, 1);
@@ -129,7 +129,7 @@ int bench_failure(Bench *b, const Row *like) {
     Row row = *like;
     if (b->lost) return -1;
     snprintf(row.failed, sizeof row.failed, "%.127s", error_message());
-    row.ms = row.least = row.most = 0;
+    row.ms = row.min_ms = row.max_ms = 0;
     printf("FAILED: %s %s, %s, %s, %d samples, version %d: %s\n", row.part, row.work, row.what,
            row.precision, row.n, row.version, error_message());
     b->failed++;
@@ -156,7 +156,7 @@ static int open_results(Bench *b, const Wanted *wanted) {
     return wanted->added || wanted->state ? save(b) : 0;
 }
 
-/* Saved after each part, whatever became of it. */
+/* Runs a part if it is wanted. The results are saved after each part, whether it failed or not. */
 static int part(Bench *b, bool wanted, int (*run)(Bench *)) {
     if (!wanted) return 0;
     int status = run(b), saved = 0;

@@ -1,4 +1,4 @@
-/* Every kind of node of the models that matter, phase by phase and version by version. */
+/* Times every kind of node of the models that matter, pass by pass and version by version. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static const char *const phase_names[PASSES] = {"forward", "input gradient", "we
 
 enum { MOST_SETS = 32 };
 
-/* One node with its arrays, `sets` times over in one allocation. */
+/* One node with its arrays. They exist `sets` times in one allocation. */
 typedef struct {
     const Node *node;
     Pass phase;
@@ -40,7 +40,7 @@ static void run_node(const Run *run, void *context, int set) {
 
 /* ---- arrays ---- */
 
-/* The next array of a set; while there is no memory yet only its bytes are counted. */
+/* Returns the next array of a set. While nothing is allocated yet, only its bytes are counted. */
 static void *take(NodeRun *r, size_t count, size_t size) {
     if (!count) return NULL;
     char *at = r->memory ? r->memory + r->at : NULL;
@@ -48,7 +48,7 @@ static void *take(NodeRun *r, size_t count, size_t size) {
     return at;
 }
 
-/* Numbers from one row of the node's output to the next, as the stage has them. */
+/* Returns the numbers from one row of the node's output to the next, as the stage lays them out. */
 static size_t row_stride(const Model *m, const Node *node) {
     const StageSettings settings = device_settings((StageSettings){0});
     return (size_t)value_stride(m, &settings, node->out);
@@ -59,7 +59,7 @@ static size_t output_room(const Model *m, const Node *node, int n) {
     return (size_t)n * (size_t)s.h * (size_t)s.w * row_stride(m, node);
 }
 
-/* One set, from r->at on. */
+/* Returns the arrays of one set, which begins at r->at. */
 static DeviceIO lay_out(NodeRun *r, const Model *m, int n) {
     const Node *node = r->node;
     const size_t in = (size_t)n * shape_count(node->in_shape), size = value_size(r->precision);
@@ -86,7 +86,7 @@ static DeviceIO lay_out(NodeRun *r, const Model *m, int n) {
     return io;
 }
 
-/* Everything that is read, and what forward makes of it. */
+/* Fills everything that the passes read, including what the forward pass saves. */
 static int fill_set(const Bench *b, NodeRun *r, const Model *m, int set) {
     const DeviceIO *io = &r->io[set];
     const Node *node = r->node;
@@ -133,8 +133,9 @@ static void node_close(NodeRun *r) {
 
 /* ---- what it must do ---- */
 
-/* Each array read or written once; of a table of tokens only the rows that are used. */
-static double least_bytes(const Model *m, const Node *node, Pass phase, int n, Precision p) {
+/* Returns the bytes that a pass moves at least: each array once; of a table of tokens only the rows
+ * that are used. */
+static double min_bytes(const Model *m, const Node *node, Pass phase, int n, Precision p) {
     const double size = (double)value_size(p), out = n * (double)shape_count(node->out_shape);
     const bool tokens = node->kind == OP_EMBEDDING;
     const double in = tokens ? 0 : n * (double)shape_count(node->in_shape);
@@ -149,7 +150,8 @@ static double least_bytes(const Model *m, const Node *node, Pass phase, int n, P
     return size * (out + kept) + sizeof(float) * weights;
 }
 
-/* Operations that only products do in tf32 need not be timed twice. */
+/* Returns true if the op multiplies on tensor cores. Others run the same kernels in tf32 as in fp32
+ * and need not be timed twice. */
 static bool multiplies(OpKind kind) {
     return kind == OP_LINEAR || kind == OP_CONV2D || kind == OP_ATTENTION;
 }
@@ -166,12 +168,12 @@ static Row row_of(const Model *m, const Node *node, int n, Precision p, Pass pha
     const bool both = phase == PASS_INPUT_GRADIENT && cuda_node_one_pass(node->kind);
     snprintf(row.what, sizeof row.what, "%s", both ? "both gradients" : phase_names[phase]);
     snprintf(row.precision, sizeof row.precision, "%s", precision_names[p]);
-    row.bytes = least_bytes(m, node, phase, n, p);
+    row.bytes = min_bytes(m, node, phase, n, p);
     row.flops = n * node_flops(node, phase);
     return row;
 }
 
-/* All rows of a node are there, from an earlier run. */
+/* Returns true if the results have all rows of a node from an earlier run. */
 static bool known(const Bench *b, const Model *m, const Node *node, int n, Precision p) {
     for (Pass phase = 0; phase < PASSES; phase++)
         for (int version = 0; version <= cuda_node_versions(node, p); version++) {
@@ -206,12 +208,12 @@ static int measure_model(Bench *b, const char *spec, int n, Precision p) {
     int status = m ? 0 : -1;
     for (int i = 0; m && i < m->nodes && !status; i++) {
         int times = 0;
-        bool seen = p == PRECISION_TF32 && !multiplies(m->node[i].kind);
+        bool measured = p == PRECISION_TF32 && !multiplies(m->node[i].kind);
         for (int j = 0; j < m->nodes; j++) {
             times += work_alike(&m->node[i], &m->node[j]);
-            seen |= j < i && work_alike(&m->node[i], &m->node[j]);
+            measured |= j < i && work_alike(&m->node[i], &m->node[j]);
         }
-        if (seen) continue;
+        if (measured) continue;
         if (!bench_goes_on(b, "ops of %s, %s, from %s on", spec, precision_names[p],
                            op_name(m->node[i].kind)))
             break;
@@ -228,7 +230,7 @@ static int measure_model(Bench *b, const char *spec, int n, Precision p) {
 int measure_ops(Bench *b) {
     static const Listed models[] = {
         {"gpt2", 32},  {"resnet20", 1024}, {"resnet20", 128},
-        {"G-1.6B", 8}, {"L-1.5B", 4},      {"mistral-7B", 1}}; /* attention as Llama 3 8B's */
+        {"G-1.6B", 8}, {"L-1.5B", 4},      {"mistral-7B", 1}}; /* attention as in Llama 3 8B */
     static const Listed tiny[] = {
         {"gpt:layers=1,width=16,heads=2,context=8,vocabulary=40", 2},
         {"llama:layers=1,width=16,heads=2,groups=1,ffn=24,context=8,vocabulary=40", 1},

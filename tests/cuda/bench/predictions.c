@@ -1,5 +1,5 @@
-/* What was predicted before any of it had run; cuda/tuning.md says how, and quotes these numbers. A
- * measured time far from its prediction is news, whichever way. */
+/* The times that were predicted before anything had run; cuda/tuning.md explains and quotes them. A
+ * measured time far from its prediction, in either direction, needs an explanation. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 typedef struct {
     const char *part, *work, *what, *precision; /* NULL: any */
-    int n, version;                             /* samples; of the kernel, 0 being the best */
+    int n, version;                             /* samples; a kernel's version, 0: the best */
     double h200, h100;                          /* ms; the H100's memory has 0.7 of the bandwidth */
 } Prediction;
 

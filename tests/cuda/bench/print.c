@@ -1,4 +1,5 @@
-/* The results as tables: all of them and, for who sees only the last screen of a run, a summary. */
+/* Prints the results as tables: all of them, and a summary for those who see only the last screen
+ * of a run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +19,9 @@ static void print_ceilings(const Results *r) {
     }
 }
 
-/* ---- ops: where a step loses most ---- */
+/* ---- ops: where a step loses the most time ---- */
 
-/* The kernel that version 0 chooses is what a step pays for. */
+/* Returns true if a step runs this row: kernels of version 0 are those that a step chooses. */
 static bool counts(const Row *row) {
     return is(row->part, "op") && row->version == 0 && !row->failed[0];
 }
@@ -48,8 +49,10 @@ static void print_ops(const Results *r, int shown) {
         }
     if (count) {
         qsort(sorted, (size_t)count, sizeof(Row *), by_loss);
-        printf("\n%d ops, %d of them at 80 %% of their floor or better; most lost in a step:\n",
-               count, fast);
+        printf(
+            "\n%d ops, %d of them at 80 %% of their floor or better; those that cost a step most "
+            "time:\n",
+            count, fast);
         printf("%-44s %-15s %-5s %5s %9s %9s %6s %9s %5s\n", "", "", "", "n", "ms", "floor",
                "floor%", "plain ms", "times");
     }
@@ -107,7 +110,7 @@ void results_print(const Results *r) {
 
 /* ---- the summary: failures, then each measured time beside its prediction and its floor ---- */
 
-/* Lines of each part; with their titles and what gpu_check says they make less than sixty. */
+/* The lines of each part. With their titles and what gpu_check prints they are less than sixty. */
 enum { FAILURES = 10, CEILINGS = 8, STEPS = 8, PREDICTED = 8, LOSERS = 6, KERNELS = 5 };
 
 static void print_failures(const Results *r) {
@@ -142,7 +145,7 @@ static void print_suites(const Results *r) {
 
 /* ---- times ---- */
 
-/* "0.98 x": of the prediction; "" without one. */
+/* Writes "0.98 x", the ratio to a prediction; "" without a prediction. */
 static const char *ratio(char text[16], double ms, double of) {
     text[0] = 0;
     if (of > 0 && ms > 0) snprintf(text, 16, "%6.2f x", ms / of);
@@ -170,8 +173,8 @@ static void print_title(const char *title) {
            "predicted", "", "floor", "", "PyTorch");
 }
 
-/* At most `shown` rows of a part, sorted: those that were predicted first, or those only; or those
- * that lose most in a step. */
+/* Prints at most `shown` rows of a part in the given order; with `predicted`, only those that were
+ * predicted. */
 static void print_part(const Results *r, const char *part, const char *title, int shown,
                        int (*order)(const void *, const void *), bool predicted) {
     const Row **list = malloc((r->rows + 1) * sizeof *list);
@@ -208,6 +211,6 @@ void results_print_summary(const Results *r) {
     print_part(r, "ceiling", "ceilings", CEILINGS, by_prediction, false);
     print_part(r, "step", "training steps", STEPS, by_prediction, false);
     print_part(r, "op", "ops that were predicted", PREDICTED, by_prediction, true);
-    print_part(r, "op", "ops that lose most in a step", LOSERS, by_loss, false);
+    print_part(r, "op", "ops that cost a step most time", LOSERS, by_loss, false);
     print_kernels(r);
 }

@@ -18,8 +18,8 @@ static const H5Column columns[] = {
     {.name = "times", .kind = H5_INT, .offset = offsetof(Row, times)},
     {.name = "repeats", .kind = H5_INT, .offset = offsetof(Row, repeats)},
     {.name = "median", .kind = H5_DOUBLE, .offset = offsetof(Row, ms), .unit = "ms"},
-    {.name = "least", .kind = H5_DOUBLE, .offset = offsetof(Row, least), .unit = "ms"},
-    {.name = "most", .kind = H5_DOUBLE, .offset = offsetof(Row, most), .unit = "ms"},
+    {.name = "least", .kind = H5_DOUBLE, .offset = offsetof(Row, min_ms), .unit = "ms"},
+    {.name = "most", .kind = H5_DOUBLE, .offset = offsetof(Row, max_ms), .unit = "ms"},
     {.name = "bytes", .kind = H5_DOUBLE, .offset = offsetof(Row, bytes), .unit = "B"},
     {.name = "operations", .kind = H5_DOUBLE, .offset = offsetof(Row, flops)},
     {.name = "floor", .kind = H5_DOUBLE, .offset = offsetof(Row, floor), .unit = "ms"},
@@ -40,8 +40,8 @@ static int take_rows(Results *r, const H5File *file) {
     return h5_get_text(file, "/", "state", r->state, sizeof r->state);
 }
 
-/* Times of another build, or of another machine, are not continued.  Who has opened no device only
- * looks at them, or adds to them. */
+/* Reads the results of an earlier run. Times of another build or machine are not continued. A
+ * program that has opened no device may read them all the same, since it measures nothing. */
 static int continue_from(Results *r) {
     H5File file;
     Provenance old;
@@ -135,7 +135,7 @@ static int line_row(Row *row, const char *line) {
                   "%127[^\t]\t%127[^\t]\t%d\t%127[^\t]\t%127[^\t]\t%127[^\t]\t%d\t%lf\t%lf\t%lf\t%d"
                   "\t%lf\t%127[^\t\n]",
                   row->part, row->work, &row->n, row->precision, row->what, row->how, &row->times,
-                  &row->ms, &row->least, &row->most, &row->repeats, &row->bytes, row->failed);
+                  &row->ms, &row->min_ms, &row->max_ms, &row->repeats, &row->bytes, row->failed);
 }
 
 int results_add_lines(Results *r, const char *path) {

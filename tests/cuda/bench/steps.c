@@ -1,5 +1,5 @@
-/* Whole training steps through the engine: full, each third, with a cached prefix, with offload;
- * one of them for a profiler. */
+/* Times whole training steps through the engine: the full update, each third, with a cached prefix,
+ * with offload. Also runs one step for a profiler. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,16 +20,16 @@ static const char *const mode_names[MODES] = {"plain", "cached prefix", "offload
 
 enum { BATCHES = 4 };
 
-/* One engine; steps of each batch, ascending, one after the other. */
+/* One engine, on which the steps of each batch size run one after the other, in ascending order. */
 typedef struct {
     const char *spec, *optimizer;
     Precision precision;
     Way mode;
     int batch[BATCHES];
-    unsigned parts; /* a bit for each, of those that the mode has */
+    unsigned parts; /* a bit for each part that the mode has */
 } Job;
 
-/* What matters most comes first: time may end before the list does. */
+/* The most important jobs come first, because the time may run out before the list ends. */
 /* clang-format off */
 enum { FULL = 1, EACH_THIRD = 14, ALL = FULL | EACH_THIRD };
 static const Job key_jobs[] = {
@@ -79,8 +79,7 @@ typedef struct {
     Model *model;
     Engine *engine;
     Batch batch;
-    Dataset
-        data; /* of images their bytes, which the stage keeps; of tokens only how many there are */
+    Dataset data; /* images as bytes, which the stage keeps; for tokens only their number */
     ImageBytes bytes;
     StageSettings settings;
     bool *active;
@@ -90,7 +89,8 @@ typedef struct {
 
 enum { IMAGES = 50000, TINY_IMAGES = 8, PAD = 4 };
 
-/* The images of a model without tokens.  Cached outputs need images that are not augmented. */
+/* Creates the images for a model that takes no tokens. They are not augmented, since cached outputs
+ * need the same input each time. */
 static int images_open(const Bench *b, Session *s) {
     const Model *m = s->model;
     s->data = (Dataset){.name = "random images",
@@ -113,7 +113,7 @@ static int images_open(const Bench *b, Session *s) {
     return 0;
 }
 
-/* The batch's images are some of the data set, evenly spread, which the stage makes. */
+/* Gives the stage the images. The batch consists of some of them, evenly spread. */
 static int images_keep(Session *s, Stage *stage) {
     if (stage_keep_images(stage, &s->data)) return -1;
     s->batch.resident = &s->data;
@@ -123,7 +123,7 @@ static int images_keep(Session *s, Stage *stage) {
 
 /* ---- what fits ---- */
 
-/* Bytes on the device, or more than any device has when they cannot be told. */
+/* Returns the planned bytes on the device, or more than any device has when planning fails. */
 static double planned(const Session *s, int part, int batch) {
     size_t device[MEM_ROLES], host[MEM_ROLES];
     StageSettings settings = s->settings;
@@ -135,30 +135,32 @@ static double planned(const Session *s, int part, int batch) {
     return bytes;
 }
 
-/* A cached prefix is for thirds; offload is the baseline of BCD, a full step. */
+/* Returns true if a mode measures a part. A cached prefix needs a third; offload is the baseline
+ * that BCD is compared with, a full step. */
 static bool wanted(const Job *job, int part) {
     if (!(job->parts >> part & 1)) return false;
     if (job->mode == MODE_CACHED) return part > 0;
     return job->mode == MODE_PLAIN || part == 0;
 }
 
-/* The most samples with which part fits, of the job's; 0: none.  A tenth is left for what cannot be
- * planned: libraries, graphs. */
-static int most_that_fit(const Session *s, int part, double free_bytes) {
-    int most = 0;
+/* Returns the largest batch of the job with which the part fits; 0 if none does. A tenth of the
+ * memory is left for what cannot be planned: libraries, graphs. */
+static int largest_that_fits(const Session *s, int part, double free_bytes) {
+    int largest = 0;
     for (int i = 0; i < BATCHES && s->job->batch[i]; i++)
-        if (planned(s, part, s->job->batch[i]) <= 0.9 * free_bytes) most = s->job->batch[i];
-    return most;
+        if (planned(s, part, s->job->batch[i]) <= 0.9 * free_bytes) largest = s->job->batch[i];
+    return largest;
 }
 
-/* The batch that all parts can have; if not even the least one, the parts that can have it. */
+/* Returns the largest batch that fits for all parts. If even the smallest does not, `fits` says for
+ * which parts it does. */
 static int settle_batch(const Session *s, bool fits[PARTS], double free_bytes) {
     int all = 0, some = 0;
     for (int part = 0; part < PARTS; part++) {
-        int most = wanted(s->job, part) ? most_that_fit(s, part, free_bytes) : 0;
-        fits[part] = most > 0;
-        if (fits[part] && (!all || most < all)) all = most;
-        if (most > some) some = most;
+        int largest = wanted(s->job, part) ? largest_that_fits(s, part, free_bytes) : 0;
+        fits[part] = largest > 0;
+        if (fits[part] && (!all || largest < all)) all = largest;
+        if (largest > some) some = largest;
     }
     for (int i = 0; i < BATCHES && s->job->batch[i]; i++)
         if (some && s->job->batch[i] > all)
@@ -178,7 +180,7 @@ static Row row_of(const Session *s, int part, int n) {
     return row;
 }
 
-/* The first row that is not there yet.  false: all are. */
+/* Finds the first row that the results lack. Returns false if they have all. */
 static bool next_row(const Bench *b, const Session *s, Row *row) {
     for (int i = 0; i < BATCHES && s->job->batch[i]; i++)
         for (int part = 0; part < PARTS; part++) {
@@ -235,7 +237,7 @@ static int session_open(Session *s, int batch) {
     return s->engine ? 0 : -1;
 }
 
-/* Random targets cannot be learnt: a low rate keeps the loss finite. */
+/* Random targets cannot be learnt; a low rate keeps the loss finite. */
 static int timed_step(Session *s, double *ms) {
     Loss loss;
     double start = bench_now_ms();
@@ -245,7 +247,7 @@ static int timed_step(Session *s, double *ms) {
     return failed;
 }
 
-/* The first steps fill the cache, choose algorithms, and are captured. */
+/* The first steps fill the cache, choose algorithms, and are captured as graphs. */
 enum { WARM_UP = 3 };
 
 static int measure_part(Bench *b, Session *s, int part, int n) {
@@ -268,8 +270,8 @@ static int measure_part(Bench *b, Session *s, int part, int n) {
     while (s->job->mode == MODE_CACHED && !s->active[first]) first++;
     row.repeats = times.count;
     row.ms = times_median(&times);
-    row.least = times_least(&times);
-    row.most = times_most(&times);
+    row.min_ms = times_min(&times);
+    row.max_ms = times_max(&times);
     row.flops = work_flops(s->model, n, s->active, first);
     row.floor = b->matrix[s->job->precision] > 0 ? row.flops / b->matrix[s->job->precision] : 0;
     row.memory = planned(s, part, s->settings.batch);
@@ -294,7 +296,7 @@ static int measure_parts(Bench *b, Session *s, const bool fits[PARTS]) {
     return 0;
 }
 
-/* What fails ends the job's session, and not the other jobs. */
+/* Runs a job. A failure ends this job's session only. */
 static int run_job(Bench *b, const Job *job) {
     Session s;
     DeviceInfo now;

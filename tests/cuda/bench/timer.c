@@ -23,7 +23,8 @@ static void run_all(const Task *task) {
     for (int set = 0; set < task->sets; set++) task->run(&task->how, task->context, set);
 }
 
-/* Once outside, where libraries may choose their algorithms; then as a graph. */
+/* Runs the task once without a graph, so that libraries can choose their algorithms, then records
+ * it as a graph. */
 static Graph capture(const Task *task) {
     run_all(task);
     if (device_wait(task->how.stream) || graph_begin(task->how.stream)) return NULL;
@@ -44,7 +45,7 @@ static int repeat(const Bench *bench, const Task *task, Graph graph, Times *time
     Event from = event_create(true), to = event_create(true);
     const double enough = bench->tiny ? 0 : 40, slow = 1000;
     double ms = 0, all = 0;
-    int status = from && to ? replay(task, graph, from, to, &ms) : -1; /* a warm-up */
+    int status = from && to ? replay(task, graph, from, to, &ms) : -1; /* to warm up */
     while (!status && times->count < 256 &&
            (all < enough || (times->count < 3 && all < slow) || !times->count)) {
         status = replay(task, graph, from, to, &ms);
@@ -73,8 +74,8 @@ static int measure(const Bench *bench, const Task *task, Row *row) {
     if (status) return -1;
     row->repeats = times.count;
     row->ms = times_median(&times);
-    row->least = times_least(&times);
-    row->most = times_most(&times);
+    row->min_ms = times_min(&times);
+    row->max_ms = times_max(&times);
     row->floor = floor_ms(bench, row);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* What is not a node: the loss, the optimizer step, and copies of rows. */
+/* Times what is not a node: the loss, the optimizer step, and copies of rows. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +96,7 @@ static void run_update(const Run *run, void *context, int set) {
 
 static size_t padded(size_t count) { return (count + 63) / 64 * 64; }
 
-/* The tensors of a model, their weights and state one after the other. */
+/* Allocates the tensors of a model: their weights and state, one after the other. */
 static int update_open(const Bench *b, StepRun *r, const Model *m, OptimizerSettings settings,
                        Precision p) {
     const int vectors = optimizer_state_vectors(&settings);
