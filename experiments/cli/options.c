@@ -119,7 +119,8 @@ static int set_once(Options *options, int row, const char *value, bool off) {
     if (option->kind == OPTION_IS_FLAG)
         return value ? error_set("--%s takes no value", name)
                      : options_set(options, name, off ? "0" : NULL);
-    if (!value) return error_set("--%s needs a value: --%s %s", name, name, option->argument);
+    if (!value)
+        return error_set("--%s needs a value: --%s %s", name, name, option_argument(option).text);
     /* An empty value is often an unset variable of the shell; only a prompt may be empty. */
     if (!*value && option->kind == OPTION_IS_TEXT && strcmp(name, "prompt") != 0)
         return error_set("--%s \"\": the value is empty; it takes %s", name, option->argument);

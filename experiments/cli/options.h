@@ -125,15 +125,17 @@ typedef enum {
 /* A flag.  A row with the name "" and no command begins a section of --help, with `help` as its
  * title. */
 typedef struct {
-    const char *name, *argument; /* "switch-every", "K|Ee|auto" */
+    const char *name, *argument; /* "switch-every", "K|Ee|auto"; NULL: none, or its choices */
     OptionKind kind;
     size_t offset;   /* of the field in CommandLine; if bcd train has the flag, also in Options */
     double min, max; /* max of a text: its length */
     const char *const *choices; /* of OPTION_IS_CHOICE, or in a list */
     int choice_count;
     OptionRole role;
-    const char *default_text;  /* NULL: filled in later, from model and data */
-    const char *default_words; /* the default in --help; NULL: default_text */
+    const char *default_text; /* NULL: filled in later, from model, data and optimizer */
+    /* The default in --help; NULL: default_text.  If the default depends on the optimizer, this
+     * follows those of all optimizers. */
+    const char *default_words;
     const char *help;
     unsigned commands; /* bits of Command */
 } Option;
@@ -159,6 +161,16 @@ int options_set(Options *options, const char *name, const char *value);
 /* Sets the flags of a formatted text, in which no value has a space: "batch=32 lr=0.1".  Returns -1
  * with an error set. */
 int options_set_all(Options *options, const char *format, ...) BCD_PRINTF(2, 3);
+
+/* Returns what --help shows as a flag's value, as "sgd|adam"; "" if it takes none. */
+Text option_argument(const Option *option);
+
+/* Returns what --help shows as a flag's default; "" if there is none. */
+Text option_default(const Option *option);
+
+/* Returns the number in `settings` that a row sets, or NAN unless it is one of the optimizer's own
+ * settings, whose default depends on the optimizer. */
+double option_of_optimizer(const Option *option, const OptimizerSettings *settings);
 
 /* Copies to `to` the flags that `from` was given: only those named (NULL ends the names), or all
  * but those.  Skips flags that the command of `to` does not have.  -1 and an error. */

@@ -1,4 +1,5 @@
 /* The commands, --help, and "did you mean". */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -161,18 +162,58 @@ const char *nearest_name(const char *name, Command command) {
     return best;
 }
 
-static void print_option(const Option *option) {
+/* Adds "sgd 0.1; adam, adamw 1e-4", the optimizers that have a setting and its values. */
+static void add_defaults(Text *text, const Option *option, OptimizerUse use) {
+    double value[OPTIMIZER_KINDS];
+    for (int kind = 0; kind < OPTIMIZER_KINDS; kind++) {
+        const OptimizerSettings defaults = optimizer_defaults_for((OptimizerKind)kind, use);
+        value[kind] = option_of_optimizer(option, &defaults);
+    }
+    const char *before = "";
+    for (int kind = 0; kind < OPTIMIZER_KINDS; kind++) {
+        const char *comma = "";
+        for (int other = kind; other < OPTIMIZER_KINDS && value[kind] > 0; other++) {
+            if (value[other] != value[kind]) continue;
+            text_add(text, "%s%s", *comma ? comma : before, optimizer_names[other]);
+            comma = ", ";
+            if (other > kind) value[other] = 0; /* it is in the list */
+        }
+        if (!*comma) continue;
+        text_add(text, " %g", value[kind]);
+        before = "; ";
+    }
+}
+
+Text option_default(const Option *option) {
+    static const char *const uses[OPTIMIZER_USES] = {
+        [USE_LANGUAGE] = "; language models: ", [USE_TUNING] = "; with --init: "};
+    const OptimizerSettings any = optimizer_defaults(OPTIMIZER_SGD);
     const char *words = option->default_words ? option->default_words : option->default_text;
-    if (option->kind == OPTION_IS_FLAG || !words) words = "";
-    int column = printf("  --%s%s%s", option->name, option->argument ? " " : "",
-                        option->argument ? option->argument : "");
+    Text text = {""}, general = {""};
+    if (option->kind == OPTION_IS_FLAG) return text;
+    if (isnan(option_of_optimizer(option, &any))) return text_of("%s", words ? words : "");
+    add_defaults(&general, option, USE_GENERAL);
+    text_add(&text, "%s", general.text);
+    for (OptimizerUse use = USE_LANGUAGE; use < OPTIMIZER_USES; use++) {
+        Text other = {""};
+        add_defaults(&other, option, use);
+        if (strcmp(other.text, general.text)) text_add(&text, "%s%s", uses[use], other.text);
+    }
+    if (words) text_add(&text, "; %s", words);
+    return text;
+}
+
+static void print_option(const Option *option) {
+    const Text words = option_default(option), argument = option_argument(option);
+    int column = printf("  --%s%s%s", option->name, *argument.text ? " " : "", argument.text);
     enum { LEFT = 28 };
     if (column >= LEFT) {
         printf("\n");
         column = 0;
     }
     printf("%*s", LEFT - column, "");
-    print_wrapped(stdout, text_of(*words ? "%s [%s]" : "%s", option->help, words).text, LEFT, 79);
+    print_wrapped(stdout, text_of(*words.text ? "%s [%s]" : "%s", option->help, words.text).text,
+                  LEFT, 79);
 }
 
 static void print_program_help(void) {

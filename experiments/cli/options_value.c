@@ -180,6 +180,22 @@ Text options_format(const Options *options, int row) {
     return (Text){""};
 }
 
+Text option_argument(const Option *option) {
+    Text text = text_of("%s", option->argument ? option->argument : "");
+    for (int i = 0; i < option->choice_count && option->kind == OPTION_IS_CHOICE; i++)
+        text_add(&text, "%s%s", i ? "|" : "", option->choices[i]);
+    return text;
+}
+
+double option_of_optimizer(const Option *option, const OptimizerSettings *settings) {
+    const size_t first = offsetof(Options, optimizer);
+    double value = NAN;
+    if (option->kind == OPTION_IS_REAL && !option->default_text && option->offset >= first &&
+        option->offset < first + sizeof *settings)
+        memcpy(&value, (const char *)settings + (option->offset - first), sizeof value);
+    return value;
+}
+
 /* ---- prices and names of files --------------------------------------------------------------- */
 
 int price_find(double *dollars, const Gpu *gpu, const char *list) {

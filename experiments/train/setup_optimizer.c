@@ -1,26 +1,16 @@
 /* Settings of the optimizer: from the flags, or what is usual for the optimizer and the model. */
 #include <limits.h>
-#include <stddef.h>
-#include <string.h>
 
 #include "../../ref/base/error.h"
 #include "../base/text.h"
 #include "setup.h"
 
-/* Returns one of the numbers of the settings. */
-static double setting_at(const OptimizerSettings *settings, size_t offset) {
-    double value;
-    memcpy(&value, (const char *)settings + offset, sizeof value);
-    return value;
-}
-
 /* Language models: AdamW, warm-up over a twentieth of the steps, then a cosine, gradients clipped
  * at 1; a smaller rate for fine-tuning. */
 static void language_defaults(Options *o) {
     OptimizerSettings *s = &o->optimizer;
-    const bool adam = s->kind == OPTIMIZER_ADAM || s->kind == OPTIMIZER_ADAMW;
-    if (!options_given(o, "lr") && adam) s->lr = 3e-4;
-    if (!options_given(o, "lr") && *o->init && s->kind != OPTIMIZER_SGD) s->lr = 1e-5;
+    const OptimizerUse use = *o->init ? USE_TUNING : USE_LANGUAGE;
+    if (!options_given(o, "lr")) s->lr = optimizer_defaults_for(s->kind, use).lr;
     if (!options_given(o, "clip")) s->clip_norm = 1;
     if (options_given(o, "schedule")) return;
     s->schedule = LR_COSINE;
@@ -45,24 +35,20 @@ void setup_resolve_optimizer(Options *o) {
 
 /* An optimizer has a setting if its default is not 0. */
 int setup_check_optimizer(const Options *o) {
-    static const struct {
-        const char *flag;
-        size_t offset; /* in OptimizerSettings */
-    } rows[] = {{"momentum", offsetof(OptimizerSettings, momentum)},
-                {"beta1", offsetof(OptimizerSettings, beta1)},
-                {"beta2", offsetof(OptimizerSettings, beta2)},
-                {"eps", offsetof(OptimizerSettings, eps)}};
-    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+    static const char *const flags[] = {"momentum", "beta1", "beta2", "eps"};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        if (!options_given(o, flags[i])) continue;
+        const Option *option = &option_table[options_find(flags[i], o->command)];
         Text having = {""};
         bool own = false;
         for (int kind = 0; kind < OPTIMIZER_KINDS; kind++) {
             const OptimizerSettings defaults = optimizer_defaults((OptimizerKind)kind);
-            if (setting_at(&defaults, rows[r].offset) == 0) continue;
+            if (option_of_optimizer(option, &defaults) == 0) continue;
             text_add(&having, "%s%s", *having.text ? ", " : "", optimizer_names[kind]);
             own |= o->optimizer.kind == (OptimizerKind)kind;
         }
-        if (!own && options_given(o, rows[r].flag) && setting_at(&o->optimizer, rows[r].offset) > 0)
-            return error_set("--%s: %s has none; it is for %s", rows[r].flag,
+        if (!own && option_of_optimizer(option, &o->optimizer) > 0)
+            return error_set("--%s: %s has none; it is for %s", flags[i],
                              optimizer_names[o->optimizer.kind], having.text);
     }
     return 0;

@@ -25,6 +25,7 @@ static void lion_update(const Param *param, real *restrict p, real *const state[
 /* The defaults are those of the authors' code. */
 const Optimizer optimizer_lion = {
     .defaults = {.lr = 1e-4, .beta1 = 0.9, .beta2 = 0.99},
+    .lr = {[USE_TUNING] = 1e-5},
     .state_vectors = 1,
     .decoupled_decay = true,
     .update = lion_update,

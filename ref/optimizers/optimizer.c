@@ -24,7 +24,7 @@ static const Optimizer *const optimizers[OPTIMIZER_KINDS] = {
 };
 
 int optimizer_find(const char *name) {
-    char known[64] = "";
+    char known[16 * OPTIMIZER_KINDS] = "";
     for (int kind = 0; kind < OPTIMIZER_KINDS; kind++) {
         if (strcmp(optimizer_names[kind], name) == 0) return kind;
         strcat(strcat(known, " "), optimizer_names[kind]);
@@ -41,6 +41,12 @@ OptimizerSettings optimizer_defaults(OptimizerKind kind) {
     OptimizerSettings settings = optimizers[kind]->defaults;
     settings.kind = kind;
     settings.step_factor = 0.1;
+    return settings;
+}
+
+OptimizerSettings optimizer_defaults_for(OptimizerKind kind, OptimizerUse use) {
+    OptimizerSettings settings = optimizer_defaults(kind);
+    if (optimizers[kind]->lr[use] > 0) settings.lr = optimizers[kind]->lr[use];
     return settings;
 }
 

@@ -43,6 +43,11 @@ int optimizer_check(const OptimizerSettings *settings);
  */
 OptimizerSettings optimizer_defaults(OptimizerKind kind);
 
+/* What is trained: the rate that is usual for it differs. */
+typedef enum { USE_GENERAL, USE_LANGUAGE, USE_TUNING, OPTIMIZER_USES } OptimizerUse;
+/* Returns the same settings with the rate for a language model, or for its fine-tuning. */
+OptimizerSettings optimizer_defaults_for(OptimizerKind kind, OptimizerUse use);
+
 /* Returns the vectors of state per parameter: 0 or 1 for SGD, 1 for Lion, 2 for Adam and AdamW. */
 int optimizer_state_vectors(const OptimizerSettings *settings);
 

@@ -7,6 +7,7 @@
 
 typedef struct {
     OptimizerSettings defaults; /* without the kind, which is the index in the table */
+    double lr[OPTIMIZER_USES];  /* where it differs from defaults.lr; else 0 */
     int state_vectors;
     bool decoupled_decay; /* weight decay is a step of its own instead of part of the gradient */
     /* The same as optimizer_update, with the factors computed; param tells the tensor's shape. */

@@ -282,8 +282,8 @@ static void table_is_sound(void) {
         CHECK((option->commands != 0) == (*option->name != 0), "--%s belongs to no command",
               option->name);
         if (!*option->name) continue;
-        CHECK((option->kind == OPTION_IS_FLAG) == (option->argument == NULL), "--%s: argument",
-              option->name);
+        const bool none = option->kind == OPTION_IS_FLAG || option->kind == OPTION_IS_CHOICE;
+        CHECK(none == (option->argument == NULL), "--%s: argument", option->name);
         CHECK(option->help || option->default_words, "--%s says nothing", option->name);
         CHECK(!(option->commands & COMMAND_TRAIN) || option->offset < sizeof(Options),
               "--%s: a flag of bcd train outside Options", option->name);
@@ -297,30 +297,33 @@ static void table_is_sound(void) {
     }
 }
 
-/* Where --help shows a flag's choices, it shows all of them and no others: a new order or optimizer
- * is in the lists that options_table.c spells out. */
-static void shows_all_choices(void) {
-    for (const Option *option = option_table; option->name; option++) {
-        if (option->kind != OPTION_IS_CHOICE || !strchr(option->argument, '|')) continue;
-        char shown[256], choice[64];
-        int count = 0;
-        snprintf(shown, sizeof shown, "|%s|", option->argument);
-        for (const char *at = shown + 1; *at; at++) count += *at == '|';
-        CHECK(count == option->choice_count, "--%s shows %d choices of %d in options_table.c",
-              option->name, count, option->choice_count);
-        for (int i = 0; i < option->choice_count; i++) {
-            snprintf(choice, sizeof choice, "|%s|", option->choices[i]);
-            CHECK(strstr(shown, choice), "--%s does not show %s in options_table.c", option->name,
-                  option->choices[i]);
-        }
+/* --help shows the choices of a flag, and of a setting of the optimizer the defaults of all
+ * optimizers that have it, from their tables. */
+static void shows_choices_and_defaults(void) {
+    const Option *optimizer = &option_table[options_find("optimizer", COMMAND_TRAIN)];
+    Text kinds = {""};
+    for (int kind = 0; kind < OPTIMIZER_KINDS; kind++)
+        text_add(&kinds, "%s%s", kind ? "|" : "", optimizer_names[kind]);
+    CHECK(!strcmp(option_argument(optimizer).text, kinds.text), "--optimizer %s",
+          option_argument(optimizer).text);
+    for (int kind = 0; kind < OPTIMIZER_KINDS; kind++) {
+        const OptimizerSettings defaults = optimizer_defaults((OptimizerKind)kind);
+        const Option *momentum = &option_table[options_find("momentum", COMMAND_TRAIN)];
+        const bool shown = strstr(option_default(momentum).text, optimizer_names[kind]);
+        CHECK(shown == (defaults.momentum > 0), "--momentum [%s]: %s",
+              option_default(momentum).text, optimizer_names[kind]);
     }
+    const Option *lr = &option_table[options_find("lr", COMMAND_TRAIN)];
+    CHECK(!strncmp(option_default(lr).text, "sgd 0.1; adam, adamw", 20) &&
+              strstr(option_default(lr).text, "; language models: sgd 0.1; adam, adamw"),
+          "--lr [%s]", option_default(lr).text);
 }
 
 void test_options(void) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         RUN_ROW(wrong[i].line, refuses, &wrong[i]);
     RUN(takes_values);
-    RUN(shows_all_choices);
+    RUN(shows_choices_and_defaults);
     RUN(turns_off);
     RUN(takes_none_and_all);
     RUN(takes_files_and_help);
