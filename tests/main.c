@@ -1,6 +1,6 @@
-/* Runs the suites: `tests [-v] [NAME...]` runs (-v: and tells of each case) those whose name
- * contains one of the NAMEs, or is it where written =NAME (all by default); `tests --list
- * [NAME...]` names them.  Exit status 1 when a case failed or there was none. */
+/* Runs the suites: `tests [-v] [NAME...]` runs those whose name contains one of the NAMEs, or
+ * equals it where it is written =NAME (all by default; -v prints each case); `tests --list
+ * [NAME...]` prints their names. The exit status is 1 when a case failed or none ran. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "../ref/base/real.h"
 #include "test.h"
 
-/* Other programs have lists and names of their own. */
+/* Other programs define another list and another name. */
 #ifndef TEST_SUITES
 #define TEST_SUITES "suites.h"
 #define TEST_PROGRAM REAL_NAME
@@ -25,7 +25,7 @@ static struct {
     int checks_failed;
     bool skip, verbose;
     char reason[256];
-    double started; /* the case */
+    double started; /* of the running case */
 } now;
 
 static double seconds(void) {
@@ -66,7 +66,7 @@ void test_run_row(const char *name, void (*function)(const void *row), const voi
 }
 
 void test_fail(const char *file, int line, const char *condition, const char *format, ...) {
-    enum { SHOWN = 5 }; /* of one case; the rest would say the same */
+    enum { SHOWN = 5 }; /* failures shown for one case; more would say the same */
     if (now.checks_failed++ >= SHOWN) return;
     va_list arguments;
     va_start(arguments, format);

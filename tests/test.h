@@ -21,8 +21,8 @@
         return;                 \
     } while (0)
 
-/* Whether a sanitizer watches: what the cases beside one have covered is left out there, said by
- * SKIP. */
+/* True if a sanitizer watches, which is slow. Cases that another case covers as well are then left
+ * out, by SKIP. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define TEST_SANITIZED 1
 #elif defined(__has_feature)
@@ -39,5 +39,5 @@ void test_run_row(const char *name, void (*function)(const void *row), const voi
 void test_fail(const char *file, int line, const char *condition, const char *format, ...)
     BCD_PRINTF(4, 5);
 void test_skip(const char *format, ...) BCD_PRINTF(1, 2);
-/* A line of detail, printed with -v only. */
+/* Prints a line of detail, with -v only. */
 void test_note(const char *format, ...) BCD_PRINTF(1, 2);

@@ -1,13 +1,13 @@
-/* cuBLASLt's stand-in: a libcublasLt.so of its own, which stands on the runtime's alone.  What is
- * supported is what NVIDIA's table under cublasLtMatmul lists. */
+/* The stand-in for cuBLASLt: a libcublasLt.so of its own, which needs the stand-in runtime only. It
+ * supports what NVIDIA's table under cublasLtMatmul lists. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cublaslt.h"
 
-/* What the algorithms ask of B and of the other operands, in bytes, and how many partial sums they
- * keep in the workspace. */
+/* The alignment in bytes that each algorithm needs of B and of the other operands, and how many
+ * partial sums it keeps in the workspace. */
 static const struct {
     unsigned align, align_b, parts;
 } algorithms[] = {{16, 16, 0}, {16, 16, 4}, {16, 8, 0}, {8, 16, 0},
@@ -25,7 +25,7 @@ static bool fits(const Layout *l, bool transpose, uint64_t rows, uint64_t column
            l->columns == (transpose ? rows : columns) && l->ld >= (int64_t)l->rows;
 }
 
-/* Sizes and attributes that contradict each other are invalid values. */
+/* Returns false if sizes and attributes contradict each other, which is an invalid value. */
 static bool consistent(const Problem *p) {
     const Description *d = &p->d;
     uint64_t m = p->out.rows, n = p->out.columns, k = depth(p);
@@ -51,8 +51,8 @@ static bool types_supported(const Problem *p) {
     return d->compute == CUBLAS_COMPUTE_32F_FAST_TF32 && whole && p->out.type == CUDA_R_32F;
 }
 
-/* What follows a product: for half precision, but a bias, and vectors lie at multiples of 16
- * bytes. */
+/* Returns true if this epilogue is supported. All but a bias need half precision, and vectors must
+ * be aligned to 16 bytes. */
 static bool epilogue_supported(const Problem *p) {
     const Description *d = &p->d;
     bool half = p->a.type == CUDA_R_16BF;
@@ -91,7 +91,8 @@ static Problem problem_of(const void *d, const void *a, const void *b, const voi
     return (Problem){description, la, lb, lc, lout};
 }
 
-/* An algorithm serves the problem it was found for, wherever that lies. */
+/* Returns a number for the problem that an algorithm was found for. It serves that problem at any
+ * address. */
 static uint64_t identity(const Problem *p) {
     uint64_t numbers[] = {p->out.rows,
                           p->out.columns,
@@ -112,7 +113,7 @@ static bool rows_aligned(const Layout *l, size_t align) {
     return (size_t)l->ld * bytes_of(l->type) % align == 0;
 }
 
-/* Operands that start at multiples of these bytes are good enough. */
+/* Returns true if the operands have the alignment that the algorithm needs. */
 static bool aligned_for(const Problem *p, unsigned number, const size_t align[4]) {
     const Layout *l[4] = {&p->a, &p->b, &p->c, &p->out};
     for (int i = 0; i < 4; i++) {
@@ -134,7 +135,7 @@ const char *cublasLtGetStatusString(cublasStatus_t status) {
                                                    : "CUBLAS_STATUS_EXECUTION_FAILED";
 }
 
-/* The handle belongs to the device of the thread that makes it. */
+/* The handle belongs to the device of the thread that creates it. */
 struct cublasLtContext {
     int device;
 };
@@ -160,7 +161,7 @@ cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t to, size_t s
 #define FIELD(type, name) \
     { offsetof(type, name), sizeof((type){0}.name) }
 typedef struct {
-    size_t offset, size; /* 0: there is none here */
+    size_t offset, size; /* 0: the product has none */
 } Field;
 
 static cublasStatus_t put(void *to, Field field, const void *value, size_t size) {
@@ -265,7 +266,7 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDe
     Problem p = problem_of(product, a, b, c, out);
     READ(Algorithm, algorithm, algo)
     if (!handle) return CUBLAS_STATUS_INVALID_VALUE;
-    /* As the real one may, this leaves result->state alone. */
+    /* As the real one may, this does not set result->state. */
     cublasStatus_t status = judge_algorithm(&p, &algorithm);
     if (status == CUBLAS_STATUS_SUCCESS)
         result->workspaceSize = needed(&p, (unsigned)algorithm.number);

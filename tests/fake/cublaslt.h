@@ -1,5 +1,5 @@
-/* What the two files of cuBLASLt's stand-in share: cublaslt.c checks what is asked for,
- * cublaslt_product.c computes it. */
+/* What the two files of cuBLASLt's stand-in share: cublaslt.c checks the arguments, and
+ * cublaslt_product.c computes the product. */
 #pragma once
 
 #include <cublasLt.h>
@@ -25,7 +25,7 @@ typedef struct {
 typedef struct {
     int what;
     uint64_t workspace;
-    uint32_t schemes, align[4]; /* of A, B, C, D */
+    uint32_t schemes, align[4]; /* align: of A, B, C, D */
 } Preference;
 typedef struct {
     uint64_t what, number, problem;
@@ -36,7 +36,7 @@ _Static_assert(sizeof(Layout) <= sizeof(cublasLtMatrixLayoutOpaque_t), "");
 _Static_assert(sizeof(Preference) <= sizeof(cublasLtMatmulPreferenceOpaque_t), "");
 _Static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t), "");
 
-/* Copies such a struct out of NVIDIA's. */
+/* Copies one of our structs out of the opaque struct of NVIDIA's. */
 #define READ(type, name, from) \
     type name = {0};           \
     if (from) memcpy(&name, from, sizeof name);
@@ -46,7 +46,7 @@ typedef struct {
     Layout a, b, c, out;
 } Problem;
 
-/* Returns the bytes of a number of CUDA_R_16BF or CUDA_R_32F. */
+/* Returns the bytes of a number of type CUDA_R_16BF or CUDA_R_32F. */
 static inline size_t bytes_of(int type) { return type == CUDA_R_16BF ? 2 : 4; }
 static inline bool transposed(int operation) { return operation == CUBLAS_OP_T; }
 /* Returns the number of terms in each sum. */

@@ -1,5 +1,5 @@
-/* The products of cuBLASLt's stand-in: matrices are column-major, sums in double; the inputs of
- * tf32 are cut to 10 bits of mantissa, the worst that the hardware may do. */
+/* The products of cuBLASLt's stand-in. Matrices are column-major and sums are in double. In tf32
+ * the inputs are cut off to 10 bits of mantissa, the largest error that the hardware may make. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static double load(const void *array, size_t i, int type) {
     return (double)((const float *)array)[i];
 }
 
-/* To the nearest, ties to even. */
+/* Stores a number, rounded to nearest, ties to even. */
 static void store(void *array, size_t i, double value, int type) {
     float x = (float)value;
     uint32_t bits;
@@ -33,7 +33,7 @@ static void store(void *array, size_t i, double value, int type) {
             isnan(x) ? 0x7fff : (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-/* The operand as `rows` rows of k numbers. */
+/* Returns the operand as `rows` rows of k numbers. */
 static double *rows_of(const Problem *p, const void *data, const Layout *l, bool along, size_t rows,
                        size_t k) {
     double *x = malloc(rows * k * sizeof *x);
@@ -119,7 +119,7 @@ static void multiply(const Work *w) {
     free(b);
 }
 
-/* What the workspace held is lost. */
+/* Runs the product. It overwrites the workspace with NaN, as nothing in it is preserved. */
 static void run(void *work) {
     const Work *w = work;
     if (!all_there(w)) return;
@@ -132,7 +132,7 @@ static void run_once(void *work) {
     free(work);
 }
 
-/* Work of a captured graph is kept for the graph's repetitions, and never freed. */
+/* The work of a captured graph is kept for its repetitions, and is never freed. */
 cublasStatus_t product_put(cudaStream_t stream, const Work *work) {
     static struct Kept {
         struct Kept *next;

@@ -1,4 +1,4 @@
-/* The CUDA runtime's devices, memory and copies. */
+/* The devices, memory and copies of the stand-in CUDA runtime. */
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ FakeGpu fake_gpu = {
 static _Thread_local cudaError_t last;
 static _Thread_local char details[SIMT_ERROR_BYTES + 64];
 
-cudaError_t fake_told(cudaError_t error) {
+cudaError_t fake_error(cudaError_t error) {
     if (error != cudaSuccess) last = error;
     return error;
 }
@@ -45,7 +45,7 @@ cudaError_t fake_outcome(void) {
     return fault ? cudaErrorIllegalAddress : cudaErrorLaunchFailure;
 }
 
-/* A launch failure tells its details, which the runtime's does not. */
+/* For a failed launch the text has details, which the real runtime's lacks. */
 const char *cudaGetErrorString(cudaError_t error) {
     static const struct {
         cudaError_t error;
@@ -89,7 +89,7 @@ static cudaError_t there_is_one(void) {
 
 cudaError_t cudaGetDeviceCount(int *count) {
     *count = fake_gpu.devices;
-    return fake_told(there_is_one());
+    return fake_error(there_is_one());
 }
 
 cudaError_t cudaDriverGetVersion(int *version) {
@@ -103,27 +103,27 @@ cudaError_t cudaRuntimeGetVersion(int *version) {
 }
 
 cudaError_t cudaSetDevice(int device) {
-    if (device < 0 || device >= fake_gpu.devices) return fake_told(cudaErrorInvalidDevice);
+    if (device < 0 || device >= fake_gpu.devices) return fake_error(cudaErrorInvalidDevice);
     current = device;
-    return fake_told(there_is_one());
+    return fake_error(there_is_one());
 }
 
 cudaError_t cudaGetDevice(int *device) {
     *device = current;
-    return fake_told(there_is_one());
+    return fake_error(there_is_one());
 }
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device) {
-    if (device < 0 || device >= fake_gpu.devices) return fake_told(cudaErrorInvalidDevice);
+    if (device < 0 || device >= fake_gpu.devices) return fake_error(cudaErrorInvalidDevice);
     bool major = attribute == cudaDevAttrComputeCapabilityMajor;
     if (!major && attribute != cudaDevAttrComputeCapabilityMinor)
-        return fake_told(cudaErrorInvalidValue);
+        return fake_error(cudaErrorInvalidValue);
     *value = major ? fake_gpu.capability / 10 : fake_gpu.capability % 10;
     return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device) {
-    if (device < 0 || device >= fake_gpu.devices) return fake_told(cudaErrorInvalidDevice);
+    if (device < 0 || device >= fake_gpu.devices) return fake_error(cudaErrorInvalidDevice);
     memset(properties, 0, sizeof *properties);
     snprintf(properties->name, sizeof properties->name, "stand-in %d", device);
     properties->major = fake_gpu.capability / 10;
@@ -147,7 +147,7 @@ typedef struct Piece {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static Piece *pieces;
 
-/* The piece that all of these bytes are in. */
+/* Returns the allocation that contains all of these bytes. */
 static Piece *find(const void *memory, size_t bytes) {
     uintptr_t at = (uintptr_t)memory;
     for (Piece *p = pieces; p; p = p->next) {
@@ -164,11 +164,11 @@ static size_t used_bytes(int device) {
     return sum;
 }
 
-/* Memory that nobody has written, or that is no longer there, begins with NaN: whole under SIMT,
- * here a workspace of 32 MiB would cost more than the test. */
+/* Overwrites the beginning of new or freed memory with NaN. SIMT overwrites all of it; with a
+ * workspace of 32 MiB that would take longer than the test. */
 static void poison(void *memory, size_t bytes) {
-    enum { MOST = 1 << 16 };
-    simt_poison(memory, bytes < MOST ? bytes : MOST);
+    enum { BEGINNING = 1 << 16 };
+    simt_poison(memory, bytes < BEGINNING ? bytes : BEGINNING);
 }
 
 static cudaError_t allocate(void **memory, size_t bytes, bool pinned) {
@@ -179,8 +179,8 @@ static cudaError_t allocate(void **memory, size_t bytes, bool pinned) {
     if (bytes == 0) return cudaSuccess;
     pthread_mutex_lock(&lock);
     Piece *piece = malloc(sizeof *piece);
-    bool room = pinned || bytes <= fake_gpu.memory_bytes - used_bytes(current);
-    if (!piece || !room || posix_memalign(memory, 256, bytes)) {
+    bool fits = pinned || bytes <= fake_gpu.memory_bytes - used_bytes(current);
+    if (!piece || !fits || posix_memalign(memory, 256, bytes)) {
         free(piece);
         error = cudaErrorMemoryAllocation;
     } else {
@@ -192,7 +192,7 @@ static cudaError_t allocate(void **memory, size_t bytes, bool pinned) {
     return error;
 }
 
-/* Waits for all work, which may still use it. */
+/* Frees memory, after waiting for all work, which may still use it. */
 static cudaError_t release(void *memory, bool pinned) {
     if (fake_forbidden()) return cudaErrorStreamCaptureUnsupported;
     if (!memory) return pinned ? cudaErrorInvalidValue : cudaSuccess;
@@ -211,25 +211,25 @@ static cudaError_t release(void *memory, bool pinned) {
 }
 
 cudaError_t cudaMalloc(void **memory, size_t bytes) {
-    return fake_told(allocate(memory, bytes, false));
+    return fake_error(allocate(memory, bytes, false));
 }
-cudaError_t cudaFree(void *memory) { return fake_told(release(memory, false)); }
+cudaError_t cudaFree(void *memory) { return fake_error(release(memory, false)); }
 
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags) {
-    if (flags != cudaHostAllocDefault) return fake_told(cudaErrorInvalidValue);
-    return fake_told(allocate(memory, bytes, true));
+    if (flags != cudaHostAllocDefault) return fake_error(cudaErrorInvalidValue);
+    return fake_error(allocate(memory, bytes, true));
 }
-cudaError_t cudaFreeHost(void *memory) { return fake_told(release(memory, true)); }
+cudaError_t cudaFreeHost(void *memory) { return fake_error(release(memory, true)); }
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
     pthread_mutex_lock(&lock);
     *total_bytes = fake_gpu.memory_bytes;
     *free_bytes = fake_gpu.memory_bytes - used_bytes(current);
     pthread_mutex_unlock(&lock);
-    return fake_told(there_is_one());
+    return fake_error(there_is_one());
 }
 
-/* Beyond: it begins in memory of the runtime and ends outside. */
+/* BEYOND: the range begins in memory of the runtime and ends outside of it. */
 typedef enum { PAGEABLE, PINNED, DEVICE, BEYOND } Place;
 
 static Place kind_of(const void *memory, size_t bytes) {
@@ -255,10 +255,10 @@ typedef struct {
     const void *from; /* NULL: zeros */
     size_t bytes;
     Place to_kind, from_kind;
-    bool inside; /* what is copied stands behind this */
+    bool inside; /* the data itself follows the struct */
 } Copy;
 
-/* Memory of the runtime's must be what it was when the copy was asked for. */
+/* Returns true if memory of the runtime still is what it was when the copy was submitted. */
 static bool still(const void *memory, size_t bytes, Place kind) {
     if (kind == PAGEABLE || kind_of(memory, bytes) == kind) return true;
     fake_fault("%zu bytes at %p were freed before they were copied", bytes, memory);
@@ -278,7 +278,7 @@ static void do_copy(const void *closure) {
         memset(c->to, 0, c->bytes);
 }
 
-/* Ordinary memory has been read when the call returns. */
+/* Submits a copy that holds its data: pageable memory has been read when the call returns. */
 static cudaError_t submit_inside(cudaStream_t stream, Copy copy) {
     Copy *whole = malloc(sizeof copy + copy.bytes);
     if (!whole) return cudaErrorMemoryAllocation;
@@ -308,15 +308,15 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     Copy copy = {to, from, bytes, kind_of(to, bytes), kind_of(from, bytes), false};
     bool up = direction == cudaMemcpyHostToDevice, down = direction == cudaMemcpyDeviceToHost;
     if (!up && !down && direction != cudaMemcpyDeviceToDevice)
-        return fake_told(cudaErrorInvalidValue);
+        return fake_error(cudaErrorInvalidValue);
     if (!to || !from || copy.to_kind == BEYOND || copy.from_kind == BEYOND ||
         (copy.to_kind == DEVICE) == down || (copy.from_kind == DEVICE) == up)
-        return fake_told(cudaErrorInvalidValue);
-    return fake_told(submit(stream, copy));
+        return fake_error(cudaErrorInvalidValue);
+    return fake_error(submit(stream, copy));
 }
 
 cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream) {
     Copy copy = {.to = memory, .bytes = bytes, .to_kind = DEVICE};
-    if (value != 0 || kind_of(memory, bytes) != DEVICE) return fake_told(cudaErrorInvalidValue);
-    return fake_told(submit(stream, copy));
+    if (value != 0 || kind_of(memory, bytes) != DEVICE) return fake_error(cudaErrorInvalidValue);
+    return fake_error(submit(stream, copy));
 }

@@ -10,13 +10,14 @@
 
 /* ---- cudart.c ---- */
 
-cudaError_t fake_told(cudaError_t error); /* returns it, and so will cudaGetLastError */
-int fake_device(void);                    /* returns this thread's device */
-cudaError_t fake_outcome(void);           /* returns, once, the first error of the work done */
+cudaError_t fake_error(
+    cudaError_t error);         /* records the error for cudaGetLastError, and returns it */
+int fake_device(void);          /* returns this thread's device */
+cudaError_t fake_outcome(void); /* returns the first error of the work done so far, once */
 
 /* ---- cudart_streams.c ---- */
 
-enum { STREAMS = 8 }; /* at most, of one capture */
+enum { STREAMS = 8 }; /* of one capture, at most */
 
 typedef enum { STREAM, EVENT, GRAPH, EXECUTABLE } Kind;
 typedef struct Object {
@@ -39,16 +40,17 @@ typedef struct {
 typedef struct Stream Stream;
 typedef struct Capture {
     struct Capture *next;
-    unsigned number; /* of this capture, so that events of an earlier one are recognised */
+    unsigned
+        number; /* the number of this capture, by which events of an earlier one are recognised */
     enum cudaStreamCaptureMode mode;
     pthread_t thread;
-    Stream *streams[STREAMS]; /* the first is where it began */
+    Stream *streams[STREAMS]; /* the first is where the capture began */
     int count;
     bool spoilt;
     Works *works;
 } Capture;
 
-/* How much of each captured stream's work comes before a stream's next work. */
+/* How many operations of each captured stream come before a stream's next operation. */
 typedef struct {
     unsigned count[STREAMS];
 } Clock;
@@ -57,14 +59,14 @@ struct Stream {
     Object object;
     LateQueue queue;
     Capture *capture; /* NULL: none */
-    int number;       /* of this stream in it */
+    int number;       /* this stream's number in the capture */
     Clock clock;
 };
 
 typedef struct {
     Object object;
     LateEvent *late;
-    unsigned capture; /* number of the capture that it was last recorded in; 0: none */
+    unsigned capture; /* the number of the capture that recorded it last; 0: none */
     bool timed, recorded;
     Clock clock;
 } Event;
@@ -72,23 +74,23 @@ typedef struct {
 typedef struct {
     Object object;
     Works *works;
-} Graph; /* also of kind EXECUTABLE */
+} Graph; /* also for EXECUTABLE */
 
 void *object_new(Kind kind, size_t bytes);
 void *object_of(Kind kind, const void *handle); /* NULL if it is not such an object */
 void object_free(Object *object);
 
-void fake_take_launches(void); /* from now on kernels go to these streams; called once */
+void fake_take_launches(void); /* makes kernels go to these streams from now on; called once */
 typedef SimtRun FakeWork;
 cudaError_t fake_submit(cudaStream_t stream, FakeWork *work, const void *closure, size_t bytes);
 
 /* ---- cudart_graphs.c ---- */
 
-/* Returns true, and spoils the capture, if this thread captures: a call that might wait is refused.
- */
+/* Returns true if this thread captures, and then invalidates the capture: a call that might wait is
+ * refused. */
 bool fake_forbidden(void);
 cudaError_t capture_spoil(Capture *capture, cudaError_t error); /* returns the error */
-Capture *capture_of(const Event *event); /* NULL if there is none, or it is over */
+Capture *capture_of(const Event *event); /* NULL if there is none, or it has ended */
 void capture_add(Stream *stream, FakeWork *run, const void *closure, size_t bytes);
-/* cudaStreamWaitEvent where the stream or the event is captured. */
+/* Does what cudaStreamWaitEvent does where the stream or the event is captured. */
 cudaError_t capture_wait(Stream *stream, const Event *event);

@@ -1,4 +1,4 @@
-/* The CUDA runtime's captures and graphs. */
+/* Captures and graphs of the stand-in CUDA runtime. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,8 +72,8 @@ static void draw_in(Capture *capture, Stream *stream) {
 cudaError_t cudaStreamBeginCapture(cudaStream_t handle, enum cudaStreamCaptureMode mode) {
     static unsigned count;
     Stream *stream = object_of(STREAM, handle);
-    if (!stream) return fake_told(cudaErrorInvalidResourceHandle);
-    if (stream->capture) return fake_told(capture_spoil(stream->capture, cudaErrorInvalidValue));
+    if (!stream) return fake_error(cudaErrorInvalidResourceHandle);
+    if (stream->capture) return fake_error(capture_spoil(stream->capture, cudaErrorInvalidValue));
     Capture *capture = calloc(1, sizeof *capture);
     if (!capture) abort();
     pthread_mutex_lock(&lock);
@@ -90,7 +90,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, enum cudaStreamCaptureMo
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t handle, enum cudaStreamCaptureStatus *status) {
     const Stream *stream = object_of(STREAM, handle);
-    if (!stream) return fake_told(cudaErrorInvalidResourceHandle);
+    if (!stream) return fake_error(cudaErrorInvalidResourceHandle);
     *status = !stream->capture          ? cudaStreamCaptureStatusNone
               : stream->capture->spoilt ? cudaStreamCaptureStatusInvalidated
                                         : cudaStreamCaptureStatusActive;
@@ -117,14 +117,14 @@ static void capture_free(Capture *capture) {
 cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *graph) {
     Stream *stream = object_of(STREAM, handle);
     *graph = NULL;
-    if (!stream) return fake_told(cudaErrorInvalidResourceHandle);
+    if (!stream) return fake_error(cudaErrorInvalidResourceHandle);
     Capture *capture = stream->capture;
-    if (!capture) return fake_told(cudaErrorInvalidValue);
+    if (!capture) return fake_error(cudaErrorInvalidValue);
     if (capture->mode != cudaStreamCaptureModeRelaxed &&
         !pthread_equal(capture->thread, pthread_self()))
-        return fake_told(cudaErrorStreamCaptureWrongThread);
+        return fake_error(cudaErrorStreamCaptureWrongThread);
     if (stream->number != 0)
-        return fake_told(capture_spoil(capture, cudaErrorStreamCaptureUnmatched));
+        return fake_error(capture_spoil(capture, cudaErrorStreamCaptureUnmatched));
     cudaError_t error = capture->spoilt           ? cudaErrorStreamCaptureInvalidated
                         : !all_came_back(capture) ? cudaErrorStreamCaptureUnjoined
                                                   : cudaSuccess;
@@ -135,7 +135,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *graph) {
         *graph = (cudaGraph_t)(void *)made;
     }
     capture_free(capture);
-    return fake_told(error);
+    return fake_error(error);
 }
 
 Capture *capture_of(const Event *event) {
@@ -153,7 +153,8 @@ void capture_add(Stream *stream, FakeWork *run, const void *closure, size_t byte
 
 cudaError_t capture_wait(Stream *stream, const Event *event) {
     Capture *capture = capture_of(event);
-    if (!capture && !stream->capture) return cudaErrorCapturedEvent; /* of one that is over */
+    if (!capture && !stream->capture)
+        return cudaErrorCapturedEvent; /* the event belongs to a capture that has ended */
     if (!capture) return capture_spoil(stream->capture, cudaErrorStreamCaptureIsolation);
     if (stream->capture && stream->capture != capture)
         return capture_spoil(stream->capture, capture_spoil(capture, cudaErrorStreamCaptureMerge));
@@ -161,7 +162,7 @@ cudaError_t capture_wait(Stream *stream, const Event *event) {
     for (int i = 0; i < STREAMS; i++)
         if (stream->clock.count[i] < event->clock.count[i])
             stream->clock.count[i] = event->clock.count[i];
-    stream->clock.count[stream->number]++; /* to have waited is something to come back from */
+    stream->clock.count[stream->number]++; /* a stream that has waited must be joined again */
     return cudaSuccess;
 }
 
@@ -170,7 +171,7 @@ cudaError_t capture_wait(Stream *stream, const Event *event) {
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t handle,
                                  unsigned long long flags) {
     const Graph *graph = object_of(GRAPH, handle);
-    if (!graph || flags) return fake_told(cudaErrorInvalidValue);
+    if (!graph || flags) return fake_error(cudaErrorInvalidValue);
     Graph *made = object_new(EXECUTABLE, sizeof *made);
     made->works = graph->works;
     made->works->holders++;
@@ -180,16 +181,16 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t handle
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t handle, cudaStream_t stream) {
     bool there = object_of(EXECUTABLE, handle) && object_of(STREAM, stream);
-    return fake_told(there ? cudaSuccess : cudaErrorInvalidValue);
+    return fake_error(there ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream) {
     const Graph *graph = object_of(EXECUTABLE, handle);
-    if (!graph) return fake_told(cudaErrorInvalidValue);
-    return fake_told(fake_submit(stream, play, &graph->works, sizeof graph->works));
+    if (!graph) return fake_error(cudaErrorInvalidValue);
+    return fake_error(fake_submit(stream, play, &graph->works, sizeof graph->works));
 }
 
-/* Launches that are under way come to their end first. */
+/* Launches that are running are finished first. */
 static cudaError_t graph_destroy(Kind kind, const void *handle) {
     Graph *graph = object_of(kind, handle);
     if (!graph) return cudaErrorInvalidValue;
@@ -198,7 +199,7 @@ static cudaError_t graph_destroy(Kind kind, const void *handle) {
     object_free(&graph->object);
     return cudaSuccess;
 }
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return fake_told(graph_destroy(GRAPH, graph)); }
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return fake_error(graph_destroy(GRAPH, graph)); }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
-    return fake_told(graph_destroy(EXECUTABLE, executable));
+    return fake_error(graph_destroy(EXECUTABLE, executable));
 }

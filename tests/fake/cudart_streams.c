@@ -1,5 +1,5 @@
-/* The CUDA runtime's streams and events.  Handles are looked up: one that was destroyed, or never
- * was, is an invalid resource handle. */
+/* Streams and events of the stand-in CUDA runtime. Handles are looked up: one that was destroyed,
+ * or never existed, is an invalid resource handle. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -42,7 +42,7 @@ void object_free(Object *object) {
 /* ---- streams ---- */
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *handle, unsigned flags) {
-    if (flags != cudaStreamNonBlocking) return fake_told(cudaErrorInvalidValue);
+    if (flags != cudaStreamNonBlocking) return fake_error(cudaErrorInvalidValue);
     Stream *stream = object_new(STREAM, sizeof *stream);
     late_queue_open(&stream->queue);
     *handle = (cudaStream_t)(void *)stream;
@@ -51,9 +51,9 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *handle, unsigned flags) {
 
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
     Stream *stream = object_of(STREAM, handle);
-    if (!stream) return fake_told(cudaErrorInvalidResourceHandle);
+    if (!stream) return fake_error(cudaErrorInvalidResourceHandle);
     if (stream->capture)
-        return fake_told(capture_spoil(stream->capture, cudaErrorStreamCaptureUnsupported));
+        return fake_error(capture_spoil(stream->capture, cudaErrorStreamCaptureUnsupported));
     late_queue_close(&stream->queue);
     object_free(&stream->object);
     return cudaSuccess;
@@ -70,7 +70,7 @@ cudaError_t fake_submit(cudaStream_t handle, FakeWork *run, const void *closure,
     return cudaSuccess;
 }
 
-/* A kernel goes on a stream of the thread's own device. */
+/* Puts a kernel on a stream, which must belong to the thread's device. */
 static bool keep(void *handle, SimtRun *run, const void *closure, size_t bytes) {
     const Stream *stream = object_of(STREAM, handle);
     if (!stream)
@@ -83,8 +83,8 @@ static bool keep(void *handle, SimtRun *run, const void *closure, size_t bytes) 
     return true;
 }
 
-/* This process is the second of its node and has the second device: a thread that has not opened it
- * is on the first, where nothing is. */
+/* Makes this process the second one of its node, with the second device. A thread that has not
+ * opened the device is on the first, where there is no memory. */
 void fake_take_launches(void) {
     setenv("LOCAL_RANK", "1", 0);
     simt_set_recorder(keep);
@@ -93,15 +93,16 @@ void fake_take_launches(void) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
     Stream *stream = object_of(STREAM, handle);
-    if (!stream) return fake_told(cudaErrorInvalidResourceHandle);
+    if (!stream) return fake_error(cudaErrorInvalidResourceHandle);
     if (stream->capture)
-        return fake_told(capture_spoil(stream->capture, cudaErrorStreamCaptureUnsupported));
-    if (fake_forbidden()) return fake_told(cudaErrorStreamCaptureUnsupported);
+        return fake_error(capture_spoil(stream->capture, cudaErrorStreamCaptureUnsupported));
+    if (fake_forbidden()) return fake_error(cudaErrorStreamCaptureUnsupported);
     late_finish(&stream->queue);
-    return fake_told(fake_outcome());
+    return fake_error(fake_outcome());
 }
 
-/* It may ask the runtime for nothing; it is work of the stream, in a graph, too. */
+/* A function that the host runs in the order of the stream, also from a graph. It must not call the
+ * runtime. */
 typedef struct {
     cudaHostFn_t function;
     void *data;
@@ -112,13 +113,13 @@ static void do_call(const void *closure) {
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data) {
     HostCall call = {function, data};
-    return fake_told(fake_submit(stream, do_call, &call, sizeof call));
+    return fake_error(fake_submit(stream, do_call, &call, sizeof call));
 }
 
 /* ---- events ---- */
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *handle, unsigned flags) {
-    if (flags & ~(unsigned)cudaEventDisableTiming) return fake_told(cudaErrorInvalidValue);
+    if (flags & ~(unsigned)cudaEventDisableTiming) return fake_error(cudaErrorInvalidValue);
     Event *event = object_new(EVENT, sizeof *event);
     event->timed = !flags;
     event->late = late_event_new();
@@ -128,7 +129,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *handle, unsigned flags) {
 
 cudaError_t cudaEventDestroy(cudaEvent_t handle) {
     Event *event = object_of(EVENT, handle);
-    if (!event) return fake_told(cudaErrorInvalidResourceHandle);
+    if (!event) return fake_error(cudaErrorInvalidResourceHandle);
     late_event_release(event->late);
     object_free(&event->object);
     return cudaSuccess;
@@ -138,7 +139,7 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t on) {
     Event *event = object_of(EVENT, handle);
     Stream *stream = object_of(STREAM, on);
     if (!event || !stream || event->object.device != stream->object.device)
-        return fake_told(cudaErrorInvalidResourceHandle);
+        return fake_error(cudaErrorInvalidResourceHandle);
     event->recorded = true;
     event->capture = stream->capture ? stream->capture->number : 0;
     event->clock = stream->clock;
@@ -149,14 +150,14 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t on) {
 cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t for_event, unsigned flags) {
     Stream *stream = object_of(STREAM, handle);
     const Event *event = object_of(EVENT, for_event);
-    if (!stream || !event) return fake_told(cudaErrorInvalidResourceHandle);
-    if (flags) return fake_told(cudaErrorInvalidValue);
-    if (stream->capture || event->capture) return fake_told(capture_wait(stream, event));
+    if (!stream || !event) return fake_error(cudaErrorInvalidResourceHandle);
+    if (flags) return fake_error(cudaErrorInvalidValue);
+    if (stream->capture || event->capture) return fake_error(capture_wait(stream, event));
     if (event->recorded) late_wait(&stream->queue, event->late);
     return cudaSuccess;
 }
 
-/* What the host may ask of an event. */
+/* Returns whether the host may query or wait for an event. */
 static cudaError_t asked(const Event *event) {
     if (!event) return cudaErrorInvalidResourceHandle;
     Capture *capture = capture_of(event);
@@ -168,24 +169,24 @@ static cudaError_t asked(const Event *event) {
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
     const Event *event = object_of(EVENT, handle);
     cudaError_t error = asked(event);
-    if (error != cudaSuccess) return fake_told(error);
+    if (error != cudaSuccess) return fake_error(error);
     if (event->recorded) late_reach(event->late);
-    return fake_told(fake_outcome());
+    return fake_error(fake_outcome());
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t handle) {
     const Event *event = object_of(EVENT, handle);
     cudaError_t error = asked(event);
-    if (error != cudaSuccess) return fake_told(error);
-    if (event->recorded && !late_reached(event->late)) return fake_told(cudaErrorNotReady);
-    return fake_told(fake_outcome());
+    if (error != cudaSuccess) return fake_error(error);
+    if (event->recorded && !late_reached(event->late)) return fake_error(cudaErrorNotReady);
+    return fake_error(fake_outcome());
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
     const Event *a = object_of(EVENT, from), *b = object_of(EVENT, to);
     if (!a || !b || !a->timed || !b->timed || !a->recorded || !b->recorded ||
         a->object.device != b->object.device)
-        return fake_told(cudaErrorInvalidResourceHandle);
+        return fake_error(cudaErrorInvalidResourceHandle);
     *ms = (float)(b->late->time - a->late->time);
-    return fake_told(isnan(*ms) ? cudaErrorNotReady : cudaSuccess);
+    return fake_error(isnan(*ms) ? cudaErrorNotReady : cudaSuccess);
 }

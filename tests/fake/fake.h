@@ -1,21 +1,20 @@
 /* Stand-ins, over the SIMT layer, for what cuda/gpu/ uses of the CUDA runtime (cudart*.c) and of
- * cuBLASLt (cublaslt.c), with the interfaces of NVIDIA's headers, so that tests run cuda/gpu/
- * itself without a GPU.  What NVIDIA's documentation forbids is refused with the status it names.
- *
- * Streams are late (cuda/simt/late.h), as those of a GPU are. */
+ * cuBLASLt (cublaslt.c). They have the interfaces of NVIDIA's headers, so tests run cuda/gpu/
+ * itself without a GPU. What NVIDIA's documentation forbids is refused with the status that it
+ * names. Streams are late (cuda/simt/late.h), as those of a GPU are. */
 #pragma once
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What a test may change.  cuBLASLt's stand-in reads the environment instead: with
- * FAKE_LT_REFUSES=n the first n of its algorithms are not supported when they are to run, and with
- * FAKE_LT_FAILS=1 running fails. */
+/* What a test may change. cuBLASLt's stand-in reads the environment instead: with FAKE_LT_REFUSES=n
+ * the first n of its algorithms are not supported when they are to run, and with FAKE_LT_FAILS=1
+ * running them fails. */
 typedef struct {
     int driver; /* the CUDA version that the driver supports, 13000; 0: there is no driver */
     int devices;
-    int capability;      /* 90 */
+    int capability;      /* the default is 90 */
     size_t memory_bytes; /* of each device */
 } FakeGpu;
 extern FakeGpu fake_gpu;

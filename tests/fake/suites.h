@@ -1,4 +1,5 @@
-/* The stand-ins themselves, then what goes through cuda/gpu/; kernels have tests of their own. */
+/* The stand-ins themselves, then the suites that go through cuda/gpu/. Kernels have tests of their
+ * own. */
 SUITE(fake_device)
 SUITE(fake_products)
 SUITE(device)

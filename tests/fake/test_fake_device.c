@@ -1,5 +1,5 @@
-/* cuda/gpu/device.c where things go wrong: what is missing, what was freed, what a capture
- * forbids. */
+/* cuda/gpu/device.c where things go wrong: a missing driver or device, freed memory, calls that a
+ * capture forbids. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 static bool tells(const char *text) { return strstr(error_message(), text) != NULL; }
 
-/* The next wait fails, and its line has these words; the one after it does not. */
+/* CHECKs that the next wait fails with these words, and that the one after it does not. */
 static void check_told(Stream stream, const char *text) {
     CHECK(device_wait(stream) && tells(text), "\"%s\" has no \"%s\"", error_message(), text);
     CHECK(!device_wait(stream), "reported twice: %s", error_message());
@@ -25,11 +25,11 @@ static void check_told(Stream stream, const char *text) {
 
 typedef struct {
     FakeGpu gpu;
-    int device; /* that was opened; -1: none */
+    int device; /* the device that was opened; -1: none */
     char error[400];
 } Opening;
 
-/* A thread that is new has opened nothing. */
+/* Opens the device in a new thread, which has opened nothing before. */
 static void *open_here(void *argument) {
     Opening *o = argument;
     o->device = device_open() ? -1 : 0;
@@ -69,7 +69,8 @@ static void processes_of_a_node_share_out(void) {
         open_on(&o);
         CHECK(o.device == rank % 2, "rank %d opened device %d of 2", rank, o.device);
     }
-    /* Open MPI's number goes before Slurm's, which all processes of a batch job may have. */
+    /* Open MPI's variable counts before Slurm's, which may be the same for all processes of a batch
+     * job. */
     Opening o = {.gpu = fake_gpu};
     unsetenv("LOCAL_RANK");
     setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);
@@ -189,7 +190,7 @@ typedef struct {
     char *memory;
 } Captured;
 
-/* Each is refused, and no graph comes of it. */
+/* Each of these calls is refused, and the capture gives no graph. */
 static void allocates(const Captured *r) {
     (void)r;
     CHECK(!device_alloc(1) && tells("not permitted when stream is capturing"), "%s",
@@ -219,7 +220,7 @@ static void forgets_to_come_back(const Captured *r) {
 static void captures_forbid(void) {
     static const struct {
         void (*does)(const Captured *r);
-        const char *reported; /* of the end */
+        const char *reported; /* words of the error with which the capture ends */
     } rows[] = {{allocates, "error during capture"},
                 {allocates_pinned, "error during capture"},
                 {frees, "not permitted"},
@@ -265,7 +266,7 @@ static void *allocate_here(void *memory) {
     return NULL;
 }
 
-/* What other threads do is their business. */
+/* The calls of other threads do not concern a capture. */
 static void captures_are_of_a_thread(void) {
     Stream stream = device_test_stream();
     pthread_t thread;

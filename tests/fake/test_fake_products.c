@@ -1,4 +1,5 @@
-/* cuda/gpu/matmul*.c where cuBLASLt refuses: the next algorithm, one line, nothing lost. */
+/* cuda/gpu/matmul*.c where cuBLASLt refuses an algorithm: it tries the next one, writes one line,
+ * and computes the right product. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 enum { M = 24, N = 16, K = 40 };
 
-/* A product of ones, n wide: every number of C is K. */
+/* A product of matrices of ones, n wide: every number of C is K. */
 typedef struct {
     float *a, *b, *c;
     void *workspace;
@@ -40,7 +41,7 @@ static Product product_of(const Ones *o, int n) {
         .c = o->c, .a = o->a, .b = o->b, .ldc = n, .lda = K, .ldb = n, .m = M, .n = n, .k = K};
 }
 
-/* As the choice is kept for a shape, each test takes another n. */
+/* The choice of an algorithm is kept for a shape, so each test takes another n. */
 static void ones_multiply(const Ones *o, int n) {
     Run run = run_of(o);
     Product product = product_of(o, n);
@@ -63,7 +64,8 @@ static void check_told(const char *text) {
     CHECK(!device_wait(stream), "reported twice: %s", error_message());
 }
 
-/* What BCD_LT_LOG tells on stderr of a product; whether it was done. */
+/* Overwrites text with what BCD_LT_LOG prints on stderr for a product. Returns true if it was
+ * computed. */
 static bool log_of_product(char text[2000], const Run *run, const Product *product) {
     FILE *file = tmpfile();
     int kept = dup(STDERR_FILENO);
@@ -94,7 +96,7 @@ static void goes_on_with_the_next_algorithm(void) {
     CHECK(log_of_product(text, &run, &product), "refused");
     check_ones(&o, 16);
     CHECK(count_of(text, "NOT_SUPPORTED") == 3 && strstr(text, "algorithm 0, tile 1"), "%s", text);
-    CHECK(log_of_product(text, &run, &product), "refused"); /* and keeps it */
+    CHECK(log_of_product(text, &run, &product), "refused"); /* the algorithm is kept */
     check_ones(&o, 16);
     CHECK(count_of(text, "NOT_SUPPORTED") == 0, "%s", text);
     unsetenv("FAKE_LT_REFUSES");
@@ -130,15 +132,15 @@ static void memory_that_is_gone_is_told(void) {
     ones_free(&o);
 }
 
-/* The second of the algorithms wants a workspace. */
+/* The second of the algorithms needs a workspace. */
 static void uses_the_workspace_it_has(void) {
     Ones o = ones_create();
     char text[2000];
     setenv("FAKE_LT_REFUSES", "1", 1);
-    for (int i = 0; i < 2; i++) { /* first with it, then without */
+    for (int i = 0; i < 2; i++) { /* first with a workspace, then without */
         Run run = run_of(&o);
         Product product = product_of(&o, 16);
-        product.m = M - 2; /* a shape of its own */
+        product.m = M - 2; /* a shape that no test has had */
         CHECK(log_of_product(text, &run, &product), "refused");
         CHECK(count_of(text, "NOT_SUPPORTED") == 1, "%s", text);
         check_rows(&o, M - 2, 16);
@@ -149,16 +151,16 @@ static void uses_the_workspace_it_has(void) {
     ones_free(&o);
 }
 
-/* No algorithm is proposed that the addresses do not suit. */
+/* No algorithm is proposed that needs a larger alignment than the addresses have. */
 static void says_how_its_arrays_are_aligned(void) {
     Ones o = ones_create();
     Run run = run_of(&o);
     float *a = device_alloc(sizeof *a * (M * K + 4)), *b = device_alloc(sizeof *b * (M * K + 4)),
           *c = device_alloc(sizeof *c * (M * N + 4));
-    for (int i = 0; i < 7; i++) { /* 4 bytes, then 8, behind a multiple of 16 */
+    for (int i = 0; i < 7; i++) { /* 4 bytes, then 8, after a multiple of 16 */
         Product product = product_of(&o, 16);
         char text[2000];
-        product.m = M - 1; /* a shape of its own */
+        product.m = M - 1; /* a shape that no test has had */
         product.a = a + (i == 1) + 2 * (i == 4);
         product.b = b + (i == 2) + 2 * (i == 5);
         product.c = c + (i == 3) + 2 * (i == 6);
@@ -189,13 +191,13 @@ static void tf32_is_asked_for(void) {
 
 /* ---- in one piece ---- */
 
-/* What may follow a product is the library's where it has it, and asked for nowhere else. */
+/* The library computes an epilogue where it supports it, and is not asked to elsewhere. */
 static void fuses_what_it_may(void) {
     static const struct {
         Precision precision;
         bool bias, saved, sums;
         Epilogue epilogue;
-        int pad;        /* of the bias's or saved's address, in bytes */
+        int pad;        /* of the address of bias or saved, in bytes */
         int n;          /* 0: 16 */
         int capability; /* 0: 90 */
         bool one_piece;
@@ -268,7 +270,8 @@ static void tunes_and_writes_it_down(void) {
     CHECK(fgets(line, sizeof line, table) && strncmp(line, "24 14 40 ", 9) == 0, "%s", line);
     CHECK(!fgets(line, sizeof line, table), "more shapes than one: %s", line);
     fclose(table);
-    /* The first product that is not measured looks for a table, and adds what is in it. */
+    /* The first product that is not measured reads the table, if there is one, and adds its
+     * rows. */
     Run run = run_of(&o);
     Product product = product_of(&o, 13);
     char text[2000];
@@ -282,7 +285,7 @@ static void tunes_and_writes_it_down(void) {
 }
 
 void test_fake_products(void) {
-    RUN(tunes_and_writes_it_down); /* before a table was looked for */
+    RUN(tunes_and_writes_it_down); /* this must run before a table has been read */
     RUN(goes_on_with_the_next_algorithm);
     RUN(says_that_there_is_none);
     RUN(says_that_it_failed);

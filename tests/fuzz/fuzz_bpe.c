@@ -1,5 +1,6 @@
-/* Any bytes through a sound vocabulary: decoding gives them back.  Then the same bytes as the file
- * of a vocabulary: what is accepted has a token for every byte, and none that is empty. */
+/* Encodes any bytes with a valid vocabulary: decoding must give them back. Then reads the same
+ * bytes as a vocabulary file: one that is accepted has a token for every byte, and no empty
+ * token. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -22,7 +23,7 @@ static void check_inverse(const Tokenizer *tokenizer, const char *text, size_t b
     free(tokens);
 }
 
-/* Without the rest of the tokenizer, whose cache takes longer to set up than this. */
+/* Reads the vocabulary only, since the cache of a whole tokenizer takes longer to create. */
 static void try_file(const char *text, size_t bytes) {
     Vocabulary vocabulary;
     if (vocabulary_parse(&vocabulary, text, bytes, "fuzz")) return;

@@ -1,6 +1,6 @@
-/* Damaged run.h5, checkpoint.h5 and files of tables: a sound file with some bytes changed, and
- * perhaps cut, is refused or read.  The input says which: four bytes each, a place (three) and a
- * value; a value of 0 cuts the file there. */
+/* Damaged run.h5, checkpoint.h5 and table files: a valid file in which some bytes were changed, and
+ * which may be cut off, is refused or read. The input has four bytes for each change, an offset
+ * (three) and a value; a value of 0 cuts the file off there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,18 +100,18 @@ static void try_run(const Sound *sound, const uint8_t *changes, size_t count) {
     runfile_free(&run);
 }
 
-static void try_checkpoint(const Sound *sound, const Setup *setup, const uint8_t *changes,
-                           size_t count) {
+static void try_checkpoint(const Sound *sound, Setup *setup, const uint8_t *changes, size_t count) {
     BcdState state;
     Options options;
     options_defaults(&options);
     write_damaged(sound, changes, count);
     if (settings_read_file(path, &options) && !*error_message()) abort();
-    /* HDF5 checks the place in the training: if it is read, it is the one that was written. */
+    /* HDF5 checks the position in the training: if it can be read, it is the one that was
+     * written. */
     if (checkpoint_resume(path, setup, &state) == 0 && state.step != 0) abort();
 }
 
-/* What is read can be shown. */
+/* Tables that can be read can be printed. */
 static void try_tables(const Sound *sound, const uint8_t *changes, size_t count) {
     Tables tables = {0};
     char *text = NULL;

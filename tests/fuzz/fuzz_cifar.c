@@ -1,4 +1,4 @@
-/* CIFAR records: whatever the bytes, they are refused or every label is in range. */
+/* CIFAR records: whatever the bytes are, they are refused or every label is in range. */
 #include <stdlib.h>
 
 #include "../../data/images.h"

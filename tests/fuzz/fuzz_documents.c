@@ -1,5 +1,5 @@
-/* Text, JSON lines and arrays, gzip and zstd: the first byte chooses how; the rest is read to its
- * end or refused. The tokens of the pieces of plain text must be those of the whole. */
+/* Text, JSON lines and arrays, gzip and zstd. The first byte chooses the format, and the rest is
+ * read to its end or refused. Plain text must give the same tokens in pieces as in one. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +37,9 @@ static void compare_with_whole(const Joined *joined) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count) {
-    enum { ENOUGH = 1 << 16 }; /* zstd can promise much in few bytes, and long words take long */
+    enum {
+        ENOUGH = 1 << 16
+    }; /* a few bytes of zstd can expand to very many, and long words take long */
     if (count < 2) return 0;
     const bool json = bytes[0] & 1;
     FILE *file = fmemopen((void *)(bytes + 1), count - 1, "rb");

@@ -1,5 +1,5 @@
-/* Specifications of models: whatever the text, it is refused in one line, or it is a model whose
- * every shape is there and whose canonical specification is the same model. */
+/* Specifications of models: each text is refused with one line, or it gives a model in which every
+ * shape is set and whose canonical specification gives the same model. */
 #include <stdlib.h>
 #include <string.h>
 

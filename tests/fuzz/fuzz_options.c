@@ -1,5 +1,5 @@
-/* Command lines: whatever the words (separated by zeros), they are refused in one line or every
- * value is in its range, and its text gives the same value again. */
+/* Command lines: whatever the words are (separated by zeros), they are refused with one line, or
+ * every value is in its range and its text gives the same value again. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* Headers of safetensors: refused, or every tensor lies in the file and is as long as its shape. */
+/* Headers of safetensors: refused, or every tensor lies in the file and is as long as its shape
+ * says. */
 #include <stdlib.h>
 #include <string.h>
 

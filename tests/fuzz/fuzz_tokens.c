@@ -1,5 +1,5 @@
-/* Token files: refused, or every token is below the vocabulary and writing them again is no news.
- */
+/* Token files: refused, or every token is below the vocabulary and writing them again gives the
+ * same. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 
-/* The checksum is out of a fuzzer's reach, so it is put right: what lies behind it is wanted. */
+/* A fuzzer cannot find the checksum, so it is corrected here and what follows it gets tested. */
 static uint8_t *mend_checksum(const uint8_t *bytes, size_t count) {
     uint8_t *mended = malloc(count + 1);
     memcpy(mended, bytes, count);

@@ -1,14 +1,14 @@
-/* What differs between the devices of tests/cuda/, on a GPU. */
+/* What differs between the devices of tests/cuda/: on a GPU. */
 #include <stdlib.h>
 
 #include "../cuda/device_case.h"
 
-/* Its own order, three times. */
+/* A GPU has one order of its own; each test repeats it three times. */
 int device_orders(void) { return 3; }
 
 void device_choose_order(int order) { (void)order; }
 
-/* Under compute-sanitizer, which cuda/check/gpu_check tells by this. */
+/* compute-sanitizer watches; cuda/check/gpu_check sets this variable. */
 bool device_is_watched(void) { return getenv("WATCHED") != NULL; }
 
 bool device_is_slow(void) { return device_is_watched(); }

@@ -1,4 +1,4 @@
-/* What a profiler is to look at: ncu --profile-from-start off. */
+/* Marks what a profiler is to measure: ncu --profile-from-start off. */
 #include <cuda_profiler_api.h>
 
 #include "../cuda/bench/bench.h"

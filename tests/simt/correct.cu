@@ -42,7 +42,7 @@ extern "C" void run_transpose(float *y, const float *x, int rows, int columns) {
     LAUNCH(transpose, grid, dim3(32, 8), 0, nullptr, y, x, rows, columns);
 }
 
-/* Hillis and Steele's, n up to the number of threads. */
+/* A running sum by the algorithm of Hillis and Steele, for n up to the number of threads. */
 static __global__ void scan(int *y, const int *x, int n) {
     DYNAMIC_SHARED(int, s);
     int i = (int)threadIdx.x;
@@ -63,7 +63,7 @@ extern "C" void run_scan(int *y, const int *x, int n, int threads) {
     LAUNCH(scan, 1, threads, 2 * sizeof(int) * (size_t)threads, nullptr, y, x, n);
 }
 
-/* Through a dynamic array that is as large as the limit. */
+/* Reverses x through a dynamic shared array that is as large as the limit. */
 static __global__ void reverse(float *x, int n, size_t count) {
     DYNAMIC_SHARED(float, s);
     size_t shift = count - (size_t)n;
@@ -78,14 +78,14 @@ extern "C" void run_reverse(float *x, int n, size_t limit) {
     LAUNCH(reverse, 1, n, limit, nullptr, x, n, limit / sizeof(float));
 }
 
-/* Two tiles in flight: one is summed while the next arrives. */
+/* Two tiles are in flight: one is summed while the next one is copied. */
 static __global__ void pipeline(float *sum, const float *x, int tiles) {
     SHARED(float4, tile, [2][32]);
     float s = 0;
     copy_async16(&tile[0][threadIdx.x], x + 4 * threadIdx.x, true);
     copy_async_commit();
     for (int i = 0; i < tiles; i++) {
-        /* One lane of the tile after the last is zeros, and never read. */
+        /* Zeros replace the tile after the last one; nobody reads them. */
         bool more = i + 1 < tiles;
         copy_async16(&tile[(i + 1) % 2][threadIdx.x],
                      x + 128 * (more ? i + 1 : 0) + 4 * threadIdx.x, more);

@@ -11,7 +11,7 @@ extern "C" {
 
 /* ---- correct.cu ---- */
 
-void run_sum(float *sum, const float *x, int rows, int n, int threads); /* of each row */
+void run_sum(float *sum, const float *x, int rows, int n, int threads); /* sums of rows */
 void run_transpose(float *y, const float *x, int rows, int columns);    /* y[columns][rows] */
 void run_scan(int *y, const int *x, int n, int threads);                /* running sums */
 void run_reverse(float *x, int n, size_t limit);                        /* n <= 1024 */
@@ -29,8 +29,9 @@ void run_add_row(float *x, const float *row, int n, void *stream);
 enum { SHUFFLE_INDEX, SHUFFLE_UP, SHUFFLE_XOR, SHUFFLES };
 void run_shuffle(int kind, int *y, const int *x, int amount);
 void run_shuffle_long(long long *y, const long long *x);
-void run_halves(int *y, const int *x); /* each half of the warp its own way */
-/* y[i][0]: does any lane have a number above the limit?  y[i][1]: of the first eight lanes. */
+void run_halves(int *y, const int *x); /* the halves of the warp take different branches */
+/* y[i][0] says whether any lane has a number above the limit, y[i][1] whether any of the first
+ * eight lanes has. */
 void run_votes(int y[32][2], const int *x, int limit);
 
 /* ---- products.cu ---- */
@@ -45,7 +46,7 @@ void run_ldmatrix(float *c, const float *a, const float *b);
  * columns; `sums`: a in registers, b read by columns. */
 void run_warpgroup(float *c, const float *a, const float *b, int columns, bool sums);
 void run_matrices(unsigned short *y, const unsigned short *x, int count, bool transposed);
-/* c[64][64] = a[64][k] b[k][64] of floats rounded to bf16, k a multiple of 32. */
+/* c[64][64] = a[64][k] b[k][64] for floats that are rounded to bf16; k is a multiple of 32. */
 void run_product(float *c, const float *a, const float *b, int k);
 
 /* ---- planted.cu ---- */
@@ -78,10 +79,10 @@ typedef enum {
     LIMIT_TOO_LARGE,
     PLANTED
 } Planted;
-/* Runs the kernel with this mistake.  x: 256 floats, aligned to 16; y: 64 floats. */
+/* Runs the kernel that has this mistake. x has 256 floats, aligned to 16 bytes, and y 64 floats. */
 void run_planted(Planted planted, float *y, const float *x);
-bool planted_by_clang(void); /* compiled */
-/* The lines of planted.cu where its two accesses, or its error, are. */
+bool planted_by_clang(void); /* the compiler of planted.cu */
+/* Sets the lines of planted.cu with the kernel's two accesses, or with its error. */
 void planted_lines(Planted planted, int lines[2]);
 
 #ifdef __cplusplus

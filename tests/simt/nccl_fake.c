@@ -1,5 +1,5 @@
-/* What of NCCL a transport uses, between threads and under SIMT: a message is sent and delivered by
- * the streams, at once or late; a group ends when what it asked for has been sent. */
+/* The part of NCCL that the transport uses, between threads and under SIMT. Streams send and
+ * deliver the messages, at once or late, and a group ends when its sends are done. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -17,15 +17,15 @@ typedef struct Sent {
     char data[];
 } Sent;
 
-/* One way between two ranks, or of one to itself, found by its id. */
-typedef struct Way {
-    struct Way *next;
+/* The channel from one rank to another, or to itself, found by the id of its communicator. */
+typedef struct Channel {
+    struct Channel *next;
     int id, ranks, joined, left;
     Sent *first, **end;
-} Way;
+} Channel;
 
 struct ncclComm {
-    Way *way;
+    Channel *channel;
 };
 
 typedef struct {
@@ -37,7 +37,7 @@ typedef struct {
 } Asked;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static Way *ways;
+static Channel *channels;
 static int last_id;
 static _Thread_local Asked asked[64]; /* in the group so far */
 static _Thread_local int asks;
@@ -55,28 +55,28 @@ static ncclResult_t init_rank(ncclComm_t *comm, int ranks, ncclUniqueId id, int 
                               ncclConfig_t *config) {
     int number;
     memcpy(&number, &id, sizeof number);
-    /* Kernels of several communicators must fit on the device together. */
+    /* The kernels of several communicators must fit on the device together. */
     if (config->maxCTAs == NCCL_CONFIG_UNDEF_INT || config->maxCTAs > 4) return ncclInvalidArgument;
     if (config->blocking || rank >= ranks) return ncclInvalidArgument;
     pthread_mutex_lock(&lock);
-    Way *way = ways;
-    while (way && way->id != number) way = way->next;
-    if (!way) {
-        way = calloc(1, sizeof *way);
-        *way = (Way){.next = ways, .id = number, .ranks = ranks};
-        way->end = &way->first;
-        ways = way;
+    Channel *channel = channels;
+    while (channel && channel->id != number) channel = channel->next;
+    if (!channel) {
+        channel = calloc(1, sizeof *channel);
+        *channel = (Channel){.next = channels, .id = number, .ranks = ranks};
+        channel->end = &channel->first;
+        channels = channel;
     }
-    way->joined++;
+    channel->joined++;
     *comm = malloc(sizeof **comm);
-    (*comm)->way = way;
+    (*comm)->channel = channel;
     pthread_mutex_unlock(&lock);
     return ncclInProgress;
 }
 
 static ncclResult_t async_error(ncclComm_t comm, ncclResult_t *state) {
     pthread_mutex_lock(&lock);
-    *state = comm->way->joined < comm->way->ranks ? ncclInProgress : ncclSuccess;
+    *state = comm->channel->joined < comm->channel->ranks ? ncclInProgress : ncclSuccess;
     pthread_mutex_unlock(&lock);
     return ncclSuccess;
 }
@@ -86,19 +86,19 @@ static ncclResult_t finalize(ncclComm_t comm) {
     return ncclSuccess;
 }
 
-/* The last one frees the way. */
+/* The last communicator of a channel frees it. */
 static ncclResult_t destroy(ncclComm_t comm) {
-    Way *way = comm->way, **at = &ways;
+    Channel *channel = comm->channel, **at = &channels;
     pthread_mutex_lock(&lock);
-    if (++way->left == way->ranks) {
-        while (*at != way) at = &(*at)->next;
-        *at = way->next;
-        while (way->first) {
-            Sent *sent = way->first;
-            way->first = sent->next;
+    if (++channel->left == channel->ranks) {
+        while (*at != channel) at = &(*at)->next;
+        *at = channel->next;
+        while (channel->first) {
+            Sent *sent = channel->first;
+            channel->first = sent->next;
             free(sent);
         }
-        free(way);
+        free(channel);
     }
     pthread_mutex_unlock(&lock);
     free(comm);
@@ -112,7 +112,7 @@ static ncclResult_t group_start(void) {
 
 static ncclResult_t ask(const void *from, void *to, size_t bytes, int peer, ncclComm_t comm,
                         cudaStream_t stream) {
-    if (asks == 64 || peer >= comm->way->ranks) return ncclInvalidArgument;
+    if (asks == 64 || peer >= comm->channel->ranks) return ncclInvalidArgument;
     asked[asks++] = (Asked){comm, from, to, bytes, stream};
     return ncclSuccess;
 }
@@ -133,12 +133,12 @@ static void put(const void *closure) {
     *sent = (Sent){.bytes = a->bytes};
     memcpy(sent->data, a->from, a->bytes);
     pthread_mutex_lock(&lock);
-    *a->comm->way->end = sent;
-    a->comm->way->end = &sent->next;
+    *a->comm->channel->end = sent;
+    a->comm->channel->end = &sent->next;
     pthread_mutex_unlock(&lock);
 }
 
-/* What has come, on its way to where it was asked for. */
+/* A message that was sent and is being copied to where it was asked for. */
 typedef struct {
     Sent *sent;
     void *to;
@@ -151,13 +151,13 @@ static void deliver(const void *closure) {
     free(d->sent);
 }
 
-/* The next that was sent, once a stream has come so far; a GPU goes on by itself. */
-static Sent *next_of(Way *way) {
+/* Returns the next message, once a stream has sent one; a GPU's streams need nobody to run them. */
+static Sent *next_of(Channel *channel) {
     for (;;) {
         pthread_mutex_lock(&lock);
-        Sent *sent = way->first;
-        if (sent) way->first = sent->next;
-        if (!way->first) way->end = &way->first;
+        Sent *sent = channel->first;
+        if (sent) channel->first = sent->next;
+        if (!channel->first) channel->end = &channel->first;
         pthread_mutex_unlock(&lock);
         if (sent) return sent;
         if (!late_go_on()) sched_yield();
@@ -165,7 +165,7 @@ static Sent *next_of(Way *way) {
 }
 
 static ncclResult_t take(const Asked *a) {
-    Delivery delivery = {next_of(a->comm->way), a->to, a->bytes};
+    Delivery delivery = {next_of(a->comm->channel), a->to, a->bytes};
     ncclResult_t result = delivery.sent->bytes == a->bytes ? ncclSuccess : ncclInvalidUsage;
     simt_submit(a->stream, deliver, &delivery, sizeof delivery);
     return result;

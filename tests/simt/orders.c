@@ -1,5 +1,5 @@
-/* What differs between the devices of tests/cuda/, under SIMT and, with STANDS_IN, on tests/fake.
- */
+/* What differs between the devices of tests/cuda/: under SIMT and, with STANDS_IN, on
+ * tests/fake. */
 #include "../../cuda/simt/control.h"
 #include "../../cuda/simt/sanitizer.h"
 #include "../cuda/device_case.h"

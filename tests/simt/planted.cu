@@ -1,5 +1,5 @@
-/* Kernels with one mistake each, for the SIMT layer to find.  Each is followed by a line of its
- * own, from which planted_lines counts back. */
+/* Kernels with one mistake each, which the SIMT layer must find. Each is followed by a line that
+ * records its position, from which planted_lines counts back. */
 #include "../../cuda/ops/kernel.cuh"
 #include "kernels.h"
 
@@ -13,7 +13,7 @@ static __global__ void missing_barrier(float *y, const float *x) {
 }
 ENDS(missing_barrier);
 
-/* The second round writes what others may still read. */
+/* The second round overwrites what other threads may still read. */
 static __global__ void missing_second_barrier(float *y, const float *x) {
     SHARED(float, s, [64]);
     float sum = 0;
@@ -139,7 +139,8 @@ static __global__ void product_without_fence(float *y, const float *x) {
 }
 ENDS(product_without_fence);
 
-/* Sizes that the compiler does not know, so that the sanitizer and not it finds the overrun. */
+/* The compiler does not know these sizes, so it cannot report the overrun itself, and the sanitizer
+ * must. */
 static __global__ void overrun(float *y, int i_static, int i_dynamic, int i_global) {
     SHARED(float, s, [64]);
     DYNAMIC_SHARED(float, d);

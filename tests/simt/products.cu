@@ -20,7 +20,7 @@ extern "C" void run_to_tf32(unsigned *y, const float *x, int n) {
     LAUNCH(to_tf32, (n + 255) / 256, 256, 0, nullptr, y, x, n);
 }
 
-/* Two floats as a pair of bf16, the first in the low half. */
+/* Packs two floats as bf16, the first in the low half. */
 static __device__ __forceinline__ unsigned pair(float low, float high) {
     return (unsigned)__bfloat16_as_ushort(__float2bfloat16_rn(low)) |
            (unsigned)__bfloat16_as_ushort(__float2bfloat16_rn(high)) << 16;
@@ -69,7 +69,7 @@ extern "C" void run_mma_tf32(float *c, const float *a, const float *b) {
     LAUNCH(one_mma_tf32, 1, 32, 0, nullptr, c, a, b);
 }
 
-/* The same product with its fragments from shared memory. */
+/* Computes the same product with its fragments from shared memory. */
 static __global__ void product_by_ldmatrix(float *c, const float *a, const float *b) {
     SHARED(__nv_bfloat16, sa, [16][16]);
     SHARED(__nv_bfloat16, sb, [16][8]); /* [k][n] */
@@ -78,7 +78,8 @@ static __global__ void product_by_ldmatrix(float *c, const float *a, const float
     for (int i = lane; i < 128; i += 32) sb[i / 8][i % 8] = __float2bfloat16_rn(b[i]);
     __syncwarp();
     unsigned fa[4], fb[2];
-    /* Matrices in the order of the fragments: rows 0-7 and 8-15 of columns 0-7, then of 8-15. */
+    /* Loads matrices in the order of the fragments: rows 0-7 and 8-15 of columns 0-7, then of
+     * columns 8-15. */
     ldmatrix_x4(fa, &sa[lane % 16][lane / 16 * 8]);
     ldmatrix_x2_trans(fb, &sb[lane % 16][0]);
     float d[4] = {0, 0, 0, 0};
@@ -90,9 +91,9 @@ extern "C" void run_ldmatrix(float *c, const float *a, const float *b) {
     LAUNCH(product_by_ldmatrix, 1, 32, 0, nullptr, c, a, b);
 }
 
-/* Products of a warpgroup, 64 rows by 16 by 8 N columns.  a and the transposed b lie by rows, b by
- * columns, each number at its place by the 128-byte swizzle: 16 bytes of row r at chunk ^ (r % 8).
- */
+/* Multiplies with the instruction of a warpgroup: 64 rows by 16 by 8 N columns. a and the
+ * transposed b are stored by rows, b by columns; the 128-byte swizzle puts 16 bytes of row r at
+ * chunk ^ (r % 8). */
 template <int N>
 static __global__ void warpgroup(float *c, const float *a, const float *b, bool sums) {
     SHARED(__nv_bfloat16, arena, [512 + 64 * 64 + 8 * N * 64 + N / 8 * 16 * 64]);
@@ -115,7 +116,8 @@ static __global__ void warpgroup(float *c, const float *a, const float *b, bool 
     }
     async_proxy_fence();
     __syncthreads();
-    /* 128-byte swizzle; 1,024 bytes from eight rows to the next; 2,048 from panel to panel. */
+    /* The descriptor says: 128-byte swizzle; 1,024 bytes from eight rows to the next; 2,048 bytes
+     * from one panel to the next. */
     const uint64_t kind = (uint64_t)1 << 62 | (uint64_t)64 << 32 | (uint64_t)128 << 16;
     const auto matrix = [&](const __nv_bfloat16 *p) { return kind | shared_address(p) >> 4; };
     float d[N][4];
@@ -137,7 +139,8 @@ extern "C" void run_warpgroup(float *c, const float *a, const float *b, int colu
         LAUNCH(warpgroup<16>, 1, 128, 0, nullptr, c, a, b, sums);
 }
 
-/* Matrices back from their fragments: y is x, or each 8x8 of x transposed, as two always are. */
+/* Loads matrices by ldmatrix and stores their fragments: y is x, or each 8x8 matrix of x
+ * transposed. Two matrices are always transposed. */
 static __global__ void matrices(unsigned short *y, const unsigned short *x, int count,
                                 bool transposed) {
     SHARED(unsigned short, s, [4][8][8]);
@@ -161,7 +164,7 @@ extern "C" void run_matrices(unsigned short *y, const unsigned short *x, int cou
     LAUNCH(matrices, 1, 32, 0, nullptr, y, x, count, transposed);
 }
 
-/* Four warps; each has 32 rows and 32 columns of c: 2 x 4 tiles of 16 x 8. */
+/* Four warps compute 32 rows and 32 columns of c each, in 2 x 4 tiles of 16 x 8. */
 static __global__ void __launch_bounds__(128)
     product(float *c, const float *a, const float *b, int k) {
     SHARED(__nv_bfloat16, sa, [64][40]);

@@ -1,4 +1,4 @@
-/* No profiler looks at the processor's kernels. */
+/* Under SIMT there is no profiler. */
 #include "../cuda/bench/bench.h"
 
 void profiler_start(void) {}

@@ -1,4 +1,4 @@
-/* The SIMT layer itself, what works on streams over late ones, then what runs on any device. */
+/* The SIMT layer itself, streams that are late, then the suites that run on every device. */
 SUITE(simt)
 SUITE(simt_warps)
 SUITE(simt_planted)

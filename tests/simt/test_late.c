@@ -1,4 +1,4 @@
-/* Streams that are late (cuda/simt/late.h), and a stage and its pipelines over them. */
+/* Streams that are late (cuda/simt/late.h), and stages and pipelines that use them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static void sees_memory_that_changed(void) {
     late_close(&l);
 }
 
-/* Without the event the second stream mostly copies what is not there yet. */
+/* Without the event the second stream would usually copy what has not been written yet. */
 static void waits_for_events(void) {
     Event event = event_create(false);
     int early = 0;
@@ -146,7 +146,7 @@ static const Row rows[] = {
       .optimizer = OPTIMIZER_ADAM}},
 };
 
-/* Losses are looked at as well: what travels back from the device. */
+/* A curve has the losses too: they are copied back from the device. */
 typedef struct {
     int count;
     double loss[64];
@@ -176,7 +176,7 @@ static void the_same_bits(const void *data) {
         Tiny at_once, late;
         recipe.create = stage_cuda_create;
         train(&at_once, &recipe, 0, &first);
-        /* The second time call by call, unless the cache is on the way. */
+        /* The second training runs call by call, unless it has a cache. */
         if (seed > SEED && !recipe.cache_device_bytes) recipe.times = times;
         train(&late, &recipe, seed, &second);
         CHECK(first.count == second.count && !memcmp(&first, &second, sizeof first),
@@ -195,7 +195,7 @@ static void a_pipeline(const void *row) {
     simt_set_late(0);
 }
 
-/* What an engine asks a stage for by itself: gradients' norms and squares, values, copies. */
+/* Calls that an engine makes between steps: norms and squares of gradients, values, copies. */
 static void asked_in_between(void) {
     Recipe recipe = {.spec = GPT, .create = stage_cuda_create, .steps = 3};
     Tiny tiny;
@@ -213,7 +213,7 @@ static void asked_in_between(void) {
     simt_set_late(0);
 }
 
-/* One step call by call, up to its gradients; nothing waits. */
+/* Runs one step call by call, up to its gradients. Nothing waits. */
 static void put_step(const Tiny *tiny, const Batch *batch) {
     Stage *stage = tiny->stage;
     int blocks = tiny->model->blocks;
@@ -267,7 +267,7 @@ static void is_freed_while_it_works(void) {
     }
 }
 
-/* Waits for the stage, and CHECKs that it has no error to tell. */
+/* Waits for the stage, and CHECKs that it reports no error. */
 static void check_stage(const Tiny *tiny) {
     size_t count = tiny->model->param[0].count;
     real *data = malloc(count * sizeof *data);
@@ -275,7 +275,7 @@ static void check_stage(const Tiny *tiny) {
     free(data);
 }
 
-/* The second time before the first ones have been read. */
+/* Writes the slots a second time, before their first values have been read. */
 static void slots_are_fed_twice(void) {
     static const int slots[] = {0, 1, 2, 3};
     Recipe recipe = {.spec = GPT, .create = stage_cuda_create};
@@ -297,7 +297,7 @@ static void slots_are_fed_twice(void) {
     device_test_wait();
 }
 
-/* A second loss of the batch, and gradients that come down when the step has failed already. */
+/* The loss of a batch is computed twice, and gradients are read after the step has failed. */
 static void a_step_is_given_up(void) {
     for (int offload = 0; offload < 2; offload++) {
         Recipe recipe = {.spec = GPT,

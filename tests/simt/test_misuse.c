@@ -1,4 +1,5 @@
-/* Mistakes with the device interface that the SIMT layer tells: a GPU might, or might not. */
+/* Wrong uses of the device interface, which the SIMT layer reports. On a GPU they may or may not
+ * show. */
 #include <string.h>
 
 #include "../../cuda/device.h"

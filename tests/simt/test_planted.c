@@ -1,6 +1,6 @@
-/* Every kind of mistake that the SIMT layer looks for, planted once: in the order of threads, by
- * NaN, as an error of the launch, by the race checker, by AddressSanitizer.  What only a special
- * build can see is skipped in the others. */
+/* Plants every kind of mistake that the SIMT layer looks for. It shows by the order of threads, by
+ * NaN, as an error of the launch, by the race checker or by AddressSanitizer. What only a special
+ * build can find is skipped in the others. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "../test.h"
 #include "kernels.h"
 
-static float *x, *y; /* as run_planted wants them */
+static float *x, *y; /* the arguments of run_planted */
 
 static void memory(void) {
     x = aligned_alloc(16, 256 * sizeof *x);
@@ -26,7 +26,7 @@ static void memory(void) {
 typedef struct {
     Planted planted;
     const char *name;
-    const char *says; /* words of the message; NULL: it shows otherwise */
+    const char *says; /* words of the message; NULL: it shows in the numbers */
     bool races;
 } Row;
 
@@ -36,7 +36,7 @@ static const Row order_rows[] = {
     {BLOCKS_WITHOUT_ATOMIC, "blocks without an atomic", NULL, true},
 };
 
-/* Threads in another order, other results. */
+/* Another order of threads must give other results. */
 static void shown_by_order(const void *argument) {
     const Row *row = argument;
     float first[64];
@@ -81,7 +81,7 @@ static const Row error_rows[] = {
     {PRODUCT_WITHOUT_FENCE, "product without a fence", "no async_proxy_fence has followed", false},
 };
 
-/* The message names the mistake, the kernel's file and both lines (which may be one). */
+/* The message names the mistake, the kernel's file and both lines (which may be the same). */
 static void shown_by_message(const void *argument) {
     const Row *row = argument;
     if (row->races && !simt_checks_races()) SKIP("needs the build with the race checker");
@@ -100,12 +100,13 @@ static void shown_by_message(const void *argument) {
             for (int i = 0; i < 2; i++) {
                 char place[32];
                 snprintf(place, sizeof place, "planted.cu:%d", lines[i]);
-                /* Divergence shows at whichever line comes first, and names the other. */
+                /* Divergence is reported at whichever line comes first, and the message names the
+                 * other. */
                 CHECK(strstr(error, place), "%s is not in: %s", place, error);
             }
         }
         simt_clear_error();
-        /* The layer works on. */
+        /* The layer still works. */
         float sum[1], ones[64];
         for (int i = 0; i < 64; i++) ones[i] = 1;
         run_sum(sum, ones, 1, 64, 64);
@@ -158,7 +159,8 @@ static const Row sanitizer_rows[] = {
     {GLOBAL_OVERRUN, "beyond global memory", "AddressSanitizer: heap-buffer-overflow", false},
 };
 
-/* A sanitizer ends the process: in a child, whose output comes through a pipe. */
+/* A sanitizer ends the process, so the kernel runs in a child, whose output is read through a
+ * pipe. */
 static void shown_by_sanitizer(const void *argument) {
     const Row *row = argument;
     if (!SIMT_ADDRESS_SANITIZER) SKIP("needs the build with sanitizers");

@@ -1,5 +1,5 @@
-/* The SIMT layer runs correct kernels correctly: every case in all orders of threads and blocks,
- * and none of them is reported. */
+/* The SIMT layer runs correct kernels correctly, in all orders of threads and blocks, and reports
+ * none of them. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static void no_report(const char *what) {
     simt_clear_error();
 }
 
-/* Whole numbers, whose sums are exact in any order. */
+/* Returns whole numbers, whose sums are exact in any order. */
 static float *whole(size_t count) {
     float *x = malloc(count * sizeof *x);
     for (size_t i = 0; i < count; i++) x[i] = (float)floor(17 * random_uniform(1, 2, i)) - 8;
@@ -135,7 +135,7 @@ static void atomics(void) {
     for (int i = 0; i < 8; i++) CHECK(histogram[i] == N / 8, "%d of %d", histogram[i], i);
 }
 
-/* A kernel without barriers runs on one stack, so that its threads cost no switch. */
+/* A kernel without barriers runs on one stack, since its threads need no switch. */
 static void one_stack(void) {
     unsigned long long address[1024];
     int elsewhere = 0;
@@ -151,7 +151,7 @@ static struct {
     void *closure;
 } recorded[2];
 static int recorded_count;
-static char captured; /* its address is the stream */
+static char captured; /* its address stands for a stream */
 
 static bool record(void *stream, SimtRun *run, const void *closure, size_t bytes) {
     if (stream != &captured) return false;
@@ -183,15 +183,15 @@ static void deferred(void) {
 
 /* ---- what it costs ---- */
 
-/* Of this process alone, whatever else the machine does. */
+/* Returns the processor time of this process, whatever else the machine does. */
 static double seconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Threads that never wait cost less than threads that wait nine times: the least of many times,
- * as others take caches and processors away at any time. */
+/* Threads that never wait cost less than threads that wait nine times. The test compares minima of
+ * many times, as other programs take caches and processors away at any time. */
 static void speed(void) {
     enum { N = 1 << 18, BARRIERS = 9, BLOCK = 256, TIMES = 100, MOST = 1000 };
     float *x = whole(N);

@@ -1,5 +1,5 @@
-/* What a warp does together: shuffles and votes against their definitions, roundings bit by bit,
- * products of fragments against three loops. */
+/* What a warp does together: shuffles and votes are compared with their definitions, roundings bit
+ * by bit, and products of fragments with three loops. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,12 +15,12 @@ static void no_report(const char *what) {
     simt_clear_error();
 }
 
-/* Every order of threads must do. */
+/* Sets one of the orders of threads, in all of which the results must be the same. */
 static void set_order(int i) { simt_set_order((SimtOrder)(i % SIMT_ORDERS), (uint64_t)i); }
 
 /* ---- shuffles, votes ---- */
 
-/* The lane that `lane` reads, as the CUDA C++ Programming Guide defines it. */
+/* Returns the lane that `lane` reads, as the CUDA C++ Programming Guide defines it. */
 static int source_of(int kind, int lane, int amount) {
     if (kind == SHUFFLE_INDEX) return (amount + lane) % 32;
     if (kind == SHUFFLE_UP) return lane < amount ? lane : lane - amount;
@@ -83,14 +83,15 @@ static float bits_float(uint32_t bits) {
     return x;
 }
 
-/* x to a format with `dropped` fewer bits of fraction by comparing distances: to the nearest of the
- * neighbours towards zero and away from it; a tie to the even one, or away from zero. */
+/* Rounds x to a format with `dropped` fewer bits of fraction by comparing distances: to the nearer
+ * of its two neighbours; a tie goes to the even one, or away from zero. */
 static uint32_t nearest(uint32_t bits, int dropped, bool tie_to_even) {
     uint32_t unit = 1u << dropped, low = bits & ~(unit - 1), high = low + unit;
     uint32_t sign = bits & 0x80000000u;
     double x = fabs((double)bits_float(bits));
     double below = fabs((double)bits_float(low)), above;
-    /* What the next value would be if the exponent went on: infinity begins half a step later. */
+    /* The format's next value after the largest would be infinity's, if the exponents continued:
+     * values from the midpoint on round to infinity. */
     if ((high & 0x7fffffffu) == 0x7f800000u)
         above = ldexp(1, 128);
     else
@@ -102,7 +103,7 @@ static uint32_t nearest(uint32_t bits, int dropped, bool tie_to_even) {
 
 enum { PATTERNS = 8 };
 static void roundings(void) {
-    /* All signs, exponents and upper fractions, with lower bits around the ties. */
+    /* Patterns with every sign, exponent and upper fraction, and lower bits around the ties. */
     static const uint32_t bf16_low[PATTERNS] = {0,      1,      0x7fff, 0x8000,
                                                 0x8001, 0xffff, 0x4000, 0xc000};
     static const uint32_t tf32_low[PATTERNS] = {0,      1,      0x0fff, 0x1000,

@@ -24,8 +24,8 @@ extern "C" void run_shuffle_long(long long *y, const long long *x) {
     LAUNCH(shuffle_long, 1, 32, 0, nullptr, y, x);
 }
 
-/* The first half turns its values round eight times, the second adds them up, in between both pass
- * values through shared memory. */
+/* The first half of the warp rotates its values eight times, the second adds them up; in between
+ * both pass values through shared memory. */
 static __global__ void halves(int *y, const int *x) {
     SHARED(int, s, [32]);
     unsigned lane = threadIdx.x, mask = lane < 16 ? 0x0000ffffu : 0xffff0000u;

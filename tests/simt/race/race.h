@@ -24,7 +24,7 @@
 
 #include "../../../cuda/simt/internal.h"
 
-/* Where in the source: a return address of the kernel, or a site with its highest bit set. */
+/* A place in the source: a return address of the kernel, or a site with its highest bit set. */
 typedef uint64_t RacePlace;
 
 typedef enum { RACE_READ, RACE_WRITE, RACE_ATOMIC } RaceKind;
@@ -35,7 +35,7 @@ typedef struct {
     unsigned block, thread;
 } RaceAccess;
 
-/* shadow.c: an access of the running thread; none if no kernel runs. */
+/* shadow.c: records an access of the running thread. Does nothing if no kernel runs. */
 SIMT_HIDDEN void race_access(const void *memory, size_t bytes, RaceKind kind, RacePlace place);
 SIMT_HIDDEN bool race_running(void); /* a kernel */
 SIMT_HIDDEN extern const SimtRace race_checker;

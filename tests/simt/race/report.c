@@ -21,7 +21,7 @@ RacePlace race_site(SimtSite site) {
 }
 
 /* Writes the line of the instruction before a return address, as addr2line finds it in the
- * program's debug information; where there is none, its module and offset, or else its address. */
+ * program's debug information. Without that it writes module and offset, or the address. */
 static void describe(char *text, size_t size, RacePlace place) {
     if (place & is_site) {
         const SimtSite *site = &sites[place & ~is_site];
