@@ -10,7 +10,7 @@
  * created. Valid until the eighth call after this one. */
 const char *scratch_path(const char *name);
 
-/* Writes a file there and returns its path. */
+/* Writes a file in the scratch directory and returns its path. */
 const char *scratch_file(const char *name, const void *bytes, size_t count);
 const char *scratch_text(const char *name, const char *text);
 

@@ -150,7 +150,7 @@ static void words_by_hand(void) {
         {"a\nb", "a|\n|b|"},
         {"a\n\nb", "a|\n|\n|b|"},
         {"it's we'll I'd'x", "it|'s| we|'ll| I|'d|'|x|"},
-        {"'S 'sa", "'|S| '|sa|"}, /* small letters only, and a space goes before the apostrophe */
+        {"'S 'sa", "'|S| '|sa|"}, /* 'S is no contraction, and takes no space */
         {"x12y", "x|12|y|"},
         {"a!? b", "a|!?| b|"},
         {"\xC3\xA9t\xC3\xA9", "\xC3\xA9t\xC3\xA9|"},
@@ -160,10 +160,10 @@ static void words_by_hand(void) {
          "a|\xC2\xA0|b|"}, /* no-break space is a space */
         {"a\xE1\xA0\x8E"
          "b",
-         "a|\xE1\xA0\x8E|b|"},                  /* U+180E is none: a sign like any other */
-        {"  \xE1\xA0\x8E", " | \xE1\xA0\x8E|"}, /*   so it takes the space before it */
+         "a|\xE1\xA0\x8E|b|"},                  /* U+180E is no space but a sign */
+        {"  \xE1\xA0\x8E", " | \xE1\xA0\x8E|"}, /* so it takes the space before it */
         {"!\xE1\xA0\x8E", "!\xE1\xA0\x8E|"},
-        {" \x1C", " \x1C|"},          /* nor is the file separator */
+        {" \x1C", " \x1C|"},          /* nor is the file separator a space */
         {"a\xCC\x81", "a|\xCC\x81|"}, /* a combining accent is no letter */
         {"\xE6\x97\xA5\xE6\x9C\xAC \xF0\x9F\x8C\x8D",
          "\xE6\x97\xA5\xE6\x9C\xAC| \xF0\x9F\x8C\x8D|"},
@@ -184,7 +184,7 @@ static void words_by_hand(void) {
 }
 
 /* Letters of two to four bytes, and what is not UTF-8 (Unicode standard, table 3-7): bytes alone,
- * cut off or overlong characters, surrogates, and what is above U+10FFFF. */
+ * characters that are cut off or overlong, surrogates, and what is above U+10FFFF. */
 static void invalid_bytes_are_signs(void) {
     static const struct {
         const char *text;

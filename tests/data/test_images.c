@@ -298,7 +298,7 @@ static void held_out_images_are_the_last(void) {
 
 static void cifar100_takes_the_fine_label(void) {
     unsigned char *bytes = calloc(2, 2 + IMAGE_BYTES);
-    bytes[0] = 250; /* the coarse label is not looked at */
+    bytes[0] = 250; /* the coarse label is ignored */
     bytes[1] = 99;
     CHECK(cifar_check(bytes, 2 * (2 + IMAGE_BYTES), CIFAR_100, 2, "f") == 0, "%s", error_message());
     Dataset *dataset = images_dataset("test", (Images){bytes, 2, 2, 100}, &as_bytes, false, 0, 0);

@@ -45,7 +45,7 @@ static void written_is_read(void) {
     safetensors_close(&file);
 }
 
-/* Rounded to nearest, ties to even. */
+/* A number is rounded to the nearest bf16, ties to even. */
 static void bf16_is_rounded(void) {
     static const float numbers[] = {1, -3.5f, 0x1.01p0f, 0x1.03p0f, 0x1.010002p0f, -0x1.fep-127f};
     static const float want[] = {1, -3.5f, 1, 0x1.04p0f, 0x1.02p0f, -0x1.00p-126f};
@@ -65,7 +65,7 @@ static void bf16_is_rounded(void) {
     safetensors_close(&file);
 }
 
-/* Too few or too many numbers never become a file. */
+/* A file with too few or too many numbers is never created. */
 static void incomplete_is_no_file(void) {
     SafeTensor list[] = {{.name = "a", .rank = 1, .dim = {4}, .count = 4}};
     const float numbers[5] = {0};

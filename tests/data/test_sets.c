@@ -189,7 +189,7 @@ static void wikitext2_keeps_its_tokens(void) {
     const char *kept = scratch_path("wikitext-2/train.gpt2.tokens");
     Dataset *made = open_set("wikitext2", root(), SPLIT_TRAIN);
     if (!CHECK(made, "%s", error_message())) return;
-    /* hello, then twice the space and hello, then _w or l d. */
+    /* The tokens are hello, twice the space and hello, then _w or l d. */
     CHECK(made->samples == 1 && made->classes == TINY_END + 1, "its description");
     Tokens tokens;
     if (CHECK(tokens_open(&tokens, kept) == 0, "%s", error_message())) {
@@ -230,7 +230,7 @@ static void wikitext2_in_fewer_tokens(void) {
     if (!CHECK(tokens_open(&tokens, scratch_path("wikitext-2/train.gpt2-259.tokens")) == 0, "%s",
                error_message()))
         return;
-    /* hell o, twice the space hell o, and world letter by letter. */
+    /* The tokens are hell o, twice the space hell o, and world letter by letter. */
     CHECK(tokens.count == 14 && tokens_at(&tokens, 0) == 258, "%zu tokens", tokens.count);
     CHECK(strcmp(tokens.tokenizer, "gpt2:259") == 0, "%s", tokens.tokenizer);
     tokens_free(&tokens);
@@ -261,7 +261,7 @@ static void shakespeare_in_fewer_tokens(void) {
 static void wikitext2_where_nothing_can_be_kept(void) {
     scratch_text("gpt2-bpe/vocab.bpe", tiny_merges());
     scratch_text("wikitext-2/valid.txt", "hello hello hello world");
-    /* A directory in the way: the superuser could write where permissions forbid it. */
+    /* A directory is in the way, since permissions would not stop the superuser. */
     mkdir(scratch_path("wikitext-2/valid.gpt2.tokens"), 0777);
     Dataset *dataset = open_set("wikitext2", root(), SPLIT_VALID);
     if (CHECK(dataset, "%s", error_message())) dataset->free(dataset);

@@ -62,9 +62,9 @@ static size_t by_gzip(char *to, size_t size, const char *text, size_t length) {
 
 static const Format formats[] = {{"zstd", by_zstd}, {"gzip", by_gzip}};
 
-/* Two parts, as in concatenated files; whole, cut, and damaged. */
+/* Two parts, as in concatenated files, are read when they are whole, cut off or damaged. */
 static void is_decompressed(const void *row) {
-    enum { LENGTH = 3 << 20 }; /* longer than every buffer on the way */
+    enum { LENGTH = 3 << 20 }; /* longer than every buffer of the reader */
     const Format *format = row;
     char *text = long_text(LENGTH), *compressed = malloc(2 * LENGTH);
     size_t size = format->compress(compressed, 2 * LENGTH, text, LENGTH / 2), length;
@@ -93,8 +93,8 @@ static void is_decompressed(const void *row) {
     free(text);
 }
 
-/* Tools write frames to be skipped before and between those of data (pzstd does); RFC 8878, 3.1.2:
- * a magic number whose lowest four bits are free, and the length. */
+/* Tools write frames that readers skip before and between those of data (pzstd does). RFC 8878,
+ * 3.1.2: a magic number whose lowest four bits are free, and the length. */
 static void zstd_begins_with_a_skippable_frame(void) {
     for (int low = 0; low < 16; low += 5) {
         char bytes[200] = {(char)(0x50 | low), 0x2A, 0x4D, 0x18, 4, 0, 0, 0, 'a', 'b', 'c', 'd'};
@@ -106,7 +106,7 @@ static void zstd_begins_with_a_skippable_frame(void) {
     }
 }
 
-/* zstd --long=31: a window of 2 GiB, which takes as much memory to read. */
+/* zstd --long=31 has a window of 2 GiB, which takes as much memory to read. */
 static void zstd_with_a_long_window(void) {
     ZSTD_CCtx *context = ZSTD_createCCtx();
     ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, 31);
@@ -114,7 +114,8 @@ static void zstd_with_a_long_window(void) {
     char bytes[200];
     ZSTD_inBuffer in = {"text", 4, 0};
     ZSTD_outBuffer out = {bytes, sizeof bytes, 0};
-    ZSTD_compressStream2(context, &out, &in, ZSTD_e_flush); /* its end would tell the size */
+    /* A frame that is written in one call stores its size. */
+    ZSTD_compressStream2(context, &out, &in, ZSTD_e_flush);
     ZSTD_compressStream2(context, &out, &in, ZSTD_e_end);
     ZSTD_freeCCtx(context);
     const char *path = scratch_file("window.txt.zst", bytes, out.pos);
@@ -125,7 +126,7 @@ static void zstd_with_a_long_window(void) {
         path, path);
 }
 
-/* What a file begins with, and what is said of it. */
+/* The beginning of a file, and the error for it. */
 static const struct {
     const char *what;
     size_t count;
@@ -155,7 +156,7 @@ static void what_is_no_text(void) {
     }
 }
 
-/* Also inside of compressed files. */
+/* An archive is recognised inside of compressed files too. */
 static void an_archive_in_gzip(void) {
     char tar[1024] = "name", bytes[1024];
     size_t length;
@@ -170,7 +171,7 @@ static void bytes_as_they_are(void) {
     static const struct {
         const char *bytes, *text;
     } files[] = {{"a\r\nb\rc\n", "a\r\nb\rc\n"},     /* line ends are kept */
-                 {"\xEF\xBB\xBFtext", "text"},       /* a byte order mark is no text */
+                 {"\xEF\xBB\xBFtext", "text"},       /* a byte order mark is not part of the text */
                  {"a\xEF\xBB\xBF", "a\xEF\xBB\xBF"}, /* elsewhere it is a character */
                  {"\xEF\xBB", "\xEF\xBB"},
                  {"", ""}};

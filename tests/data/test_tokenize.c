@@ -98,7 +98,7 @@ static void nested_too_deep(void) {
     enum { DEPTH = 100000 };
     char *text = malloc(DEPTH + 1);
     memset(text, '[', DEPTH);
-    text[0] = '{'; /* else it is an array */
+    text[0] = '{'; /* with a [ it would be an array */
     const char *path = scratch_file("deep.jsonl", text, DEPTH);
     CHECK(!join_documents(path), "it passes");
     CHECK_ERROR("tokenize: %s: line 1 is not JSON", path);
@@ -109,7 +109,7 @@ static void zero_byte_in_a_line(void) {
     char line[600];
     memset(line, ' ', sizeof line);
     memcpy(line, "{\"text\": \"a\"}", 13);
-    line[590] = 0; /* near the beginning it would mean that this is no text */
+    line[590] = 0; /* near the beginning it would mean that the file is no text */
     const char *path = scratch_file("zero.jsonl", line, sizeof line);
     CHECK(!join_documents(path), "it passes");
     CHECK_ERROR("tokenize: %s: line 1 has a zero character; remove it", path);
@@ -181,7 +181,7 @@ static void pieces_give_the_tokens_of_the_whole(void) {
     tokenizer_free(tokenizer);
 }
 
-/* JSON lines, read in pieces of every size, are the documents that they are. */
+/* JSON lines that are read in pieces of every size give the same documents. */
 static void pieces_give_whole_lines(void) {
     static const char text[] =
         "{\"text\": \"hello world\"}\n{\"text\": \"a\"}\n\n{\"text\": \"b\"}";
@@ -202,7 +202,7 @@ static void pieces_give_whole_lines(void) {
     }
 }
 
-/* Arrays of JSON, read in pieces of every size. */
+/* Arrays of JSON, which are read in pieces of every size. */
 static const struct {
     const char *what, *text, *documents, *error; /* error: NULL if there is none */
 } arrays[] = {
@@ -236,7 +236,7 @@ static void arrays_of_json(void) {
     }
 }
 
-/* Text in which nearly nothing can be cut: the buffer grows until something can. */
+/* In this text there is nearly no place to cut, so the buffer grows until there is one. */
 static void one_long_word(void) {
     enum { LENGTH = 3 << 20 };
     char *text = malloc(LENGTH);
@@ -304,7 +304,7 @@ static void check_feed(const char *input, const char *expected) {
     free(fed);
 }
 
-/* Each line goes with its number, each element of an array becomes one line, text is as it is. */
+/* Each line gets its number, each element of an array becomes one line, and text is unchanged. */
 static void fed_to_another_program(void) {
     check_feed(scratch_text("feed.txt", "\xEF\xBB\xBFone\r\n two"), "text\none\r\n two");
     check_feed(scratch_text("feed.jsonl", "{\"a\": 1}\n\n{\"b\": 2}"),
@@ -325,7 +325,7 @@ static void fed_to_another_program(void) {
     fclose(to);
 }
 
-/* Makes a token file from outputs like those of data/encode.py. */
+/* Makes a token file from output like that of data/encode.py. */
 static int encoded(const char *head, const void *bytes, size_t count, TokenizeStats *stats) {
     FILE *from[2];
     for (int i = 0; i < 2; i++) {

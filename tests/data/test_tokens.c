@@ -12,7 +12,7 @@ static int *counting(size_t count) {
     return numbers;
 }
 
-/* The tokens 0, 1, 2, ... count - 1. */
+/* Returns the tokens 0, 1, 2, ... count - 1. */
 static Tokens counting_tokens(size_t count, int vocabulary) {
     Tokens tokens;
     int *numbers = counting(count);
@@ -23,7 +23,7 @@ static Tokens counting_tokens(size_t count, int vocabulary) {
 
 static void windows_do_not_overlap_and_targets_are_one_on(void) {
     Dataset *dataset = tokens_dataset("test", counting_tokens(100, 100), 3, 96, 7, 0);
-    /* 93 tokens: 92 have a successor, 13 windows of 7. */
+    /* Of 93 tokens 92 have a successor, which gives 13 windows of 7. */
     CHECK(dataset->samples == 13, "%d samples", dataset->samples);
     CHECK(dataset->tokens && dataset->classes == 100 && dataset->input.w == 7, "its description");
     for (int n = 0; n < dataset->samples; n++) {
@@ -77,7 +77,7 @@ static const char *write_counting(const char *name, size_t count, int vocabulary
     int *numbers = counting(count);
     CHECK(tokenwriter_open(&writer, path, "test", vocabulary, false, 77) == 0, "%s",
           error_message());
-    /* In uneven pieces: the file must not depend on how it was cut. */
+    /* The tokens are written in uneven pieces, on which the file must not depend. */
     for (size_t done = 0, piece = 1; done < count; done += piece, piece = piece * 3 + 1) {
         if (piece > count - done) piece = count - done;
         CHECK(tokenwriter_add(&writer, numbers + done, piece) == 0, "%s", error_message());
@@ -251,7 +251,7 @@ static void one_process_at_a_time_writes(void) {
 typedef struct {
     const char *what, *error;
     size_t size;  /* 0: all 84 bytes */
-    size_t place; /* of one changed byte, 0: none */
+    size_t place; /* offset of the byte that is changed; 0: none */
     unsigned char value;
 } Damage;
 
@@ -299,7 +299,7 @@ static void check_damage(const void *row) {
     } else if (CHECK(failed, "it passes")) {
         CHECK_ERROR("tokens: %s: %s", path, damage->error);
     }
-    remove(path); /* since write_counting expects that there is none */
+    remove(path); /* since write_counting expects that it does not exist */
 }
 
 static void no_file_and_no_regular_file(void) {

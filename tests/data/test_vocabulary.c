@@ -8,8 +8,8 @@
 #include "scratch.h"
 #include "tiny.h"
 
-/* Returns the byte that the file writes as a character of `length` bytes, or -1 and an error: reads
- * a file that merges it with an 'x'. */
+/* Returns the byte that the file writes as a character of `length` bytes; on failure -1, with the
+ * error set. It reads a file that merges the character with an 'x'. */
 static int byte_written_as(const char *character, size_t length) {
     char merges[64];
     const int header = snprintf(merges, sizeof merges, "#version: 0.2\n");
@@ -51,7 +51,8 @@ static void every_byte_has_its_character(void) {
         CHECK(times[byte] == 1, "%d characters stand for byte %d", times[byte], byte);
 }
 
-/* Bytes in the order of the characters that stand for them, then merges, last the end of text. */
+/* Tokens are the bytes in the order of the characters that stand for them, then the merges, then
+ * the end of text. */
 static void tokens_are_numbered_as_in_gpt2(void) {
     static const struct {
         int token;
@@ -72,7 +73,8 @@ static void tokens_are_numbered_as_in_gpt2(void) {
     tokenizer_free(tokenizer);
 }
 
-/* Damage to the file: `from` is replaced by `to`; with from NULL the whole text is. */
+/* Damage to the file: `from` is replaced by `to`. Where from is NULL, `to` replaces the whole
+ * text. */
 typedef struct {
     const char *what, *error;
     const char *from, *to;

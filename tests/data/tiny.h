@@ -1,5 +1,5 @@
-/* A vocabulary small enough to work out by hand, in the format of GPT-2's file.  In a header, for
- * the fuzz programs too. */
+/* A vocabulary small enough to work out by hand, in the format of GPT-2's file. It is in a header
+ * because the fuzz programs use it too. */
 #pragma once
 
 #include <string.h>
@@ -10,19 +10,19 @@ enum { TINY_MERGES = 22, TINY_END = 256 + TINY_MERGES };
 #define TINY_BYTE(character) ((character) - '!')
 enum { TINY_BLANK = 220 };
 
-/* In the file a space is written as U+0120. */
+/* The file writes a space as U+0120. */
 #define TINY_SPACE "\xC4\xA0"
 
 static const char *const tiny_lines[TINY_MERGES] = {
     "h e", "l l", "he ll", "hell o", TINY_SPACE " w", "o r", "or l", "a b", "ab c", "abc ab",
     "\xC3\x83 \xC2\xA9",
-    /* Spaces and newlines, and the last bytes of other white space before a space: so it matters
-     * where white space is cut. */
+    /* The merges join spaces and newlines, and the last byte of other white space with a space, so
+     * it matters where white space is cut. */
     TINY_SPACE " " TINY_SPACE, "\xC4\xA2 " TINY_SPACE, "\xC4\xA5 " TINY_SPACE,
     "\xC4\xA7 " TINY_SPACE, "\xC4\xAC " TINY_SPACE, "\xC5\x81 " TINY_SPACE, "\xC5\x82 " TINY_SPACE,
     "\xC2\xA8 " TINY_SPACE, "\xC2\xA9 " TINY_SPACE, "\xC2\xAF " TINY_SPACE, "\xC4\x8A \xC4\x8A"};
 
-/* The text of vocab.bpe; static. */
+/* Returns the text of vocab.bpe, which is static. */
 static inline const char *tiny_merges(void) {
     static char text[512];
     strcpy(text, "#version: 0.2\n");

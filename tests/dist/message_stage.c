@@ -8,7 +8,7 @@
 
 static atomic_int alive, peak, made;
 
-/* Marked, so that a host array in a message's place is noticed. */
+/* The mark shows a host array where a message is expected. */
 typedef struct {
     unsigned mark;
     real data[];

@@ -9,8 +9,8 @@ bool mpi_is_here(void) {
     return access(BCD_TRANSPORT_RANKS, X_OK) == 0 && system("command -v mpirun >/dev/null") == 0;
 }
 
-/* For Open MPI: more ranks than processors, and root, which containers are.  What MPI itself leaves
- * allocated is no leak of ours. */
+/* Open MPI needs to be told to run more ranks than processors, and to run as root, as in a
+ * container. What MPI itself does not free is no leak of ours. */
 #define ENVIRONMENT                                                        \
     "export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_ALLOW_RUN_AS_ROOT=1 " \
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0"

@@ -1,6 +1,6 @@
-/* The time of a step on p = 4 ranks.  Forward, input gradients and weight gradients of the whole
- * model take 1 unit each, and messages take no time.  The table has p time / micro-batches; if no
- * rank ever waited, it would be the work: 3, or 2 to 2.25 for BCD with three submodels. */
+/* The time of a step on p = 4 ranks. Forward, input gradients and weight gradients of the whole
+ * model take 1 unit each, and messages take no time. The table has p time / micro-batches. Without
+ * any waiting this would be the work: 3, or 2 to 2.25 for BCD with three submodels. */
 #include <math.h>
 
 #include "../../dist/simulate.h"

@@ -1,4 +1,4 @@
-/* The planner's data sheets, and the costs of blocks and all-reduces in closed form. */
+/* The data sheets of the planner, and the costs of blocks and all-reduces in closed form. */
 #include "../../dist/cost.h"
 
 #include <math.h>
@@ -93,7 +93,7 @@ static void costs_in_bf16(void) {
     BlockCost cost[4], again[4];
     const bool active[4] = {true, true, true, true};
     efficiency.launch_s = 0;
-    efficiency.products[PRECISION_BF16] = 1e9; /* bytes alone */
+    efficiency.products[PRECISION_BF16] = 1e9; /* so fast that only bytes take time */
     CHECK(block_costs(cost, model, &settings, active, gpu, &efficiency) == 0, "%s",
           error_message());
     settings.recompute = true;

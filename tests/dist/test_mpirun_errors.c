@@ -1,5 +1,5 @@
-/* What goes wrong under mpirun is said once: one line that names the rank and its reason, after
- * which all ranks end. */
+/* What goes wrong under mpirun is reported once: one line names the rank and its reason, and then
+ * all ranks end. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,7 +39,8 @@ static int lines_of_bcd(void) {
     return lines;
 }
 
-/* CHECKs that it failed, and that of all ranks one has printed one line, with these words. */
+/* CHECKs that the run failed, and that exactly one rank printed exactly one line, which contains
+ * these words. */
 static void check_one_line(int status, const char *words) {
     CHECK(status > 0 && status != 124, "status %d:\n%s", status, output);
     CHECK(lines_of_bcd() == 1, "%d lines:\n%s", lines_of_bcd(), output);
@@ -50,7 +51,7 @@ typedef struct {
     const char *name, *script, *words;
 } Row;
 
-/* Rank 0 finds each of these alone.  The other ranks wait for it to say so. */
+/* Only rank 0 finds these errors. The other ranks wait for it to report them. */
 static const Row rows[] = {
     {"no data", "mpirun -n 4 $bcd " MODEL "--steps 1 --data nowhere.tokens", "nowhere.tokens"},
     {"no such model", "mpirun -n 4 $bcd train --pipeline mpi --model nonsense --data text",
@@ -60,14 +61,14 @@ static const Row rows[] = {
      "mpirun -n 4 $bcd " TINY "--steps 1 --out a",
      "a: has a run already"},
     {"too many ranks", "mpirun -n 7 $bcd " TINY "--steps 1", "too few for 7 ranks"},
-    /* The other ranks find these. */
+    /* Only another rank finds these errors. */
     {"a full disk on rank 1",
      "bcd=\"$bcd " TINY "--steps 90 --cache 1\"; mkdir b; "
      "mpirun -n 1 $bcd --out b/c : -n 1 sh -c \"ulimit -f 1; exec $bcd\" : -n 1 $bcd",
      "rank 1 gave up: cache: cannot write to "},
 };
 
-/* Again and again, since it depends on who is first. */
+/* Runs several times, since which rank is first differs from run to run. */
 static void said_once(const void *data) {
     const Row *row = data;
     NEED_MPI();
@@ -75,8 +76,8 @@ static void said_once(const void *data) {
     for (int times = 0; times < 3; times++) check_one_line(run_script(row->script), row->words);
 }
 
-/* Whoever waits for a rank that hangs may find out, and several at once; one says so.  That is rank
- * 0 or, if that rank hangs itself, rank 1. */
+/* Several ranks that wait for a rank that hangs may find out at the same time; one reports it. That
+ * is rank 0 or, if rank 0 itself hangs, rank 1. */
 static void a_stopped_rank_is_named_once(void) {
     NEED_MPI();
     if (TEST_SANITIZED) SKIP("the MPI transport is watched in transport_mpi");
@@ -96,12 +97,12 @@ static void a_stopped_rank_is_named_once(void) {
         else
             check_one_line(status, words);
     }
-    /* A fault that is left: on a busy machine two ranks may say so of rank 0, who would report. */
+    /* A known fault: on a busy machine two ranks may report rank 0 when it is stopped. */
     if (lines_of_rank_0 > 1) SKIP("%d lines when rank 0 is stopped", lines_of_rank_0);
 }
 
-/* Depending on the limit the rank fails before MPI_Init, inside of it or later, does with less, or
- * is left without its shared memory with a neighbour.  Whatever it is, all ranks end. */
+/* Depending on the limit the rank fails before, inside or after MPI_Init, works with less memory,
+ * or has no shared memory with another rank. In each case all ranks end. */
 static void a_rank_without_memory_ends_all(void) {
     static const int limits_kb[] = {40000, 80000, 120000, 220000, 236000, 240000, 244000};
     NEED_MPI();
@@ -118,7 +119,7 @@ static void a_rank_without_memory_ends_all(void) {
     }
 }
 
-/* mpirun and the program's MPI may be different ones.  Then each process would train alone. */
+/* mpirun and the program may use different MPI libraries. Each process would then train alone. */
 static void ranks_that_mpi_did_not_join_are_refused(void) {
     static const char *const launchers[] = {"PMI_SIZE=3 PMI_RANK=0",
                                             "OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=0",
@@ -133,7 +134,7 @@ static void ranks_that_mpi_did_not_join_are_refused(void) {
         check_one_line(run_script(script), words);
         CHECK(strstr(output, "bcd: rank 0 on "), "no rank and host: %s", output);
     }
-    /* mpirun counts, also where it was started by a job of Slurm with more tasks. */
+    /* mpirun's count is valid, also inside a job of Slurm with more tasks. */
     int status = run_script("SLURM_NTASKS=9 SLURM_PROCID=0 mpirun -n 2 $bcd " TINY "--steps 1");
     CHECK(status == 0, "status %d: %s", status, output);
 }

@@ -225,7 +225,7 @@ static void one_ends_all(const void *data) {
     CHECK(message_stage_alive() == 0, "%d messages are left", message_stage_alive());
 }
 
-/* Otherwise a checkpoint would silently miss the tensors of other ranks. */
+/* Without an error a checkpoint would silently lack the tensors of other ranks. */
 static void reading_from_a_lost_rank_is_an_error(const void *data) {
     const int *replicas = data;
     Recipe recipe = {.spec = LLAMA, .micro_batches = 4};

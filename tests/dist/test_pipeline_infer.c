@@ -64,8 +64,7 @@ static Recipe recipe_of(const Row *row) {
         .micro_batches = row->micro_batches};
 }
 
-/* Opens the pipeline of a row, with pre-inference or, as what it is compared with, without any
- * cache. */
+/* Opens the pipeline of a row, with pre-inference or, for comparison, without any cache. */
 static void open_pipeline(Pipeline *p, const Row *row, bool infers,
                           Stage *(*create)(const Model *, StageSettings)) {
     Recipe recipe = recipe_of(row);
@@ -142,8 +141,8 @@ static Stage *create_counting(const Model *model, StageSettings settings) {
     return stage;
 }
 
-/* In a phase of 5 steps of 6 samples each of the 12 samples is inferred once, and by each of three
- * ranks 4. */
+/* In a phase of 5 steps of 6 samples each, every one of the 12 samples is inferred once: 4 by each
+ * of three ranks. */
 static void ranks_have_disjoint_shares(void) {
     Row row = {"", LLAMA, 3, 3, .batch = 6, .micro_batches = 2};
     Pipeline p;
@@ -196,7 +195,7 @@ static int stop_inference(void *context, const BcdState *state, int done, int sa
 static void stopped_inference_resumes(void) {
     Row row = {"", LLAMA, 2, 2, .micro_batches = 2};
     enum { STOPS = 30 };
-    Pipeline whole, run[STOPS + 1]; /* each stays in its place, which its ranks point to */
+    Pipeline whole, run[STOPS + 1]; /* the ranks keep pointers to these, so they must not move */
     Pipeline *stopped = run;
     TinyCurve a = {0}, b = {0};
     open_pipeline(&whole, &row, true, NULL);
@@ -222,7 +221,7 @@ static void stopped_inference_resumes(void) {
     pipeline_close(stopped);
 }
 
-/* In the middle of a phase only what its rest may see is inferred. */
+/* In the middle of a phase only the samples of its remaining steps are inferred. */
 static void a_phase_resumes_in_its_middle(void) {
     Row row = {"", LLAMA, 3, 3, .micro_batches = 2};
     Pipeline whole, first, second;

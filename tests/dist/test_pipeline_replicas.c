@@ -11,7 +11,7 @@
 #define LLAMA "llama:layers=4,width=8,heads=2,ffn=12,context=6,vocabulary=11"
 #define GPT "gpt:layers=4,width=8,heads=2,context=6,vocabulary=11"
 #define RESNET "resnet:depth=14,width=4,classes=5,size=8"
-/* More parameters than one all-reduce adds up. */
+/* A model with more parameters than one all-reduce takes at once. */
 #define WIDE "llama:layers=2,width=128,heads=2,ffn=256,context=3,vocabulary=11"
 
 typedef struct {

@@ -80,7 +80,7 @@ static Configuration configuration(const Model *model, const PlacementRow *row) 
         .micro_batches = 5};
 }
 
-/* Updates `max` if this rank needs more bytes in all; the last number is that sum. */
+/* Updates `max` where this rank needs more bytes; the last element is for the sum of all roles. */
 static void plan_rank(size_t max[MEM_ROLES + 1], const Configuration *c, const Placement *p,
                       int rank, int submodel) {
     RankBlocks blocks;
@@ -113,7 +113,7 @@ static void check_fullest(const Configuration *c, const Placement *placement) {
               mem_role_names[role], p.bytes[role], max[role]);
 }
 
-/* The predicted bytes are those that the plans of the stages give for the rank that needs most. */
+/* The predicted bytes are those of the rank whose stage plans the largest sum. */
 static void memory_is_that_of_the_stages(const void *data) {
     const PlacementRow *row = data;
     static const char *const specs[] = {"gpt:layers=10,width=64,heads=4,context=32,vocabulary=96",

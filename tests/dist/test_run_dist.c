@@ -40,7 +40,7 @@ static void another_build_is_refused(void) {
           status, output);
 }
 
-/* Over processes as over threads and on one device. */
+/* The bits are the same with processes, with threads and on one device. */
 static void pre_inference_over_processes(void) {
     static char output[1 << 14];
     char line[2000];

@@ -17,13 +17,13 @@ typedef struct {
 /* The state of the interpreter. */
 typedef struct {
     const Setting *setting;
-    int at[MAX_RANKS]; /* next task of each rank */
+    int at[MAX_RANKS]; /* the next task of each rank */
     struct {
         Task message[MAX_MESSAGES];
         int sent, received;
     } channel[MAX_RANKS][MAX_RANKS][2];
     bool value[MAX_CHUNKS][MAX_MICRO];    /* the chunk's input is on its rank */
-    bool gradient[MAX_CHUNKS][MAX_MICRO]; /* its output's gradient is */
+    bool gradient[MAX_CHUNKS][MAX_MICRO]; /* the gradient of the chunk's output is on its rank */
     bool done[MAX_CHUNKS][MAX_MICRO][TASK_WEIGHT_GRADIENT + 1];
     int held[MAX_CHUNKS], max_held[MAX_CHUNKS];
 } Machine;
@@ -41,7 +41,7 @@ static bool trains(const SchedulePlan *p, int chunk) {
 
 static bool same_rank(const Setting *s, int a, int b) { return s->rank_of[a] == s->rank_of[b]; }
 
-/* The chunk at the other end of a message; -1 for other tasks. */
+/* Returns the chunk at the other end of a message; -1 for other tasks. */
 static int peer(const Task *t) {
     switch (t->kind) {
         case TASK_SEND_VALUE:
@@ -219,7 +219,7 @@ static void every_small_size(const void *row) {
                 }
 }
 
-/* Irregular costs, and chunks on ranks in no particular order. */
+/* Checks irregular costs, and chunks on ranks in no particular order. */
 static void uneven(const void *row) {
     static const int rank_of[5] = {0, 2, 0, 1, 1};
     static const double transfer[4] = {0.7, 0.2, 0, 0.4};

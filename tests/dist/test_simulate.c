@@ -213,7 +213,7 @@ static void offload_is_per_step(void) {
     nodes.cluster.per_node = 2;
     CHECK(simulate(&half, NULL, &nodes, NULL) == 0, "%s", error_message());
     CHECK(near(half.host_bytes, 8 * count), "%g bytes on each of two hosts", half.host_bytes);
-    /* A process alone may be slower than its node. */
+    /* One process alone may reach less than the rate of its node's memory. */
     double not_hidden = many.update_s - expected;
     c.cluster.efficiency.host_process_rate = c.cluster.efficiency.host_memory_rate / 4;
     CHECK(simulate(&many, NULL, &c, NULL) == 0, "%s", error_message());
@@ -249,7 +249,7 @@ static void bounds_are_below(void) {
     model_free(model);
 }
 
-/* Calibration finds the number that gives the time of a step. */
+/* Calibration finds the efficiency with which a step takes the given time. */
 static void calibration_finds_the_number(void) {
     Model *model = model_create("gpt2");
     Configuration c = configuration(model, 1, 3);
@@ -274,7 +274,7 @@ static void check_scores(const char *spec, double in) {
     Configuration c = configuration(model, 1, 1);
     Prediction fused, dense;
     c.cluster.efficiency.launch_s = 0;
-    c.cluster.efficiency.products[PRECISION_FP32] = 1e9; /* bytes alone */
+    c.cluster.efficiency.products[PRECISION_FP32] = 1e9; /* so fast that only bytes take time */
     CHECK(simulate(&fused, NULL, &c, NULL) == 0, "%s", error_message());
     c.cluster.efficiency.scores_in_memory = true;
     CHECK(simulate(&dense, NULL, &c, NULL) == 0, "%s", error_message());
@@ -291,7 +291,7 @@ static void scores_through_memory(void) {
     check_scores("llama:layers=10,width=64,heads=4,groups=2,context=32,vocabulary=96", 2);
 }
 
-/* No ranks, no replicas, or more of both than GPUs. */
+/* Refuses no ranks, no replicas, and more ranks and replicas than GPUs. */
 static void refuses_the_impossible(void) {
     static const int ranks[][2] = {{0, 1}, {1, 0}, {1, 1000000}};
     Model *model = model_create(gpt);

@@ -55,7 +55,7 @@ static void inference_adds_up(void) {
               inference.parameters_s);
         CHECK(inference.saved_s > 0 && inference.prefix_bytes > 0, "%g s, %g bytes",
               inference.saved_s, inference.prefix_bytes);
-        /* Fewer ranks of the pipeline that infer have more to do each. */
+        /* Fewer ranks of the pipeline infer, so each has more to do. */
         if (ranks > 1 && holder > 0) {
             CHECK(simulate_inference(&inference, &c, 1) == 0, "%s", error_message());
             CHECK(near(inference.compute_s, forward / submodels), "1 of %d ranks", ranks);

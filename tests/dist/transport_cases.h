@@ -29,7 +29,7 @@ void transport_groups(RunScenario run, int ranks);
 void transport_keeps_order(RunScenario run);
 void transport_carries_much(RunScenario run);
 void transport_checks_lengths(RunScenario run);
-/* A time limit in seconds that is long enough on any machine, for what must not time out. */
+/* A time limit in seconds that no machine reaches, for what must not time out. */
 enum { TIME_LIMIT_S = 600 };
 /* Of four ranks, rank 2 fails and says so: the others end with the same error, which contains
  * `words`. */

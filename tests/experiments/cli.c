@@ -83,7 +83,8 @@ void make_words(void) {
     run(0, "tokenize words.txt --tokenizer bytes");
 }
 
-/* No row missing, none twice, the same numbers; only the times differ. */
+/* CHECKs that no row is missing or doubled and that the numbers are the same; only the times may
+ * differ. */
 static void check_same_curves(const char *a, const char *b) {
     RunFile x, y;
     bool ok = read_run(&x, a);

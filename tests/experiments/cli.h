@@ -1,5 +1,5 @@
 /* What the tests of the program share: runs that must end with a given status, checks of errors,
- * and comparisons of run directories.  All names are relative to the scratch directory. */
+ * and comparisons of run directories. All names are relative to the scratch directory. */
 #pragma once
 
 #include "../../experiments/store/runfile.h"
@@ -30,8 +30,8 @@ int run_python(const char *arguments, char text[4096]);
 /* CHECKs that stderr holds a single line, and that this line contains `expected`. */
 void check_error(const Printed *printed, const char *expected);
 
-/* Returns the bytes of a file, with a zero behind them, for the caller to free.  *count is 0 if
- * there is no such file. */
+/* Returns the bytes of a file, followed by a zero, for the caller to free. *count is 0 if there is
+ * no such file. */
 char *read_bytes(const char *name, size_t *count);
 void copy_file(const char *to, const char *from);
 
@@ -40,7 +40,7 @@ bool read_run(RunFile *file, const char *dir);
 
 /* Returns the inode of the file, 0 if there is none.  It changes when the file is replaced. */
 ino_t inode_of(const char *name);
-/* More steps than a training makes before a test kills it. */
+/* Flags for a training with more steps than it makes before a test kills it. */
 #define ENDLESS "--steps 1000000000 "
 /* Waits until a file, whose inode was `last`, has been replaced or created `saves` times by a
  * program that was started.  Returns false, after a failed CHECK, if the program ends before that.
@@ -51,6 +51,6 @@ int steps_beyond(const char *dir);
 
 /* CHECKs that checkpoint.h5 of both directories is the same to the byte. */
 void check_same_checkpoint(const char *a, const char *b);
-/* CHECKs that, and that the curves are the same too: no row is missing or doubled, and only the
- * times differ. */
+/* CHECKs the checkpoints, and that the curves are the same too: no row is missing or doubled, and
+ * only the times differ. */
 void check_same_run(const char *a, const char *b);

@@ -17,9 +17,9 @@ static double *read_all(const H5File *file, const char *name, size_t *count) {
     return numbers;
 }
 
-/* How far b is from a, beside how far a is from where both started (from zero, where there was
- * nothing): at most `tolerance` of it.  What did not move is the same to the bit.  Returns the
- * ratio. */
+/* CHECKs that the distance from a to b is at most `tolerance` of the distance from the start to a
+ * (from zero where the start lacks the array). An array that did not move must have the same bits.
+ * Returns the ratio of the distances. */
 static double compare_tensor(const H5File *a, const H5File *b, const H5File *start,
                              const char *name, double tolerance) {
     size_t count, other, first = 0;

@@ -1,11 +1,11 @@
-/* What tests of figures share. */
+/* What the tests of figures share. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How often `what` is in the text. */
+/* Returns how often `what` occurs in the text. */
 size_t count_of(const char *text, const char *what);
 
-/* Whether there is a Python that can make pages and figures. */
+/* Returns true if there is a Python that can make pages and figures. */
 bool has_figures(void);

@@ -35,12 +35,12 @@ int parse_line(CommandLine *line, const char *text) {
     return command_line_parse(line, split(argv, text), argv);
 }
 
-/* In the child: becomes the program. */
+/* Runs in the child: replaces it by the program. */
 static void become(const char *line, const char *directory, int out, int error) {
     char *argv[WORDS + 2] = {(char[]){BCD_PROGRAM}};
     split(argv, line);
     setenv("OMP_WAIT_POLICY", "passive", 1); /* the machine may be busy with other tests */
-    signal(SIGHUP, SIG_DFL);                 /* which nohup has ignored for all that it starts */
+    signal(SIGHUP, SIG_DFL);                 /* nohup makes everything that it starts ignore it */
     if (chdir(directory) == 0 && dup2(out, STDOUT_FILENO) >= 0 && dup2(error, STDERR_FILENO) >= 0)
         execv(argv[0], argv);
     perror(argv[0]);

@@ -7,27 +7,27 @@
 
 #include "../../experiments/cli/command_line.h"
 
-/* What one run printed; valid until the next run. */
+/* What one run printed. It is valid until the next run. */
 typedef struct {
-    int status; /* of exit, or minus the signal */
+    int status; /* the exit status, or minus the signal that ended it */
     char out[1 << 16], error[1 << 12];
 } Printed;
 
-/* Parses `bcd TEXT` with command_line_parse.  The text is split at spaces; '' is an empty word. */
+/* Parses `bcd TEXT` with command_line_parse. The text is split at spaces; '' is an empty word. */
 int parse_line(CommandLine *line, const char *text);
 
 /* Runs `bcd LINE` in the scratch directory and waits for its end.  file_limit is the size of the
  * largest file that it may write, 0 for any. */
 const Printed *program_run(const char *line, size_t file_limit);
 
-/* Starts it without waiting; what it prints goes to the scratch file "started".  program_wait
- * returns what Printed.status is. */
+/* Starts the program without waiting. What it prints goes to the scratch file "started".
+ * program_wait returns what Printed.status is. */
 pid_t program_start(const char *line);
 bool program_runs(pid_t process);
 int program_wait(pid_t process);
 
-/* Runs it with a terminal as its output, and returns what it printed there; NULL where the system
- * gives no terminal, as in a bare chroot. */
+/* Runs the program with a terminal as its output, and returns what it printed there; NULL where the
+ * system has no terminal to give, as in a bare chroot. */
 const char *program_on_terminal(const char *line);
 
 void sleep_ms(int ms);

@@ -1,11 +1,11 @@
-/* For tests of tables and of what makes them. */
+/* Tables for the tests of tables and of what prints them. */
 #pragma once
 
 #include "../../experiments/tables/table.h"
 
-/* Two tables made by hand; the second is drawn. */
+/* Creates two tables with known contents; the second has a figure. */
 Tables sample_tables(void);
 
-/* The number of a cell, which must come from there; NAN after a failed CHECK. */
+/* Returns the number of a cell, which must come from the given source; NAN after a failed CHECK. */
 double number_in(const Tables *tables, const char *table, const char *row, const char *column,
                  Source source);

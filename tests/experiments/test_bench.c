@@ -1,4 +1,4 @@
-/* Steps that are timed: the costs of their blocks. */
+/* Steps that experiments/train/bench.h times, and the costs of their blocks. */
 #include "../../experiments/train/bench.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ static void costs_add_up(void) {
     bench_close(&bench);
 }
 
-/* Times a step of each kind and closes it again. */
+/* Times a step of each kind, and closes the training again. */
 static void measure_once(void) {
     Bench bench;
     Options o;

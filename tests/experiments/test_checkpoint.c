@@ -19,7 +19,7 @@
 #define RESNET "--model resnet:depth=8,width=2 --data synthetic --limit 24 --batch 4"
 #define GPT "--model gpt:layers=2,width=8,heads=2,context=8 --data text --limit 24 --batch 3"
 
-/* Trainings, each stopped after `steps` updates, which is a different kind of place in each. */
+/* Trainings that stop after `steps` updates, each at another kind of place. */
 typedef struct {
     const char *name, *flags;
     int steps;
@@ -290,7 +290,7 @@ static size_t read_until_lost(Engine *engine, TensorRole role, int number, real 
     return READ_FAILED;
 }
 
-/* The old checkpoint stays when a rank of a pipeline dies while a new one is written. */
+/* When a rank of a pipeline dies while a checkpoint is written, the old one remains. */
 static void survives_a_lost_rank(void) {
     const char *path = scratch_path("kept.h5");
     size_t before, after;
@@ -356,7 +356,7 @@ static void one_process_a_directory(void) {
     close(again);
 }
 
-/* The second training begins anew in the directory of the first, which was longer. */
+/* The second training starts in the directory of the first, which was longer. */
 static void keeps_the_last(void) {
     static const char *const contents[] = {"first", "another"};
     static const int expected[2][4] = {{0, 0, 1, 1}, {0, 1, 1, 1}};
@@ -381,7 +381,7 @@ static void keeps_the_last(void) {
 
 void test_checkpoint(void) {
     int threads = omp_get_max_threads();
-    omp_set_num_threads(1); /* the models are too small to gain from more */
+    omp_set_num_threads(1); /* the models are too small to gain from more threads */
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         RUN_ROW(places[i].name, resumes_exactly, &places[i]);
     RUN(settings_come_back);

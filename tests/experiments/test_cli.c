@@ -28,7 +28,7 @@ static void helps(void) {
     }
 }
 
-/* What a flag is about goes on in the next line where the flag itself leaves too little room. */
+/* The help of a flag begins in the next line where the flag itself leaves too little space. */
 static void helps_in_79_columns(void) {
     for (int i = 0; i < COMMANDS; i++) {
         const char *line = strstr(run(0, "%s --help", command_table[i].name)->out, "\n  --");
@@ -37,7 +37,7 @@ static void helps_in_79_columns(void) {
     }
 }
 
-/* What bash completes, and the manual page. */
+/* Tests what bash completes, and the manual page. */
 static void helps_when_installed(void) {
     static const char line[] = BCD_SOURCE_DIR "/tests/experiments/check_installed " BCD_PROGRAM;
     CHECK(system(line) == 0, "see above");
@@ -79,7 +79,7 @@ static void says_that_output_is_lost(void) {
     check_error(printed, "output could not be written");
 }
 
-/* Where memory is limited, OpenMP's own line would come in the midst of the output. */
+/* Without memory for threads OpenMP would print a line of its own in the middle of the output. */
 static void says_that_threads_do_not_fit(void) {
     if (TEST_SANITIZED) SKIP("a sanitizer needs more memory than any limit");
     char line[256] = "";
@@ -175,7 +175,7 @@ static void trains_like_another(void) {
     RunFile file;
     run(0, "train --like plain --quiet --out alike");
     check_same_checkpoint("plain", "alike");
-    scratch_text("bare/checkpoint.h5", ""); /* a run that has lost its run.h5 */
+    scratch_text("bare/checkpoint.h5", ""); /* the run has lost its run.h5 */
     copy_file("bare/checkpoint.h5", "plain/checkpoint.h5");
     run(0, "train --like bare --quiet --out barely");
     check_same_checkpoint("plain", "barely");
@@ -275,7 +275,7 @@ static void evaluates(void) {
     runfile_free(&file);
 }
 
-/* With --valid nothing is held out of the training data, and evaluation reads that file. */
+/* With --valid nothing is held out of the training data, and evaluation reads the given file. */
 static void validates_on_a_file(void) {
     RunFile file;
     char expected[96];

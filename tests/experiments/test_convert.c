@@ -18,7 +18,7 @@ static const char *const names[] = {"gpt2",   "llama",       "grouped", "mistral
                                     "qwen3",  "qwen3biased", "smollm3", "olmo2"};
 
 #define PRETRAINED BCD_SOURCE_DIR "/tests/fixtures/pretrained"
-/* The flags of a training that changes no parameter. */
+/* The flags of a training that changes no parameter, since its rate is 0. */
 #define STILL "--data text --context 10 --lr 0 --steps 1 --limit 8 --batch 2 --quiet "
 
 /* Returns the logits in a file of bcd gradients or tests/fixtures/pretrained.py, for the caller to
@@ -66,8 +66,8 @@ static void logits_are_theirs(const void *data) {
     CHECK(count == want_count && count > 0, "%zu logits, not %zu", count, want_count);
     for (size_t i = 0; want && logits && i < count && count == want_count; i++)
         error = fmax(error, fabs(logits[i] - want[i]));
-    /* float_error is how far PyTorch's logits in float32 are off, with its order of sums; ours is
-     * another. */
+    /* float_error is the error of PyTorch's logits in float32, which depends on its order of sums;
+     * ours is another. */
     CHECK(error <= 8 * float_error, "off by %g, theirs in float32 by %g", error, float_error);
 
     run(0, "export %s --out exported-%s", first, name);
@@ -83,7 +83,7 @@ static void logits_are_theirs(const void *data) {
     free(again);
 }
 
-/* A shorter context computes the beginning of what a longer one does. */
+/* A shorter context computes the beginning of what a longer one computes. */
 static void shorter_contexts_are_beginnings(void) {
     static const char line[] = "gradients --init " PRETRAINED "/llama --batch " PRETRAINED
                                "/llama/logits.h5 --mode eval --out short.h5 --context %d";

@@ -9,8 +9,8 @@
 #include "../../ref/blocks/models.h"
 #include "cli.h"
 
-/* The settings in the config.json of published models that matter here, under the names of their
- * time. */
+/* The settings of published models' config.json that matter here. A row's name is the model's name
+ * when it was published. */
 typedef struct {
     const char *spec, *config;
 } Published;

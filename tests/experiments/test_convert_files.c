@@ -1,5 +1,5 @@
-/* The files of a model's directory: which tensor an index means, tensors and settings that are not
- * ours, where a directory is found again, and what an export leaves there. */
+/* The files of a model's directory: which tensor an index means, tensors and settings that we do
+ * not support, how a directory is found again, and what an export leaves there. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,7 +155,7 @@ static const struct {
     {"\"tie_word_embeddings\":\tfalse", "\"tie_word_embeddings\": 0", "must be true or false"},
 };
 
-/* A setting may change what the model computes, so that one is refused that is not known. */
+/* An unknown setting is refused, since it may change what the model computes. */
 static void unknown_settings_are_refused(void) {
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
         write_part("unknown", "model.safetensors", all, NULL);
@@ -167,7 +167,8 @@ static void unknown_settings_are_refused(void) {
     eval_of("unknown");
 }
 
-/* What people have in place of a model's directory is named, with the line to type. */
+/* Other formats that people have in place of a model's directory are named, with the command to
+ * type. */
 static void foreign_formats_are_named(void) {
     static const struct {
         const char *init, *file, *error;
@@ -193,7 +194,7 @@ static void foreign_formats_are_named(void) {
     }
 }
 
-/* A path that does not fit is an error, wherever it is put together. */
+/* A path that is too long is an error, wherever it is composed. */
 static void long_paths_are_refused(void) {
     char dir[480], path[1100], spec[OPTION_TEXT];
     memset(dir, 'd', sizeof dir);
@@ -217,7 +218,7 @@ static void long_paths_are_refused(void) {
     }
 }
 
-/* Runs bcd in a directory below and CHECKs its status.  Returns what it prints, for the caller to
+/* Runs bcd in a subdirectory and CHECKs its status. Returns what it prints, for the caller to
  * free. */
 static char *run_in(const char *dir, int status, const char *line) {
     char command[2048];
@@ -259,7 +260,8 @@ static void start_is_found_again(void) {
     CHECK(file_exists(scratch_path("from/exported/tokenizer_config.json")), "no tokenizer");
 }
 
-/* What a reader would take for a part of the exported model is not left there. */
+/* An export refuses to leave old files that a reader would take for a part of the exported
+ * model. */
 static void stale_files_are_refused(void) {
     static const char *const names[] = {"model-00001-of-00002.safetensors",
                                         "model.safetensors.index.json", "pytorch_model.bin",
@@ -303,7 +305,8 @@ static void bf16_is_half_as_large(void) {
     check_error(run(2, "export tiny-run --out never --precision tf32"), "it takes fp32 or bf16");
 }
 
-/* A model from scratch has no end token that transformers could take from its family's first. */
+/* A model trained from scratch has no end token, so the export must not have one that transformers
+ * would take from its family's default. */
 static void no_end_token_is_invented(void) {
     size_t count;
     char *config = read_bytes("tiny/config.json", &count);

@@ -1,5 +1,5 @@
-/* The counters of a checkpoint: those that a training can have are read, others refused.  They
- * would choose other samples or submodels. */
+/* The counters of a checkpoint. Counters that a training can have are read; others are refused, as
+ * they would choose other samples or submodels. */
 #include <stdio.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ static void counters_fit_together(const void *data) {
                               {.submodel = -3}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const BcdState changed = sum_of(state, wrong[i]);
-        /* Phases that end by themselves may have been shorter. */
+        /* These phases end by a rule, so they may have been shorter. */
         if (wrong[i].phase && setup.bcd.rule.kind == SWITCH_AUTO) continue;
         CHECK(checkpoint_write(path, &setup, &changed) == 0, "%s", error_message());
         CHECK(checkpoint_resume(path, &fresh, &read) == -1, "row %zu is taken", i);

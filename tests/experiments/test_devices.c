@@ -25,7 +25,7 @@
     "--model llama:layers=2,width=8,heads=2,context=8 --optimizer adam --lr 1e-3 " PLAINLY WORDS
 #define SMALL_LLAMA LLAMA_WORDS "--submodels 2 --switch-every 2 "
 
-/* Returns true when `bcd info` can open a device, which it lists in any case. */
+/* Returns true when `bcd info` can open a device. It lists every device in any case. */
 static bool has_device(const char *name) {
     char line[16];
     snprintf(line, sizeof line, "\n%-10s ", name);
@@ -51,7 +51,7 @@ static void refuses_absent_devices(void) {
                 "--precision bf16: the cpu computes in fp32");
     RunFile file;
     if (!read_run(&file, "here")) return;
-    file.settings.device = DEVICE_CUDA; /* as if it came from another machine */
+    file.settings.device = DEVICE_CUDA; /* as in a file from another machine */
     file.settings.precision = PRECISION_BF16;
     CHECK(runfile_write(&file, scratch_path("here/run.h5")) == 0, "%s", error_message());
     runfile_free(&file);
@@ -215,7 +215,7 @@ static void nothing_is_lost(const void *row) {
  * precision, and with a cache on the device. */
 typedef struct {
     const char *name, *flags;
-    const char *watched; /* where a sanitizer watches the same; then it is not resumed under one */
+    const char *watched; /* flags where a sanitizer watches, under which nothing is resumed */
 } Variant;
 
 static const Variant variants[] = {

@@ -1,5 +1,5 @@
-/* What surrounds the program: a container's quota, small stacks, closed streams, terminals of many
- * kinds, memory that ends. */
+/* The environment of the program: a container's quota, small stacks, closed streams, terminals of
+ * many kinds, too little memory. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ static void quota_is_found(const void *row) {
     CHECK(found == q->quota, "%g processors", found);
 }
 
-/* Returns the most memory in bytes that the program had while it ran a line. */
+/* Returns the peak memory in bytes that the program had while it ran a line. */
 static double peak_of(const char *line) {
     struct rusage usage;
     int status;
@@ -70,7 +70,8 @@ static double peak_of(const char *line) {
 /* ---- run from a shell ---- */
 
 /* Runs `COMMANDS` in the scratch directory, in which $bcd is the program, $train a short training,
- * and "errors" gets what goes to standard error.  Returns the exit status, or minus a signal. */
+ * and the file "errors" receives what goes to standard error. Returns the exit status, or minus a
+ * signal. */
 static int shell(const char *commands) {
     char line[2048];
     snprintf(line, sizeof line,
@@ -101,7 +102,8 @@ static void small_stacks_are_refused(void) {
           "what is enough");
 }
 
-/* Without standard streams a file of the run would take their numbers. */
+/* Where the standard streams are closed, a file of the run would get their descriptors, and
+ * messages would be written into it. */
 static void closed_streams_get_nothing(void) {
     size_t count;
     CHECK(shell("$bcd ${train%--quiet} --steps 3 --out closed <&- >&- 2>&-") == 0, "status");
@@ -113,7 +115,7 @@ static void closed_streams_get_nothing(void) {
     free(open);
 }
 
-/* Lines are rewritten in place only where someone sees that. */
+/* Lines are rewritten in place only on a terminal that can do so. */
 static void escape_codes_are_for_terminals(void) {
     static const struct {
         const char *name, *value;
@@ -139,7 +141,7 @@ static void escape_codes_are_for_terminals(void) {
     setenv("TERM", before.text, 1);
 }
 
-/* HDF5 crashes where memory ends; the program ends with a line, whatever it was doing. */
+/* HDF5 crashes when memory runs out. The program ends with an error line wherever it happens. */
 static void memory_that_ends_is_told(void) {
     if (TEST_SANITIZED) SKIP("a sanitizer needs all of the address space");
     int refused = 0, trained = 0;
@@ -159,8 +161,8 @@ static void memory_that_ends_is_told(void) {
     CHECK(refused && trained == 3, "%d times refused, %d times trained", refused, trained);
 }
 
-/* The memory that the system counts is what was planned, and what the program takes itself.  The
- * embedding is half of it: a copy of it, as for a save, would show. */
+/* The memory that the system counts is what was planned, and what the program itself needs. The
+ * embedding is half of it, so a copy of it, as when a checkpoint is written, would show. */
 static void resident_memory_is_as_planned(void) {
     if (TEST_SANITIZED) SKIP("a sanitizer has memory of its own");
     static const char *const lines[] = {

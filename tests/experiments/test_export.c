@@ -1,4 +1,4 @@
-/* `bcd export`: what it does where something is missing, and what it replaces. */
+/* `bcd export`: what it does when something is missing, and what it replaces. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ static void exports_with_care(void) {
         "train --init careful --data words.tokens --context 4 --limit 8 --batch 2 --steps 1 --out "
         "tended --quiet");
     char *old = read_bytes("careful/model.safetensors", &before);
-    /* LLVM's OpenMP needs a file of 1024 bytes. */
+    /* LLVM's OpenMP needs a file of 1024 bytes, so the limit is larger. */
     for (size_t room = 2048; room < before; room += before / 3) {
         check_error(program_run("export tended --out full", room), "File too large");
         CHECK(!file_exists(scratch_path("full/model.safetensors")), "half a file is left");

@@ -9,9 +9,9 @@
 #include "../../ref/blocks/models.h"
 #include "../test.h"
 
-/* Plans for an imaginary device, in units that are easy to add up.  Parameters take 64; gradients
+/* Plans for an imaginary device, in units that are easy to add up. Parameters take 64; gradients
  * and state 10 each for every active block between embedding and head; activations 1 per sample, a
- * quarter of that with recompute, and half in bf16.  Host memory holds 10 with bf16. */
+ * quarter of that with recomputation, and half in bf16. In bf16 host memory holds 10. */
 enum { UNIT = 1024 };
 
 static int plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
@@ -32,9 +32,9 @@ static int plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *m
  * 3, and 84 for 6.  With 64 samples a batch that is 248 for M = 1. */
 typedef struct {
     const char *name;
-    double units, host_units; /* of memory; host 0: the same memory */
+    double units, host_units; /* of device and of host memory; host 0: it is the device's */
     bool bf16, recompute, offload;
-    const char *error; /* its end; NULL: fits */
+    const char *error; /* the end of the error; NULL: it fits */
 } Case;
 
 static const Case cases[] = {
@@ -102,7 +102,7 @@ static void refuses_with_advice(const void *row) {
     setup_free(&s);
 }
 
-/* What cannot be cut into more submodels is left as it is by the search. */
+/* A model with too few blocks for more submodels keeps its number of submodels in the search. */
 static void too_few_blocks_for_more_submodels(void) {
     Setup s;
     FitMemory memory = {.name = "FAKE", .bytes = 60 * UNIT};
@@ -133,12 +133,12 @@ static void counts_the_cache(void) {
     if (open_case(&s, &(Case){.name = "two submodels"}, 6, 2)) {
         s.options.device_cache = 12 * UNIT;
         CHECK(fit_check(&memory, &s) == 0, "refused: %s", error_message());
-        s.options.device_cache = 3 << 20; /* too much of it alone */
+        s.options.device_cache = 3 << 20; /* a cache that does not fit even alone */
         memory.bytes = 188 * UNIT + (2 << 20);
         CHECK(fit_check(&memory, &s) == -1 && strstr(error_message(), "cache 3.0 MiB") &&
                   strstr(error_message(), "; it fits with --device-cache 2M"),
               "%s", error_message());
-        memory.bytes = 83 * UNIT; /* too little without any */
+        memory.bytes = 83 * UNIT; /* too little memory even without a cache */
         CHECK(fit_check(&memory, &s) == -1 && strstr(error_message(), "still needs"), "%s",
               error_message());
     }

@@ -255,7 +255,7 @@ static void case_wrong_files(void) {
     write_batch(batch, 2, 5, 3, 3);
     refused(gpt, batch, "/tokens"); /* five tokens where the model reads seven */
     write_batch(batch, 2, 7, 31, 3);
-    refused(gpt, batch, "31"); /* the vocabulary has 31: 0 to 30 */
+    refused(gpt, batch, "31"); /* the vocabulary has 31 tokens: 0 to 30 */
     write_batch(batch, 2, 7, -1, 3);
     refused(gpt, batch, "-1");
     write_batch(batch, 2, 7, 5000000000, 3);

@@ -152,8 +152,8 @@ static void names_dimensions(void) {
     H5Fclose(file);
 }
 
-/* Text fills its attribute to the last letter, and the type says so: a reader that expected a zero
- * behind it could take the last letter for one. */
+/* Text fills its attribute to the last letter, and the type says so: a reader that expects a zero
+ * after it could take the last letter for one. */
 static void text_is_padded_not_terminated(void) {
     hid_t file = H5Fopen(example("text.h5"), H5F_ACC_RDONLY, H5P_DEFAULT);
     hid_t attribute = H5Aopen(file, "format", H5P_DEFAULT), type = H5Aget_type(attribute);
@@ -233,7 +233,7 @@ static void refuses_strange_contents(void) {
     h5_close(&file);
 }
 
-/* A data set may have as many dimensions as H5_RANK. */
+/* A data set has at most H5_RANK dimensions. */
 static void counts_dimensions(void) {
     static const hsize_t ones[H5_RANK + 1] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
     H5File file;
@@ -251,7 +251,7 @@ static void counts_dimensions(void) {
     h5_close(&file);
 }
 
-/* A name fits into H5_NAME with the zero at its end, or is refused. */
+/* A name must fit into H5_NAME with the zero at its end, or it is refused. */
 static void refuses_a_long_name(void) {
     const char *path = scratch_path("name.h5");
     for (int length = H5_NAME - 1; length <= H5_NAME; length++) {
@@ -349,7 +349,7 @@ static void remembers_the_first_failure(void) {
     CHECK(!file_exists(path), "a file is there");
 }
 
-/* The rows of a run grow in time: each that is added is within the memory allocated for them. */
+/* A run's arrays grow before a row is added, so no row lies outside of the allocated memory. */
 static void rows_find_room(void) {
     RunFile run = {0};
     uint64_t count = 0;
@@ -363,7 +363,7 @@ static void rows_find_room(void) {
     runfile_free(&run);
 }
 
-/* A column of 4 MiB is stored in pieces of one. */
+/* A column of 4 MiB is stored in chunks of 1 MiB. */
 static void large_columns_are_cut(void) {
     enum { NUMBERS = 1 << 19 };
     double *column = calloc(NUMBERS, sizeof *column);

@@ -12,8 +12,8 @@
 
 /* ---- interrupted --------------------------------------------------------------------------- */
 
-/* A training that is killed again and again, each time a little later, ends like one that was not.
- * */
+/* A training that is killed several times, each time a little later, ends like one that was not
+ * killed. */
 static void killed_and_resumed(const void *row) {
     const char *flags = row;
     char line[1024], start[1024], dir[32], whole[32], checkpoint[64];
@@ -174,7 +174,7 @@ static void ends_on_two_ctrl_c(void) {
     CHECK(status == -SIGINT, "status %d", status);
 }
 
-/* With the number of threads that it had last. */
+/* The extension runs with the number of threads that the training had last. */
 static void extends(void) {
     RunFile file;
     run(0, "train " RESNET "--steps 13 --out longer --quiet");

@@ -1,4 +1,5 @@
-/* The limits of every flag that takes a number: the limit is taken, what is beyond is refused. */
+/* The limits of every flag that takes a number: the limit is accepted, and what exceeds it is
+ * refused. */
 #include <stdio.h>
 
 #include "../../ref/base/error.h"

@@ -155,7 +155,7 @@ static void takes_files_and_help(void) {
     CHECK(parse_line(&line, "--help nonsense") == 0 && line.help, "--help comes before errors");
 }
 
-/* A prompt may fill a context of thousands of tokens. */
+/* A prompt can fill a context of thousands of tokens. */
 static void takes_a_long_prompt(void) {
     static char prompt[2 * PROMPT_BYTES];
     char *argv[] = {"bcd", "sample", "run", "--prompt", prompt};
@@ -260,7 +260,7 @@ static void reads_a_config(const void *row) {
     CHECK(!strstr(w->line, "batch") || (o.batch == 7 && o.keep_state), "the file");
 }
 
-/* The rest of a line that is cut is not taken for a line of its own. */
+/* When a line is too long, its rest must not be read as another line. */
 static void refuses_a_long_line_of_a_config(void) {
     char text[1300], line[300];
     Options o;

@@ -15,7 +15,7 @@
 
 static bool near(double a, double b) { return fabs(a - b) <= 1e-12 * (fabs(a) + fabs(b)); }
 
-/* A command line as the program reads it. */
+/* Parses a command line as the program does. */
 static void ask(PlanQuestion *q, CommandLine *line, const char *text) {
     char words[1024];
     snprintf(words, sizeof words, "plan %s", text);
@@ -32,7 +32,7 @@ static PlanSpace space_of(const PlanQuestion *q, PlanMethod method, int gpus) {
 
 /* ---- the search ---------------------------------------------------------------------------- */
 
-/* Every candidate simulated; the first of the best. */
+/* Simulates every candidate. Returns the first of the best ones in *best. */
 static bool brute_force(Plan *best, const PlanSpace *space, PlanGoal goal, int *tried) {
     Plan *plans;
     bool found = false;
@@ -53,7 +53,7 @@ static bool brute_force(Plan *best, const PlanSpace *space, PlanGoal goal, int *
 
 typedef struct {
     const char *name, *line;
-    double memory_bytes; /* of a card made smaller, so that much does not fit; 0: as it is */
+    double memory_bytes; /* less than the card has, so that much does not fit; 0: unchanged */
 } SpaceRow;
 
 static const SpaceRow space_rows[] = {
@@ -190,8 +190,8 @@ static void case_prices(void) {
     question_free(&q);
 }
 
-/* A trace as bcd trace --out writes it, of two blocks that took so long together; the first has no
- * input gradient. */
+/* Writes a trace like that of bcd trace --out. Its two blocks take the given time together, and the
+ * first has no input gradient. */
 static void write_trace(const char *path, const Model *model, int batch, double passes_ms) {
     static const TableColumn columns[3] = {
         {"forward", "forward", "ms", COLUMN_NUMBER, 3, SOURCE_NONE},
@@ -215,8 +215,8 @@ static void write_trace(const char *path, const Model *model, int batch, double 
     tables_free(&tables);
 }
 
-/* Passes that took twice as long as the data sheet's: products run at less than half the rate, and
- * a simulation of the same takes what was measured. */
+/* Passes that took twice as long as by the data sheet: products run at less than half the rate, and
+ * a simulation with that rate takes what was measured. */
 static void case_measured(void) {
     const char *path = scratch_path("trace.h5");
     const Gpu *gpu = gpu_find("a100");
@@ -248,8 +248,8 @@ static void case_measured(void) {
           "not said");
 }
 
-/* What bcd trace itself writes is understood; only that no such GPU is as slow as this processor.
- */
+/* A trace that bcd trace itself writes can be read. It is refused only because no such GPU is as
+ * slow as this processor. */
 static void case_measured_here(void) {
     run(0,
         "trace --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --out real.h5");

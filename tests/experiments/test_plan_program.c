@@ -19,8 +19,9 @@ static bool read_tables(Tables *tables, const char *name) {
     return CHECK(tables_read(tables, scratch_path(name)) == 0, "%s", error_message());
 }
 
-/* Every number of a row from the others: 64 samples of 1024 tokens in an update, 2e9 tokens on four
- * GPUs of half a dollar, the multiplier 3 for BCD; and two tables of the same bytes. */
+/* Checks every number of a row against the others: an update has 64 samples of 1024 tokens, 2e9
+ * tokens are trained on four GPUs of half a dollar, and BCD has the multiplier 3. A second table
+ * has the same bytes. */
 static void check_rows(const Tables *t) {
     const Table *plan = tables_find(t, "plan"), *memory = tables_find(t, "memory");
     for (int r = 0; plan && memory && r < plan->rows; r++) {
@@ -80,7 +81,7 @@ static void case_plan(void) {
           "%s", printed->out);
 }
 
-/* All of it, on one card, which never waits for another.  By hand: of each of the
+/* Checks the whole output for one card, which never waits for another. By hand: of each of the
  * 1,615,775,744 parameters bf16 holds 4 bytes and a copy of 2, 9.029 GiB, a gradient of 4, 6.019
  * GiB, and Adam 8, 12.038 GiB; offload holds 16 on the host, 24.1 GiB; 1e9 tokens at 21250 a second
  * take 13.07 hours, 15.69 dollars at 1.20; 1.39 x 10.297 dollars are 14.31. */
@@ -154,7 +155,7 @@ static void case_text(void) {
     CHECK(!strcmp(out, expected), "%s", out);
 }
 
-/* The row that the last note names has the least of a column.  Numbers of GPUs are divisors of a
+/* The row that the last note names has the minimum of a column. Numbers of GPUs are divisors of a
  * node's 8, within --gpus 8 and the budget of 6 dollars an hour. */
 static void check_search(const Table *table, int column) {
     static const struct {
@@ -218,7 +219,7 @@ static void case_no_price(void) {
     CHECK(strstr(printed, "The cheapest: h100, ") && !strstr(printed, "Nothing"), "%s", printed);
 }
 
-/* G-20B has 16 x 20.99e9 bytes, and a machine of 24 GiB. */
+/* G-20B needs 16 x 20.99e9 bytes, more than a machine of 24 GiB has. */
 static void case_nothing_fits(void) {
     const char *printed =
         run(0, "plan --model G-20B --search --gpu rtx4090 --per-node 1 --nodes 1 --batch 1")->out;
@@ -298,7 +299,8 @@ static void case_rates(void) {
     CHECK(strstr(searched, "a100, full") && !strstr(searched, "BCD-1/"), "%s", searched);
 }
 
-/* 16 bytes of each parameter do not fit into 24 GiB, and take no longer for that. */
+/* 16 bytes of each parameter do not fit into 24 GiB. With the memory ignored they take no more
+ * time. */
 static void case_ignored_memory(void) {
     static const char *const flags[] = {"", "--ignore-memory"};
     for (int i = 0; i < 2; i++) {
@@ -313,7 +315,7 @@ static void case_ignored_memory(void) {
     }
 }
 
-/* More of the same GPUs are faster, by at most as many times, and no cheaper. */
+/* More of the same GPUs are faster, at most by the factor of their number, and no cheaper. */
 static void case_more_gpus(void) {
     double rate = 0, dollars = 0;
     for (int nodes = 1; nodes <= 64; nodes *= 8) {

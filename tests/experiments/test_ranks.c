@@ -126,7 +126,7 @@ static void memory_is_as_planned(const void *flags) {
           printed->out);
     if (read_run(&file, dir))
         for (int role = 0; role < MEM_ROLES; role++)
-            if (role != MEM_CACHE) /* as much as samples come by */
+            if (role != MEM_CACHE) /* the cache takes what the samples need */
                 CHECK(file.memory[role].peak == file.memory[role].planned,
                       "%s: peak %llu, planned %llu", file.memory[role].role,
                       (unsigned long long)file.memory[role].peak,
@@ -194,7 +194,7 @@ static void wrong_use_is_told(void) {
 
 /* ---- interrupted --------------------------------------------------------------------------- */
 
-/* With pre-inference they may be killed in its middle. */
+/* With pre-inference the ranks may be killed in the middle of it. */
 static void killed_ranks_resume(void) {
     pid_t process = program_start("train " LLAMA ENDLESS
                                   "--save-every 5 --out ranks-cut --pipeline local:3 --cache 1M "

@@ -33,8 +33,8 @@ static double allowed_error(const H5File *theirs, const char *object) {
     double float_error = 0;
     CHECK(h5_get(theirs, object, "float_error", H5_DOUBLE, &float_error) == 0, "%s",
           error_message());
-    /* float_error is how far PyTorch's numbers in float32 are off, with its order of sums; ours is
-     * another. */
+    /* float_error is the error of PyTorch's numbers in float32, which depends on its order of sums;
+     * ours is another. */
     return 8 * float_error;
 }
 
@@ -45,7 +45,7 @@ static void check_close(const char *what, const double *have, const double *want
     CHECK(error <= allowed, "%s: off by %g, allowed %g", what, error, allowed);
 }
 
-/* Compares our gradient of a parameter with theirs, which may be of several. */
+/* Compares our gradient of a parameter with theirs, which may consist of several tensors. */
 static void check_gradient(const H5File *ours, const H5File *theirs, const Model *model, int param,
                            double allowed) {
     TheirName name;
@@ -103,7 +103,7 @@ static void by_the_kernels(const void *name) {
     computes_the_same(name, "simt");
 }
 
-/* A token is a byte, so the text is the tokens. */
+/* A token is a byte, so the text consists of the tokens. */
 static void writes_the_same(const void *name) {
     size_t count, bytes;
     char prompt[H5_NAME], line[1 << 10];

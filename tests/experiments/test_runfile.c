@@ -8,7 +8,7 @@
 #include "../data/scratch.h"
 #include "../test.h"
 
-/* Every row of the curve differs from the others in every field. */
+/* Returns a row of the curve that differs from the others in every field. */
 static CurveRow curve_row(size_t i) {
     double x = (double)i;
     return (CurveRow){i + 1, 4 * i + 1, 1 / (x + 1), x / 1000, (int)(i % 3), x / 8};
@@ -31,8 +31,8 @@ static void check_curve(const RunFile *run, size_t count, const char *what) {
     }
 }
 
-/* Rows are allocated by 256, 512, ...: at these counts, one below and one above, a table comes back
- * and goes on growing. */
+/* Rows are allocated by 256, 512, ...: at these counts, one less and one more, a table comes back
+ * and can grow further. */
 static void rows_come_back(void) {
     static const size_t counts[] = {0, 1, 255, 256, 257, 511, 512, 513, 1500};
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
@@ -54,11 +54,11 @@ static void rows_come_back(void) {
     }
 }
 
-/* Each table loses its rows after the step, and no other. */
+/* Each table loses its rows after the step, and keeps all others. */
 static void cut_leaves_what_was_done(void) {
     static const struct {
         uint64_t step;
-        size_t left[RUN_PARTS]; /* of the rows below */
+        size_t left[RUN_PARTS]; /* the rows that each table keeps */
     } rows[] = {
         {9, {9, 4, 3, 2}}, {8, {8, 4, 2, 2}}, {7, {7, 3, 2, 2}}, {4, {4, 2, 2, 2}},
         {3, {3, 1, 1, 1}}, {1, {1, 0, 1, 1}}, {0, {0, 0, 1, 1}},
@@ -83,7 +83,7 @@ static void cut_leaves_what_was_done(void) {
     }
 }
 
-/* The curve of twelve updates, whose loss is the number of the update. */
+/* Returns a curve of twelve updates, whose loss is the number of the update. */
 static RunFile counting(void) {
     RunFile run = {.status = "running"};
     for (uint64_t step = 1; step <= 12; step++)
@@ -110,7 +110,7 @@ static void windows_by_hand(void) {
     static const struct {
         uint64_t begin, end;
         int window;
-        double earlier, last; /* NAN: it had no two */
+        double earlier, last; /* NAN: the phase had no two windows */
     } rows[] = {
         {0, 12, 3, 8, 11},    {0, 11, 3, 5, 8},      {0, 6, 3, 2, 5},     {0, 5, 3, NAN, NAN},
         {2, 12, 3, 7, 10},    {2, 8, 3, 4, 7},       {2, 7, 3, NAN, NAN}, {6, 12, 3, 8, 11},
@@ -129,7 +129,7 @@ static void windows_by_hand(void) {
     runfile_free(&run);
 }
 
-/* A curve that begins after the phase, as of a run whose file was lost, has no windows. */
+/* A curve that begins after the phase, as in a run whose file was lost, has no windows. */
 static void windows_of_half_a_curve(void) {
     RunFile run = {.status = "running"};
     double earlier, last;
@@ -145,7 +145,7 @@ static void check_sessions(const RunFile *run, size_t count, bool moved, const c
     CHECK(runfile_moved(run) == moved, "%s: moved %d", what, !moved);
 }
 
-/* One that did nothing is replaced; another device or precision is noticed. */
+/* A session that did nothing is replaced; another device or precision starts a new one. */
 static void sessions_are_told_apart(void) {
     RunFile run = {.status = "running"};
     Provenance *now = &run.provenance;

@@ -27,7 +27,7 @@ static void samples(void) {
     check_error(run(1, "sample images"), "reads images");
 }
 
-/* A prompt from standard input is the same as one among the flags. */
+/* A prompt that is read from standard input gives what the same prompt among the flags gives. */
 static void reads_a_prompt(void) {
     static char given[1 << 16];
     size_t bytes;
@@ -53,12 +53,12 @@ static int first_tokens(int counts[256], const char *flags) {
     return distinct;
 }
 
-/* At such a temperature all tokens are about equally likely, so that --top-k and --top-p say how
- * many may be drawn: of 256 or 257 tokens, 0.01 of the probability is that of three. */
+/* At this temperature all tokens are about equally likely, so --top-k and --top-p decide how many
+ * may be drawn: of 256 or 257 tokens, three have 0.01 of the probability. */
 static void draws_from_as_many_as_asked(void) {
     static const struct {
         const char *flags;
-        int distinct, most; /* tokens, and how often one of them comes at most */
+        int distinct, most; /* the tokens that occur, and how often one of them may occur */
     } rows[] = {
         {"--temperature 100 --top-k 1", 1, 16},
         {"--temperature 100 --top-k 3", 3, 12},
@@ -79,7 +79,7 @@ static void draws_from_as_many_as_asked(void) {
     CHECK(distinct > 10, "of all tokens only %d were drawn", distinct);
 }
 
-/* The model sees the last 16 letters: what was before them does not change what follows. */
+/* The model reads the last 16 letters: what was before them does not change what follows. */
 static void samples_from_the_last_tokens(void) {
     static const char tail[] = "abcabcbcaabcabcd", flags[] = "--tokens 12 --temperature 1";
     char follows[64];
@@ -90,8 +90,8 @@ static void samples_from_the_last_tokens(void) {
           follows);
 }
 
-/* Kept keys and values change no bit, also where the context is full and half of it is read again:
- * a device that keeps none gives the same logits. */
+/* Keeping keys and values changes no bit, also where the context is full and half of it is computed
+ * again: a device that keeps none gives the same logits. */
 static void keeps_what_it_has_read(void) {
     Options asked;
     Setup setup;

@@ -1,5 +1,5 @@
-/* Every kind of file that the program writes, held against the page that describes it
- * (experiments/results/README.md), through h5py.  PYTHON names another interpreter. */
+/* Compares every kind of file that the program writes with the page that describes it
+ * (experiments/results/README.md), through h5py. PYTHON names another interpreter. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static int check_files(const char *files, char text[4096]) {
     return run_python(arguments, text);
 }
 
-/* One command for each row, and the files that it writes. */
+/* A command, and the files that it writes. */
 typedef struct {
     const char *name, *line, *files;
 } Writer;
@@ -72,7 +72,7 @@ static void committed_files_are_as_described(void) {
     CHECK(check_files(BCD_SOURCE_DIR "/experiments/results/[a-z]*.h5", text) == 0, "%s", text);
 }
 
-/* What must be found, is. */
+/* Files that differ from the page are found. */
 static void mistakes_are_found(void) {
     static const char *const expected[] = {"/loss: has unit 1, not nats per target",
                                            "/loss: dimension 0 is called 'x', not mean",

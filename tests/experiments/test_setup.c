@@ -1,4 +1,4 @@
-/* From flags to a training: what the model or the data do not take is refused, and every flag
+/* From flags to a training: what does not suit the model or the data is refused, and every flag
  * reaches the settings. */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@ typedef struct {
     const char *line, *error;
 } Wrong;
 
-/* Mistakes that show only when the model and the kind of data are known. */
+/* Mistakes that can be found only when the model and the kind of data are known. */
 static const Wrong mismatched[] = {
     {"train --data cifr10",
      "data: no data set \"cifr10\"; there are synthetic, cifar10, cifar10-holdout, cifar100, text, "
@@ -83,7 +83,8 @@ static void refuses_mismatch(const void *row) {
     CHECK_ERROR("%s", w->error);
 }
 
-/* What is idle without submodels is accepted where their number is given, or comes from a run. */
+/* A flag that has no effect without submodels is accepted where --submodels is given, or comes from
+ * a run. */
 static void takes_what_is_idle_on_purpose(void) {
     static const char *const lines[] = {
         "train --order random --keep-state --submodels 1",

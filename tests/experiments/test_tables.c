@@ -11,7 +11,7 @@
 #include "cli.h"
 #include "tables_sample.h"
 
-/* What a printer writes, to be freed. */
+/* Returns what a printer writes, for the caller to free. */
 static char *printed(int (*print)(FILE *, const Table *), const Table *table) {
     char *text = NULL;
     size_t size;
@@ -76,7 +76,7 @@ static void case_digits(void) {
     }
 }
 
-/* Ten columns of twelve characters beside a label of four: six of them fit in 100. */
+/* Six of ten columns of twelve characters fit in 100, next to a label of four. */
 static void case_wide(void) {
     enum { COLUMNS = 10 };
     TableColumn columns[COLUMNS];
@@ -141,7 +141,7 @@ static void case_file_round_trip(void) {
     tables_free(&back);
 }
 
-/* What another program finds in the file. */
+/* The file has the datasets and attributes that another program needs. */
 static void case_file_schema(void) {
     H5File file;
     Tables tables = sample_tables();
@@ -206,7 +206,7 @@ static void case_bad_files(void) {
     tables_free(&none);
 }
 
-/* A cell that changed on the disk is no cell. */
+/* A cell that was changed on the disk is refused. */
 static void case_damaged_cell(void) {
     static const double was = 12.345, is = 12.346;
     Tables none = {0}, tables = sample_tables();
@@ -275,7 +275,7 @@ static void case_too_much(void) {
     CHECK(!tables_failed(&tables), "failed at once");
 }
 
-/* Letters of two bytes take a place of one, to the left of it and to the right. */
+/* A letter of two bytes takes one column, in labels and in cells. */
 static void case_long_letters(void) {
     static const TableColumn columns[] = {{"x", "x", "", COLUMN_NUMBER, 1, SOURCE_MEASURED},
                                           {"y", "y", "", COLUMN_TEXT, 0, SOURCE_NONE}};

@@ -55,7 +55,7 @@ static void write_own(const char *name, const SafeTensor *list, float *const *nu
     CHECK(safetensors_commit(&writer) == 0, "%s", error_message());
 }
 
-/* CHECKs that two checkpoints have the same numbers there. */
+/* CHECKs that two checkpoints have the same numbers in these tensors. */
 static void check_same_tensors(const char *a, const char *b, bool buffers) {
     SafeTensor theirs[OWN_MAX], ours[OWN_MAX];
     float *x[OWN_MAX], *y[OWN_MAX];
@@ -69,7 +69,7 @@ static void check_same_tensors(const char *a, const char *b, bool buffers) {
     for (int i = 0; i < also; i++) free(y[i]);
 }
 
-/* A ResNet from such a file has its numbers, whatever the seed; and a resume reads only the
+/* A ResNet from such a file has its numbers, whatever the seed is; and a resume reads only the
  * checkpoint. */
 static void own_names_are_read(void) {
     SafeTensor list[OWN_MAX];
@@ -89,7 +89,7 @@ static void own_names_are_read(void) {
     for (int t = 0; t < parameters; t++)
         for (size_t i = 0; i < list[t].count; i++) numbers[t][i] *= 1e37f;
     write_own("huge.safetensors", list, numbers, count);
-    list[0].dim[0]++; /* a convolution or a scale, with a row more */
+    list[0].dim[0]++; /* a row more, in a convolution or a scale */
     list[0].count += list[0].count / (list[0].dim[0] - 1);
     float *longer = calloc(list[0].count, sizeof *longer), *first = numbers[0];
     numbers[0] = longer;
@@ -124,7 +124,8 @@ static void own_names_are_read(void) {
                 "holds only tensors; bcd train --init takes it, together with --model");
 }
 
-/* What the dimensions of embeddings mean, where those of other matrices are "out" and "in". */
+/* The file names the dimensions of embeddings by their meaning, and those of other matrices "out"
+ * and "in". */
 static void embeddings_have_names(void) {
     static const struct {
         const char *param, *first, *second;
@@ -146,7 +147,7 @@ static void embeddings_have_names(void) {
     model_free(model);
 }
 
-/* A model may be in 256 files. */
+/* A model can be in at most 256 files. */
 static void a_limit_of_files(void) {
     enum { MOST = 256 };
     static char list[40 * (MOST + 2)];
@@ -156,7 +157,7 @@ static void a_limit_of_files(void) {
         for (int i = 0; i < files; i++) {
             char name[32], text[128] = {0};
             snprintf(name, sizeof name, "many/part-%d", i);
-            /* the length of the header, the header, and no number */
+            /* the length of the header, the header, and no numbers */
             text[0] = (char)snprintf(
                 text + 8, sizeof text - 8,
                 "{\"%d\": {\"dtype\": \"F32\", \"shape\": [0], \"data_offsets\": [0, 0]}}", i);

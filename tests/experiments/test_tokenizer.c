@@ -22,8 +22,8 @@ static void make_word_tokenizer(void) {
                  "{% if add_generation_prompt %} bot {% endif %}\"}");
 }
 
-/* A text, a prompt and a chat, after a byte order mark; tests/data/test_texts.py has the many forms
- * and errors.  -1 - token: no target. */
+/* Reads a text, a prompt and a chat that begin with a byte order mark; tests/data/test_texts.py has
+ * the other forms and errors. -1 - token: no target. */
 static void text_by_the_models_own_tokenizer(void) {
     static const int expected[] = {2, 3, 0, 1, -3, -4, 3, 1, -5, -3, -6, 3, 2, -5, -4};
     enum { COUNT = sizeof expected / sizeof *expected };
@@ -61,7 +61,7 @@ static void text_by_the_models_own_tokenizer(void) {
                 "own.jsonl.zst: truncated zstd; get it again");
 }
 
-/* The lines of data/README.md that write a token file in numpy. */
+/* The code of data/README.md writes a token file with numpy. */
 static void numpy_writes_one(void) {
     char said[4096];
     Tokens tokens;
@@ -82,7 +82,7 @@ static void numpy_writes_one(void) {
     tokens_free(&tokens);
 }
 
-/* A model with its own tokenizer: an export has it, and it encodes the prompt and decodes the
+/* An export takes the tokenizer of its model along, which encodes the prompt and decodes the
  * sampled text. */
 static void the_tokenizer_goes_along(void) {
     size_t bytes;
@@ -138,8 +138,8 @@ static void write_tokens(const char *name, const char *tokenizer) {
           "%s", error_message());
 }
 
-/* Token files of as many tokens as the model has: made by its own tokenizer, by a program that
- * names none, by another tokenizer. */
+/* Token files with as many tokens as the model has: made by its own tokenizer, by a program that
+ * names no tokenizer, by another tokenizer. */
 static void another_tokenizer_is_refused(void) {
     static const char *const names[] = {"hf:c344acd8995f", "mine", "hf:0123456789ab"};
     static const char other[] =
@@ -171,7 +171,7 @@ static void another_tokenizer_is_refused(void) {
             "train --model gpt:layers=1,width=8,heads=1,context=4 --data again.tokens "
             "--valid tied.tokens --steps 0 --quiet --out never"),
         "tied.tokens was made with the tokenizer hf:0123456789ab, the training data with mine");
-    /* With two files either may have made the tokens, and with none nothing is known. */
+    /* With two files either may have made the tokens, and without files nothing is known. */
     write_tokens("tied.tokens", names[0]);
     scratch_text("tied/tokenizer.json", "{}");
     run(0, "train --resume tied0 --steps 2 --quiet");
@@ -181,7 +181,7 @@ static void another_tokenizer_is_refused(void) {
     run(0, "train --resume tied0 --steps 3 --quiet");
 }
 
-/* What the first Python says is not mixed with what the next one says. */
+/* What one Python prints on failure must not be mixed with what the next one prints. */
 static void error_of_the_last_python(void) {
     char path[1024], *before = getenv("PATH"), *python = getenv("PYTHON");
     if (python) SKIP("PYTHON names the only one");
@@ -195,9 +195,9 @@ static void error_of_the_last_python(void) {
     if (before) setenv("PATH", before, 1);
 }
 
-/* How Python ends, and what is said then. */
+/* How Python ends, and what is reported then. */
 static const struct {
-    const char *script, *expected; /* expected: of stderr, its only line */
+    const char *script, *expected; /* expected: the only line of stderr */
 } endings[] = {
     {"exit 1", "bcd: data/encode.py\n"},
     {"echo one >&2; echo two >&2; exit 1", "bcd: two\n"},
@@ -229,7 +229,7 @@ static void python_ends(void) {
     python ? setenv("PYTHON", before, 1) : unsetenv("PYTHON");
 }
 
-/* The line that says how far it is does not end it. */
+/* On a terminal the line that shows progress is followed by the result. */
 static void goes_on_on_a_terminal(void) {
     make_words();
     const char *text = program_on_terminal("tokenize words.txt --tokenizer bytes --out t.tokens");

@@ -11,7 +11,7 @@
 #define LINE "trace --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 "
 #define PARTS LINE "--partition stem,block1/block2/block3,head "
 
-/* Checks the part of each block, and that what the block keeps follows from the part. */
+/* Checks the part of each block, and that what the block stores follows from the part. */
 static void parts_hold_what_they_should(void) {
     static const char *const parts[3][5] = {{"active", "active", "frozen", "frozen", "frozen"},
                                             {"prefix", "prefix", "active", "frozen", "frozen"},

@@ -14,7 +14,7 @@ static void every_update_has_a_row(void) {
     size_t count;
     int rows = 0, evaluations = 0;
     run(0, "train " RESNET "--steps 3 --out logged --quiet --log-samples ids");
-    /* As if a session had been killed while it wrote the fifth line. */
+    /* The file is as if a session had been killed while it wrote the fifth line. */
     FILE *ids = fopen(scratch_path("ids"), "a");
     if (CHECK(ids, "ids")) fprintf(ids, "4 0 1 2 3\n5 0"), fclose(ids);
     run(0, "train --resume logged --steps 30 --quiet --log-samples ids");
@@ -42,7 +42,8 @@ static void samples_are_those_of_the_epoch(void) {
     free(text);
 }
 
-/* A file that a session did not write on would have a gap; a new one begins where it is. */
+/* A log that an earlier session did not write would have a gap, so it is refused; a new log begins
+ * at the current step. */
 static void a_gap_is_refused(void) {
     size_t count;
     run(0, "train " RESNET "--steps 3 --out gap --quiet --log-samples with-gap");
@@ -69,7 +70,7 @@ static void other_files_stay(void) {
 }
 
 static void what_is_no_regular_file(void) {
-    /* A pipe has no lines to go on behind. */
+    /* A resumed run cannot append to a pipe, so it writes its own lines only. */
     int reader =
         mkfifo(scratch_path("pipe"), 0600) ? -1 : open(scratch_path("pipe"), O_RDONLY | O_NONBLOCK);
     if (CHECK(reader >= 0, "no pipe"))
@@ -79,7 +80,7 @@ static void what_is_no_regular_file(void) {
                 "--log-samples /dev/full: cannot write: No space left on device");
 }
 
-/* x86 makes a NaN with a sign, which readers of CSV take for text. */
+/* x86 makes a NaN with a sign, and readers of CSV would take "-nan" for text. */
 static void a_nan_has_no_sign(void) {
     char text[64] = "";
     Training t = {.log = tmpfile()};

@@ -19,12 +19,12 @@ static void help_has_each_section_once(void) {
     }
 }
 
-/* Returns true for flags that need the kernels on the processor where those were not built. */
+/* Returns true for flags that need SIMT, where it was not built. */
 static bool needs_more(const char *flags) {
     return strstr(flags, "simt") && !device_module_open("simt");
 }
 
-/* The lines before the first step. */
+/* Checks the lines before the first step. */
 static void says_what_it_trains(void) {
     static const char gpt[] =
         "--model gpt:layers=3,width=16,heads=2,context=16 --data words.tokens --limit 32";
@@ -52,7 +52,7 @@ static void says_what_it_trains(void) {
     }
 }
 
-/* A training that ends before every submodel had its turn says so in its first line. */
+/* A training that ends before every submodel has trained says so in its first line. */
 static void says_whose_turn_never_comes(void) {
     static const char gpt[] =
         "--model gpt:layers=3,width=16,heads=2,context=16 --data words.tokens --limit 32";
@@ -84,8 +84,8 @@ static void says_whose_turn_never_comes(void) {
     }
 }
 
-/* With --init a phase is 20 updates, or fewer where every submodel is to have a turn, and a long
- * context is not taken unasked. */
+/* With --init a phase is 20 updates, or fewer so that every submodel trains, and a long context is
+ * used only on request. */
 static void fine_tunes_by_its_own_defaults(void) {
     run(0,
         "train --model gpt:layers=2,width=16,heads=2,context=2048 --data words.tokens --valid "
@@ -116,8 +116,8 @@ static void fine_tunes_by_its_own_defaults(void) {
     CHECK(strstr(more, "the next one after 3 steps\n"), "%s", more);
 }
 
-/* The plan before the first step is what the training then needs, and what other settings are said
- * to need is what is planned with them. */
+/* The plan that is printed before the first step is what the training then needs, and what other
+ * settings are said to need is what is planned with them. */
 static void plans_memory_before_it_trains(void) {
     static const char gpt[] =
         "train --model gpt:layers=6,width=16,heads=2,context=16,vocabulary=900 --data words.tokens "
@@ -151,7 +151,7 @@ static void plans_memory_before_it_trains(void) {
           "ranks");
 }
 
-/* What is always active by default: stem and head of a ResNet with room between them. */
+/* By default stem and head of a ResNet are always active, if blocks lie between them. */
 static void images_train_their_ends(void) {
     static const struct {
         const char *flags;
@@ -175,7 +175,7 @@ static void images_train_their_ends(void) {
     }
 }
 
-/* A rate that is much too high: no line has hundreds of digits, or the sign of a NaN. */
+/* At a rate that is much too high no line has hundreds of digits, or the sign of a NaN. */
 static void a_loss_that_diverges_is_short(void) {
     const Printed *printed = run(1,
                                  "train --model resnet:depth=8,width=4 --data synthetic "
@@ -235,7 +235,7 @@ static void says_where_it_was_trained(void) {
 
 /* ---- progress ---- */
 
-/* What is shown: two steps at once, a note, and the last step. */
+/* Shows two steps at once, a note, and the last step. */
 static void show_steps(bool quiet, bool terminal, bool brief) {
     Progress p = {.quiet = quiet,
                   .brief = brief,
@@ -243,7 +243,7 @@ static void show_steps(bool quiet, bool terminal, bool brief) {
                   .total = 100,
                   .per_step = 32,
                   .unit = "images"};
-    progress_step(&p, 1, 9, 0, 0, 1); /* took no time that the clock can tell */
+    progress_step(&p, 1, 9, 0, 0, 1); /* it took less time than the clock can measure */
     progress_step(&p, 1, 2, 0.5, 0, 3);
     progress_step(&p, 2, 2, 0.5, 1, 3);
     progress_note(&p, "note %d", 7);
@@ -251,7 +251,7 @@ static void show_steps(bool quiet, bool terminal, bool brief) {
     progress_end(&p);
 }
 
-/* Sends stdout into a file meanwhile. */
+/* Runs show_steps while stdout goes to a file. */
 static void capture(const char *name, bool quiet, bool terminal, bool brief) {
     FILE *file = fopen(scratch_path(name), "w");
     int before = dup(STDOUT_FILENO);
@@ -264,8 +264,8 @@ static void capture(const char *name, bool quiet, bool terminal, bool brief) {
     fclose(file);
 }
 
-/* 32 images in half a second; then the mean of the seconds is 0.95 * 0.5 + 0.05 * 1.5 = 0.55, that
- * of the loss 0.95 * 2 + 0.05. */
+/* 32 images take half a second. Then the mean time is 0.95 * 0.5 + 0.05 * 1.5 = 0.55, and the mean
+ * loss 0.95 * 2 + 0.05. */
 #define FIRST "step 1/100  loss 2.0000  submodel 1 of 3  64 images/s  50 s left"
 #define LAST "step 100/100  loss 1.9500  submodel 3 of 3  58 images/s  0 s left"
 #define WIPE "\r\033[K"

@@ -1,4 +1,4 @@
-/* Where the transformers library is installed, it opens what bcd export writes, and computes the
+/* Where the transformers library is installed, it reads what bcd export writes, and computes the
  * same logits and text. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static void opens_there(const void *row) {
 }
 
 /* The example of finetune.md: its model and tokenizer in transformers' pipeline write what bcd
- * sample writes, both taking the likeliest token. */
+ * sample writes, when both take the likeliest token. */
 static void case_pipeline(void) {
     char text[4096], line[2048];
     if (run_python("-c 'import transformers, torch, tokenizers'", text))

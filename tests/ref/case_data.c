@@ -128,7 +128,7 @@ double case_length(const Case *row, Array array) {
     }
 }
 
-/* Inputs are at most scale + offset. */
+/* Inputs have a magnitude of at most scale + offset. */
 double case_magnitude(const Case *row, double result) {
     return fmax(fmax(fmax(1, row->scale + fabs(row->offset)), row->cancels), result);
 }

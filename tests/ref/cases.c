@@ -13,7 +13,7 @@
     .attention = {heads, groups, d, {__VA_ARGS__}, .causal = true, .window = size}
 #define ROPE(heads, groups, d, ...) .attention = {heads, groups, d, {__VA_ARGS__}, .causal = true}
 
-/* One row, one line. */
+/* Each row is one line. */
 /* clang-format off */
 const Case cases[] = {
     {"linear 1->1", {OP_LINEAR, IN(1, 1, 1), OUT(1, 1, 1)}, .n = 1, .bias = true},

@@ -15,7 +15,7 @@ enum { MAX_STEPS = 400, SUBMODELS = 4 };
 typedef struct {
     Engine base;
     const Partition *partition;
-    const double *losses; /* by step; NULL: all 1 */
+    const double *losses; /* by step; NULL: all are 1 */
     int steps, activations;
     int trained[MAX_STEPS]; /* which submodel was active in each step */
     double lr[MAX_STEPS];
@@ -184,7 +184,7 @@ static void a_switch_is_to_another_submodel(void) {
 static void epochs_count_samples(void) {
     static const struct {
         double epochs;
-        int samples, batch, steps; /* a phase */
+        int samples, batch, steps; /* the steps of a phase */
     } rows[] = {{1, 12, 4, 3}, {1, 13, 4, 4}, {0.5, 12, 4, 2}, {2, 10, 4, 5}, {0.01, 10, 4, 1}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Loop loop;

@@ -16,9 +16,9 @@ typedef struct {
     const char *name;
     int rows, classes;
     double scale;     /* of the logits */
-    int ignore_every; /* this many-th target is ignored; 0: none */
-    bool whole;       /* whole numbers: many equal logits */
-    double offset;    /* that all logits share */
+    int ignore_every; /* every n-th target is ignored; 0: none */
+    bool whole;       /* whole numbers, so that many logits are equal */
+    double offset;    /* a number that is added to all logits */
 } Row;
 
 static const Row rows[] = {
@@ -80,7 +80,7 @@ static void destroy(Data *data) {
 
 static const real SCALE = (real)0.25;
 
-/* Rows [first, end). */
+/* Runs rows [first, end). */
 static void run_rows(Data *data, OpRun op, int first, int end) {
     const int classes = op.row->classes, count = end - first;
     const real *logits = data->logits.data + (ptrdiff_t)first * classes;

@@ -10,7 +10,7 @@
 #include "../test.h"
 #include "tiny.h"
 
-enum { SAMPLES = 2, ROUNDS = 2, MAX_SLOTS = 3 }; /* of a micro-batch; uses of each slot */
+enum { SAMPLES = 2, ROUNDS = 2, MAX_SLOTS = 3 }; /* samples of a micro-batch; uses of each slot */
 
 /* Two stages with the same parameters; only `late` defers weight gradients. */
 typedef struct {
@@ -34,7 +34,7 @@ static void forward(const Pair *p, Stage *stage, int micro) {
     CHECK(stage_loss(stage, 0.5, &loss) == 0, "%s", error_message());
 }
 
-/* Fills with NaN what the micro-batches share. */
+/* Fills the values that micro-batches share with NaN. */
 static void spoil_workspace(Stage *stage) {
     RefStage *s = (RefStage *)(void *)stage;
     for (size_t i = 0; i < s->layout.workspace / sizeof(real); i++) s->workspace[i] = (real)NAN;

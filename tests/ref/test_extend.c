@@ -26,7 +26,7 @@ static const struct {
      false},
 };
 
-/* Where a generation goes on: `count` tokens from `first` on.  It begins again in the middle, as
+/* A generation continues with `count` tokens from `first` on. It starts again in the middle, as
  * with another prompt. */
 static const struct {
     int first, count;
@@ -65,7 +65,7 @@ static void same_bits_as_the_whole(const void *row) {
               "tokens %d to %d: %g, not %g", first, first + count - 1, (double)next[0],
               (double)whole[(size_t)(first + count - 1) * v]);
     }
-    /* Another token in the middle is another sequence. */
+    /* With another token in the middle it is another sequence. */
     const int other = (tokens[100] + 1) % 37;
     CHECK(stage_extend(stage, 100, &other, 1, next) == 0, "%s", error_message());
     CHECK(memcmp(next, whole + 100 * v, v * sizeof *next), "the token does not matter");

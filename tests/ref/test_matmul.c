@@ -70,7 +70,7 @@ static void create(Data *data, const Row *row, int variant, bool whole) {
     data->lda = (ta ? m : k) + GAP_A;
     data->ldb = (tb ? k : n) + GAP_B;
     data->ldc = n + GAP_C;
-    /* the last row has no gap behind it, since nothing may be read there */
+    /* the last row has no gap after it, since nothing may be read there */
     data->a = guarded_create((size_t)(data->lda * (ta ? k : m) - GAP_A));
     data->b = guarded_create((size_t)(data->ldb * (tb ? n : k) - GAP_B));
     data->c = guarded_create((size_t)(data->ldc * m));
@@ -85,7 +85,7 @@ static void destroy(Data *data) {
     guarded_free(&data->c);
 }
 
-/* Rows [begin, end) of C. */
+/* Computes rows [begin, end) of C. */
 static void run_rows(Data *data, int begin, int end) {
     bool ta = data->variant & TRANSPOSE_A, tb = data->variant & TRANSPOSE_B;
     matmul(data->c.data + begin * data->ldc, data->ldc, data->a.data + begin * (ta ? 1 : data->lda),

@@ -200,7 +200,7 @@ static void frozen_tensors_do_not_exist(const void *spec) {
     tiny_close(&tiny);
 }
 
-/* At most half is kept: of an MLP's layer one of two values, of other blocks less. */
+/* Recomputation keeps at most half: of an MLP's layer one of two values, of other blocks less. */
 static void recompute_stores_less(const void *spec) {
     Tiny tiny;
     size_t stored[MEM_ROLES], recomputed[MEM_ROLES];
@@ -326,7 +326,7 @@ static void large_models_are_planned(void) {
     CHECK(memory_plan(plan, model, &settings, active) == 0, "%s", error_message());
     double gib = (double)(plan[MEM_PARAMETERS] + plan[MEM_GRADIENTS] + plan[MEM_STATE]) * 4 /
                  sizeof(real) / 0x1p30;
-    CHECK(fabs(gib - 347.5469) < 1e-4, "%.4f GiB", gib); /* the published 347.539, recomputed */
+    CHECK(fabs(gib - 347.5469) < 1e-4, "%.4f GiB", gib); /* the paper's 347.539, recomputed */
     free(active);
     model_free(model);
 }

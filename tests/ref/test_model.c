@@ -43,7 +43,7 @@ static void parameters_are_as_published(const void *argument) {
     model_free(m);
 }
 
-/* The tensors that lie in a packed one are as many as the names in Hugging Face's files. */
+/* The tensors that a packed tensor contains are as many as the names in Hugging Face's files. */
 static void packed_tensors_have_parts(void) {
     static const struct {
         const char *name;
@@ -108,7 +108,7 @@ static const char *const specs[] = {
     "smollm3:layers=4,width=16,heads=4,context=8,rope_skip=2",
     "smollm3:layers=4,width=16,heads=4,context=8,rope_skip=9",
     "olmo2:layers=2,width=16,heads=4,context=8",
-    /* The smallest of each family. */
+    /* The smallest model of each family. */
     "gpt:layers=1,width=1,heads=1,context=1,vocabulary=2",
     "llama:layers=1,width=2,heads=1,ffn=1,context=1,vocabulary=2,groups=1,head_size=2",
     "resnet:depth=8,width=1,classes=2,size=4",

@@ -16,7 +16,7 @@ enum { SAMPLES = 200, WIDTH = 3, BATCH = 7, CHUNK = 64, UNTOUCHED = -77 };
 typedef struct {
     const char *name;
     size_t budget;
-    int on_device, in_memory; /* samples that have room there */
+    int on_device, in_memory; /* samples that fit there */
     bool file;
 } Row;
 
@@ -40,7 +40,7 @@ typedef struct {
     const Row *row;
     MemCount counted;
     PrefixCache cache;
-    int kept, place[SAMPLES]; /* place: the number of samples kept before; -1: not kept */
+    int kept, place[SAMPLES]; /* slot: the number of samples kept before; -1: not kept */
     char dir[64];
 } Cached;
 
@@ -70,7 +70,7 @@ static void close_cache(Cached *c) {
 
 static bool on_device(const Cached *c, int sample) { return c->place[sample] < c->row->on_device; }
 
-/* Puts a batch, and CHECKs the places that the device is told. */
+/* Puts a batch, and CHECKs the slots that the device gets. */
 static void put(Cached *c, const int *ids) {
     real values[BATCH * WIDTH];
     int slots[BATCH], room = c->row->on_device + c->row->in_memory;
@@ -86,7 +86,7 @@ static void put(Cached *c, const int *ids) {
     }
 }
 
-/* CHECKs what a batch gives back: nothing of a sample on the device. */
+/* CHECKs what a batch gives back. Samples that are on the device are not given. */
 static void get(Cached *c, const int *ids) {
     real values[BATCH * WIDTH];
     bool all = true;
@@ -111,7 +111,7 @@ static void check_memory(const Cached *c) {
           c->counted.current[MEM_CACHE], expected);
 }
 
-/* A batch of samples in no order, some of them a second time in a later batch. */
+/* Lists a batch of samples in no order. Some of them come a second time in a later batch. */
 static void batch_of(int ids[BATCH], int number) {
     for (int i = 0; i < BATCH; i++) ids[i] = (5 * number + i) * 37 % SAMPLES;
 }
@@ -122,7 +122,7 @@ static void keeps_what_has_room(const void *data) {
     int ids[BATCH];
     open_cache(&c, data);
     for (int round = 0; round < 2; round++) {
-        clear(&c); /* the second round finds nothing of the first */
+        clear(&c); /* the second round must find nothing of the first */
         for (int number = 0; number < BATCHES; number++) {
             batch_of(ids, number);
             get(&c, ids);

@@ -84,8 +84,8 @@ static void a_fraction_is_a_fresh_subset(void) {
     sampler_free(&s);
 }
 
-/* Another order would let a resumed training see other samples than it would have seen, which no
- * other test would notice. */
+/* Another order would give a resumed training other samples than an uninterrupted one, and no other
+ * test would show it. */
 static void orders_never_change(void) {
     static const struct {
         uint64_t seed, draw, position;

@@ -76,7 +76,8 @@ static void decay_may_spare_vectors(const void *spec) {
         CHECK(decayed == (trained && matrix), "%s is %sdecayed", none.model->param[p].name,
               decayed ? "" : "not ");
         decayed = memcmp(all_decay, plain, count * sizeof(real)) != 0;
-        bool zeros = none.model->param[p].init == INIT_ZEROS; /* nothing to decay in a first step */
+        /* In a first step there is nothing to decay. */
+        bool zeros = none.model->param[p].init == INIT_ZEROS;
         CHECK(decayed == (trained && !zeros), "of all: %s is %sdecayed", none.model->param[p].name,
               decayed ? "" : "not ");
         free(all_decay);

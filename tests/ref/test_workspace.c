@@ -1,4 +1,4 @@
-/* The workspace by hand, and tables that are not read beyond. */
+/* The workspace, computed by hand, and accesses beyond the table of nodes. */
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ static const struct {
     /* A layer of the prefix stores nothing: its 17 inner values and its aux are there at once.  No
      * output has a gradient. */
     {"head alone", {false, false, false, true}, 17 * VALUE + 3 * AUX + 2 * LOGITS},
-    /* Nothing has a gradient. */
+    /* No value has a gradient. */
     {"none", {false, false, false, false}, 17 * VALUE + 3 * AUX + 2 * LOGITS},
 };
 
@@ -41,7 +41,7 @@ static void workspace_by_hand(const void *row) {
     model_free(m);
 }
 
-/* Behind the last node is a page that cannot be read. */
+/* The page after the last node cannot be read. */
 static void reads_no_node_too_far(void) {
     const StageSettings settings = {.batch = 2};
     const bool active[5] = {true, true, true, true, true};

@@ -1,5 +1,5 @@
-/* Small trainings for tests: a model, a data set made of random numbers, an engine, and where the
- * training stands. */
+/* Small trainings for tests: a model, a data set of random numbers, an engine, and the state of the
+ * training. */
 #pragma once
 
 #include "../../ref/bcd.h"
@@ -48,7 +48,7 @@ typedef struct {
     Engine *engine;
     BcdSettings settings;
     BcdState state;
-    double update_ms; /* where the recipe has times */
+    double update_ms; /* filled where the recipe has times */
 } Tiny;
 
 /* Opens a training.  tiny->engine is NULL, with an error, if engine_single_create failed.  Any
@@ -56,10 +56,10 @@ typedef struct {
 void tiny_open(Tiny *tiny, const Recipe *recipe);
 void tiny_close(Tiny *tiny);
 
-/* Trains; returns what bcd_train does. */
+/* Trains. Returns what bcd_train returns. */
 int tiny_train(Tiny *tiny, BcdWatch watch, void *context);
 
-/* Opens and trains to the end.  A failure ends the program. */
+/* Opens a training and trains to the end. A failure ends the program. */
 void tiny_trained(Tiny *tiny, const Recipe *recipe);
 
 /* A BcdWatch that stops the training after step *(const uint64_t *)context. */
