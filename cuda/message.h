@@ -1,5 +1,5 @@
-/* Boundary values of a pipeline on their way between stages, in device memory (StageClass.message_*
- * of ref/stage.h).
+/* Boundary values of a pipeline on their way between stages, in device memory (the messages of
+ * ref/stage_device.h).
  *
  * Nothing waits for the host.  The event `ready` marks the last work on the data.  Whoever reads or
  * writes the data waits for it on a stream of its own before, and records it after:

@@ -257,7 +257,7 @@ Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replic
                       .placement = placement,
                       .blocks = blocks,
                       .settings = settings,
-                      .messages = stage->is->message_pack && transport->carries_messages};
+                      .messages = stage->device && transport->carries_messages};
     if (reserve(e) || rank_cache_open(e) || make_evaluation(e)) {
         rank_free(&e->base);
         return NULL;

@@ -25,7 +25,7 @@ int rank_cache_open(RankEngine *e) {
     if (!s->cache_bytes) return 0;
     if (engine_check_cache(e->stage, s->samples, s->augmented)) return -1;
     /* A device counts only its own memory. */
-    MemCount *counted = e->stage->is->cache_reserve ? &c->host : &e->stage->memory;
+    MemCount *counted = e->stage->device ? &c->host : &e->stage->memory;
     return prefix_cache_init(&c->prefix, counted, s->cache_bytes, s->cache_dir, s->samples);
 }
 

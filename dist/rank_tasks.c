@@ -4,6 +4,7 @@
 
 #include "../ref/base/error.h"
 #include "../ref/layout.h"
+#include "../ref/stage_device.h"
 #include "rank_inside.h"
 
 static int chunk_first_block(const RankEngine *e, int chunk) {
@@ -69,7 +70,7 @@ static void drop(const RankEngine *e, void **message) {
     if (!e->messages)
         free(*message);
     else if (*message)
-        e->stage->is->message_free(*message);
+        stage_message_free(e->stage, *message);
     *message = NULL;
 }
 
@@ -171,12 +172,12 @@ static int forward(RankEngine *e, int chunk, int micro) {
 /* Computes the input gradients of a chunk, and after each block's its weight gradients, unless
  * these are deferred and have a task of their own. */
 static int backward(RankEngine *e, int chunk, int micro, int lowest) {
-    const StageClass *stage = e->stage->is;
+    Stage *stage = e->stage;
     if (chunk + 1 < e->placement->chunks && boundary_unpack(e, output_gradient_of(chunk, micro)))
         return -1;
     for (int b = chunk_end_block(e, chunk) - 1; b >= chunk_first_block(e, chunk); b--) {
-        stage->input_gradient(e->stage, b);
-        if (!e->stage->settings.deferred) stage->weight_gradient(e->stage, b);
+        stage_input_gradient(stage, b);
+        if (!stage->settings.deferred) stage_weight_gradient(stage, b);
     }
     return chunk > lowest ? boundary_pack(e, output_gradient_of(chunk - 1, micro)) : 0;
 }

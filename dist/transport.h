@@ -23,11 +23,11 @@ typedef struct {
     Channel channel;
     void *data; /* read by a send, overwritten by a receive */
     size_t bytes;
-    /* On a transport with carries_messages: a message of a device (stage.h), in place of data,
-     * which is then NULL; a batch with messages has nothing else, and at most one for each peer,
-     * channel and direction.  A send gives the message away and sets this to NULL; a receive sets
-     * it to the one that came, for the caller to free.  After a failure the caller owns what is
-     * still here. */
+    /* On a transport with carries_messages: a message of a device (stage_device.h), in place of
+     * data, which is then NULL; a batch with messages has nothing else, and at most one for each
+     * peer, channel and direction.  A send gives the message away and sets this to NULL; a receive
+     * sets it to the one that came, for the caller to free.  After a failure the caller owns what
+     * is still here. */
     void *message;
 } Transfer;
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "stage_device.h"
 
 int engine_check_cache(const Stage *stage, int samples, bool augmented) {
     if (samples < 1) return error_set("cache: needs the data set it is for");
@@ -26,7 +27,7 @@ EngineCache *engine_cache_create(Stage *stage, const EngineSettings *s, const Da
         *c = (EngineCache){
             .stage = stage, .device_bytes = s->cache_device_bytes, .lowest = -1, .slots = slots};
         /* A device counts only its own memory. */
-        MemCount *counted = stage->is->cache_reserve ? &c->host : &stage->memory;
+        MemCount *counted = stage->device ? &c->host : &stage->memory;
         if (prefix_cache_init(&c->kept, counted, s->cache_bytes, s->cache_dir, data->samples) == 0)
             return c;
     } else {
@@ -46,7 +47,7 @@ void engine_cache_free(EngineCache *c) {
 }
 
 void engine_cache_release(EngineCache *c, int lowest) {
-    if (lowest != c->lowest && c->stage->is->cache_reserve) stage_cache_reserve(c->stage, 0, 0);
+    if (lowest != c->lowest && c->stage->device) stage_cache_reserve(c->stage, 0, 0);
 }
 
 int engine_cache_reserve(EngineCache *c, int lowest) {
@@ -56,7 +57,7 @@ int engine_cache_reserve(EngineCache *c, int lowest) {
     const Model *m = stage->model;
     size_t width = lowest ? shape_count(m->value[m->block[lowest].in].shape) : 1;
     int on_device = 0;
-    if (lowest && c->device_bytes && stage->is->cache_reserve)
+    if (lowest && c->device_bytes && stage->device)
         on_device = stage_cache_reserve(stage, width, c->device_bytes);
     if (on_device < 0) return -1;
     prefix_cache_clear(&c->kept, width, on_device);

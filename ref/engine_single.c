@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "engine_cache.h"
 #include "layout.h"
+#include "stage_device.h"
 
 typedef struct {
     Engine base;
@@ -33,19 +34,18 @@ static int engine_single_activate(Engine *base, const bool *active) {
 /* If times are measured, adds the time until stop_time, of the device or else of the processor, to
  * *ms.  Returns when it started. */
 static double start_time(SingleEngine *e, double *ms) {
-    if (ms && e->stage->is->charge_time) stage_charge_time(e->stage, ms);
+    if (ms && e->stage->device) stage_charge_time(e->stage, ms);
     return ms ? clock_ms() : 0;
 }
 
 static void stop_time(const SingleEngine *e, double *ms, double start) {
-    if (ms && !e->stage->is->charge_time) *ms += clock_ms() - start;
+    if (ms && !e->stage->device) *ms += clock_ms() - start;
 }
 
 /* Runs a pass on one block. */
 static void run(SingleEngine *e, Pass pass, int block) {
-    const StageClass *is = e->stage->is;
-    void (*const call[PASSES])(Stage *, int) = {is->forward, is->input_gradient,
-                                                is->weight_gradient};
+    static void (*const call[PASSES])(Stage *, int) = {stage_forward, stage_input_gradient,
+                                                       stage_weight_gradient};
     double *ms = e->settings.times ? &e->settings.times[block].ms[pass] : NULL;
     double start = start_time(e, ms);
     call[pass](e->stage, block);
@@ -89,7 +89,7 @@ static int update(SingleEngine *e, double lr) {
     if (!failed) failed = optimizer_check_norm(norm);
     if (!failed) stage_update(stage, lr, optimizer_clip(optimizer, norm));
     stop_time(e, ms, start);
-    if (ms && stage->is->charge_time) stage_charge_time(stage, NULL);
+    if (ms && stage->device) stage_charge_time(stage, NULL);
     return failed;
 }
 
@@ -101,7 +101,7 @@ static int run_micro_batch(SingleEngine *e, const Batch *batch, double scale, bo
     stage_begin(stage, batch, MODE_TRAIN);
     int first = forward_prefix(e, batch);
     if (first < 0) return -1;
-    if (stage->is->step && !e->settings.times) {
+    if (stage->device && !e->settings.times) {
         Loss part = {0};
         int failed = stage_step(stage, first, scale, last, lr, &part);
         loss_add(loss, &part);
@@ -161,7 +161,7 @@ static int engine_single_evaluate(Engine *base, const Batch *batch, Loss *loss) 
 }
 
 static size_t engine_single_read(Engine *base, TensorRole role, int number, real *data) {
-    return stage_of(base)->is->read(stage_of(base), role, number, data);
+    return stage_read(stage_of(base), role, number, data);
 }
 
 static real *engine_single_view(Engine *base, TensorRole role, int number, size_t *count) {
@@ -170,7 +170,7 @@ static real *engine_single_view(Engine *base, TensorRole role, int number, size_
 }
 
 static int engine_single_write(Engine *base, TensorRole role, int number, const real *data) {
-    return stage_of(base)->is->write(stage_of(base), role, number, data);
+    return stage_write(stage_of(base), role, number, data);
 }
 
 static uint64_t engine_single_optimizer_step(Engine *base, int block) {

@@ -23,12 +23,8 @@
  *   weight_gradient(b)  after input_gradient(b), before input_gradient(b - 1)
  *   update or discard   once per step
  *
- * Zero-bubble pipelines delay weight gradients.  With settings.deferred, weight_gradient(b) of a
- * micro-batch may come after input gradients of the blocks below and after passes over other
- * micro-batches; begin and select then return to its own micro-batch.  It must come before a
- * forward pass reuses the micro-batch's slot (see select) of block b, or of block b - 1, whose
- * output it reads.  The bits are the same if each gradient gets its contributions in the same
- * order. */
+ * What only pipelines need stands behind these calls, and what only a device with memory of its own
+ * offers is in stage_device.h. */
 #pragma once
 
 #include "base/alloc.h"
@@ -53,17 +49,19 @@ typedef struct {
     uint64_t seed;  /* of the initial parameters */
     bool skip_init; /* on the CPU: parameters begin with zeros, as the caller writes all of them */
     bool plain;     /* on the CPU: use the slow ops of ref/ops instead of those of ref/fast */
+
+    /* Of a pipeline; NULL for a stage that holds the whole model, one micro-batch at a time. */
+    const bool *local;    /* [blocks]: lives on this stage, with the tied parameters it uses */
+    const int *in_flight; /* [blocks]: micro-batches in flight; read by every activate */
+    bool deferred;        /* keep what weight gradients read until they are computed: see select */
+
+    /* Of a GPU. */
     Precision precision;
     /* Rows of the logits start at multiples of this many elements, for devices that want aligned
      * rows although a vocabulary may be odd; 0: rows follow each other without gaps. */
     int logits_align;
-    /* Both are NULL for a stage that holds the whole model, one micro-batch at a time. */
-    const bool *local;    /* [blocks]: lives on this stage, with the tied parameters it uses */
-    const int *in_flight; /* [blocks]: micro-batches in flight; read by every activate */
-    /* Keep what weight gradients read until they are computed (see above). */
-    bool deferred;
     size_t image_bytes; /* device memory for the images of data sets (keep_images); 0: none */
-    bool offload; /* GPU stages: optimizer state and update in host memory, as a baseline for BCD */
+    bool offload;       /* optimizer state and update in host memory, as a baseline for BCD */
 } StageSettings;
 
 typedef struct {
@@ -109,9 +107,6 @@ typedef struct {
     /* Starts a pass over a micro-batch of at most settings.batch samples.  Keeps a reference to the
      * batch's arrays, which must live until the pass is over. */
     void (*begin)(Stage *stage, const Batch *batch, Mode mode);
-    /* In a pipeline: makes the calls that follow refer to this micro-batch.  Its activations of a
-     * block live in slot micro_batch % in_flight[block]. */
-    void (*select)(Stage *stage, int micro_batch);
     void (*forward)(Stage *stage, int block);
     /* Overwrites *loss with that of the micro-batch.  With MODE_TRAIN, overwrites the logits with
      * the gradient of scale * loss_sum.  -1 and an error when the device has failed. */
@@ -128,9 +123,6 @@ typedef struct {
     /* Overwrites *norm with that of all active gradients together.  -1 and an error when the device
      * has failed. */
     int (*gradient_norm)(Stage *stage, double *norm);
-    /* Overwrites square[params] with the sum of squares of each active gradient on this stage, 0
-     * for other parameters.  -1 and an error as above. */
-    int (*gradient_squares)(Stage *stage, double *square);
     /* Updates the active parameters from gradient_scale * gradient; the scale is that of
      * clipping. */
     void (*update)(Stage *stage, double lr, double gradient_scale);
@@ -142,7 +134,22 @@ typedef struct {
     int (*write)(Stage *stage, TensorRole role, int number, const real *data);
     void (*free)(Stage *stage);
 
-    /* ---- optional calls; NULL where a device does not offer them ---- */
+    /* ---- for pipelines ---- */
+
+    /* Makes the calls that follow refer to this micro-batch.  Its activations of a block live in
+     * slot micro_batch % in_flight[block].
+     *
+     * Zero-bubble pipelines delay weight gradients.  With settings.deferred, weight_gradient(b) of
+     * a micro-batch may come after input gradients of the blocks below and after passes over other
+     * micro-batches; select and begin then return to its own micro-batch.  It must come before a
+     * forward pass reuses the micro-batch's slot of block b, or of block b - 1, whose output it
+     * reads.  The bits are the same if each gradient gets its contributions in the same order. */
+    void (*select)(Stage *stage, int micro_batch);
+    /* Overwrites square[params] with the sum of squares of each active gradient on this stage, 0
+     * for other parameters.  -1 and an error as above. */
+    int (*gradient_squares)(Stage *stage, double *square);
+
+    /* ---- optional calls; NULL where a stage does not offer them ---- */
 
     /* Returns a tensor where it is, in host memory, and sets *count to its elements; valid until
      * the next activate.  NULL if it does not exist now. */
@@ -154,39 +161,11 @@ typedef struct {
      * other tokens. -1 and an error when memory runs out, or where the sequence is longer than the
      * model's. */
     int (*extend)(Stage *stage, int first, const int *tokens, int count, real *logits);
-    /* After begin, and with the outputs of the blocks below `first` in place: runs forward from
-     * there, loss, gradients and, if `last`, clipping and update, as one piece of work that a
-     * device can record and repeat.  -1 and an error if the loss is not finite or, where gradients
-     * are clipped, the gradient's norm; nothing is updated then. */
-    int (*step)(Stage *stage, int first, double scale, bool last, double lr, Loss *loss);
-    /* Keeps the bytes of a data set's images on the device and makes the images of its batches from
-     * them from now on (Dataset.resident).  -1 and an error if settings.image_bytes, which all data
-     * sets share, is too small. */
-    int (*keep_images)(Stage *stage, Dataset *data);
-    /* Adds the device time from this call to the next one to *ms.  With NULL, waits until
-     * everything charged so far has been added, and charges nobody from then on. */
-    void (*charge_time)(Stage *stage, double *ms);
-    /* The prefix cache in the device's own memory.  cache_reserve frees what was there, makes room
-     * for as many samples of `width` elements as `bytes` hold, and returns how many; -1 and an
-     * error when memory runs out.  cache_put and cache_get copy the output of `block`, sample i of
-     * the n in flight, to and from slots[i]; a negative slot skips the sample. */
-    int (*cache_reserve)(Stage *stage, size_t width, size_t bytes);
-    void (*cache_put)(Stage *stage, int block, const int *slots, int n);
-    void (*cache_get)(Stage *stage, int block, const int *slots, int n);
-    /* Messages are copies of block outputs or their gradients in the device's memory, for
-     * transports that carry them from device to device without the host.  create returns an empty
-     * one with room for `count` elements, or NULL and an error.  pack copies the block's output, or
-     * its gradient, of the n samples in flight into the message; unpack copies the other way, and
-     * fails as write does.  free needs no stage: another stage on the same device may have made the
-     * message. */
-    void *(*message_create)(Stage *stage, size_t count);
-    void (*message_pack)(Stage *stage, TensorRole role, int block, void *message);
-    int (*message_unpack)(Stage *stage, TensorRole role, int block, void *message);
-    void (*message_free)(void *message);
 } StageClass;
 
 struct Stage {
     const StageClass *is; /* its functions, which stage_forward(stage, block) and others call */
+    const struct StageDeviceClass *device; /* stage_device.h; NULL: the stage is in host memory */
     const Model *model;
     StageSettings settings;
     MemCount memory;
@@ -194,16 +173,13 @@ struct Stage {
                                * them to resume */
 };
 
-/* ---- the calls of a stage, as above; one that a device does not offer must not be called ---- */
+/* ---- the calls of a stage, as above; one that a stage does not offer must not be called ---- */
 
 static inline int stage_activate(Stage *stage, const bool *active) {
     return stage->is->activate(stage, active);
 }
 static inline void stage_begin(Stage *stage, const Batch *batch, Mode mode) {
     stage->is->begin(stage, batch, mode);
-}
-static inline void stage_select(Stage *stage, int micro_batch) {
-    stage->is->select(stage, micro_batch);
 }
 static inline void stage_forward(Stage *stage, int block) { stage->is->forward(stage, block); }
 static inline int stage_loss(Stage *stage, double scale, Loss *loss) {
@@ -219,9 +195,6 @@ static inline void stage_discard(Stage *stage) { stage->is->discard(stage); }
 static inline int stage_gradient_norm(Stage *stage, double *norm) {
     return stage->is->gradient_norm(stage, norm);
 }
-static inline int stage_gradient_squares(Stage *stage, double *square) {
-    return stage->is->gradient_squares(stage, square);
-}
 static inline void stage_update(Stage *stage, double lr, double gradient_scale) {
     stage->is->update(stage, lr, gradient_scale);
 }
@@ -232,40 +205,18 @@ static inline int stage_write(Stage *stage, TensorRole role, int number, const r
     return stage->is->write(stage, role, number, data);
 }
 static inline void stage_free(Stage *stage) { stage->is->free(stage); }
+static inline void stage_select(Stage *stage, int micro_batch) {
+    stage->is->select(stage, micro_batch);
+}
+static inline int stage_gradient_squares(Stage *stage, double *square) {
+    return stage->is->gradient_squares(stage, square);
+}
 static inline real *stage_view(Stage *stage, TensorRole role, int number, size_t *count) {
     return stage->is->view(stage, role, number, count);
 }
 static inline int stage_extend(Stage *stage, int first, const int *tokens, int count,
                                real *logits) {
     return stage->is->extend(stage, first, tokens, count, logits);
-}
-static inline int stage_step(Stage *stage, int first, double scale, bool last, double lr,
-                             Loss *loss) {
-    return stage->is->step(stage, first, scale, last, lr, loss);
-}
-static inline int stage_keep_images(Stage *stage, Dataset *data) {
-    return stage->is->keep_images(stage, data);
-}
-static inline void stage_charge_time(Stage *stage, double *ms) {
-    stage->is->charge_time(stage, ms);
-}
-static inline int stage_cache_reserve(Stage *stage, size_t width, size_t bytes) {
-    return stage->is->cache_reserve(stage, width, bytes);
-}
-static inline void stage_cache_put(Stage *stage, int block, const int *slots, int n) {
-    stage->is->cache_put(stage, block, slots, n);
-}
-static inline void stage_cache_get(Stage *stage, int block, const int *slots, int n) {
-    stage->is->cache_get(stage, block, slots, n);
-}
-static inline void *stage_message_create(Stage *stage, size_t count) {
-    return stage->is->message_create(stage, count);
-}
-static inline void stage_message_pack(Stage *stage, TensorRole role, int block, void *message) {
-    stage->is->message_pack(stage, role, block, message);
-}
-static inline int stage_message_unpack(Stage *stage, TensorRole role, int block, void *message) {
-    return stage->is->message_unpack(stage, role, block, message);
 }
 
 /* Creates a stage on the CPU, with parameters initialised from the seed.  NULL and an error if

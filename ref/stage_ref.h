@@ -1,5 +1,5 @@
 /* The CPU stage, shared by its files: stage_ref.c owns the memory, stage_pass.c computes, and
- * stage_ref_extend.c generates. */
+ * stage_extend.c generates. */
 #pragma once
 
 #include "layout.h"
@@ -55,9 +55,9 @@ void stage_ref_input_gradient(Stage *base, int block);
 void stage_ref_weight_gradient(Stage *base, int block);
 void stage_ref_discard(Stage *base);
 int stage_ref_gradient_norm(Stage *base, double *norm);
-int stage_ref_gradient_squares(Stage *base, double *square);
 void stage_ref_update(Stage *base, double lr, double gradient_scale);
+int stage_ref_gradient_squares(Stage *base, double *square);
 
-/* ---- in stage_ref_extend.c ---- */
+/* ---- in stage_extend.c ---- */
 
 int stage_ref_extend(Stage *base, int first, const int *tokens, int count, real *logits);

@@ -131,21 +131,23 @@ Stage *stage_cuda_create(const Model *model, StageSettings settings) {
     static const StageClass class = {
         .activate = stage_cuda_activate,
         .begin = batch_begin,
-        .select = batch_select,
         .forward = pass_forward,
         .loss = stage_cuda_loss,
         .input_gradient = pass_input_gradient,
         .weight_gradient = pass_weight_gradient,
         .discard = step_discard,
         .gradient_norm = step_gradient_norm,
-        .gradient_squares = step_gradient_squares,
         .update = step_update,
         .read = transfer_read,
         .write = transfer_write,
         .free = stage_cuda_free,
+        .select = batch_select,
+        .gradient_squares = step_gradient_squares,
+    };
+    static const StageDeviceClass device = {
         .step = step_run,
-        .keep_images = batch_keep_images,
         .charge_time = times_charge,
+        .keep_images = batch_keep_images,
         .cache_reserve = cache_reserve,
         .cache_put = cache_put,
         .cache_get = cache_get,
@@ -163,7 +165,8 @@ Stage *stage_cuda_create(const Model *model, StageSettings settings) {
     CudaStage *s = calloc(1, sizeof *s);
     if (!s) return error_null("stage: out of memory");
     message_users_add();
-    s->base = (Stage){.is = &class, .model = model, .settings = device_settings(settings)};
+    s->base = (Stage){
+        .is = &class, .device = &device, .model = model, .settings = device_settings(settings)};
     s->tuning = (StageTuning){.fuse = true, .graphs = true};
     s->run = (Run){.precision = settings.precision};
     if (open_stage(s)) {

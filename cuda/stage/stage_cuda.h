@@ -1,8 +1,9 @@
-/* The CUDA stage: implements ref/stage.h on a device.  It computes block by block what the CPU's
- * stage (ref/stage_ref.c) computes, in fp32, tf32 or bf16.  stage_inside.h lists its files. */
+/* The CUDA stage: implements ref/stage.h and ref/stage_device.h on a device.  It computes
+ * block by block what the CPU's stage (ref/stage_ref.c) computes, in fp32, tf32 or bf16.
+ * stage_inside.h lists its files. */
 #pragma once
 
-#include "../../ref/stage.h"
+#include "../../ref/stage_device.h"
 
 /* Opens the device and creates a stage for the whole model, or for the blocks settings.local names,
  * with parameters initialised from the seed as on the CPU.  Stage.memory counts device memory

@@ -27,12 +27,12 @@ void generator_close(Generator *g) {
 
 /* Reads tokens 0 .. visible - 1 and, which causal attention does not see, zeros behind them. */
 static const real *read_whole(Generator *g, const int *text, size_t visible) {
-    const StageClass *is = g->stage->is;
+    Stage *stage = g->stage;
     memset(g->batch.tokens, 0, (size_t)g->model->input.w * sizeof *g->batch.tokens);
     memcpy(g->batch.tokens, text, visible * sizeof *text);
-    is->begin(g->stage, &g->batch, MODE_EVALUATE);
-    for (int b = 0; b < g->model->blocks; b++) is->forward(g->stage, b);
-    if (is->read(g->stage, TENSOR_VALUE, g->model->blocks - 1, g->logits) == READ_FAILED)
+    stage_begin(stage, &g->batch, MODE_EVALUATE);
+    for (int b = 0; b < g->model->blocks; b++) stage_forward(stage, b);
+    if (stage_read(stage, TENSOR_VALUE, g->model->blocks - 1, g->logits) == READ_FAILED)
         return NULL;
     return g->logits + (visible - 1) * (size_t)g->model->outputs;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../../ref/base/error.h"
+#include "../../ref/stage_device.h"
 #include "../convert/convert.h"
 #include "fit.h"
 #include "pipeline.h"

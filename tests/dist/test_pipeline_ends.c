@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../ref/base/error.h"
+#include "../../ref/stage_device.h"
 #include "../test.h"
 #include "message_stage.h"
 #include "pipeline.h"
@@ -126,11 +127,16 @@ typedef struct {
     size_t cache_bytes;
 } Failure;
 
+/* Pipelines alone have local blocks. */
+static bool has_last_block(const Stage *stage) {
+    const bool *local = stage->settings.local;
+    return local && local[stage->model->blocks - 1];
+}
+
 /* On the ranks that hold the last block, replaces the class of the stage by a damaged one. */
 static Stage *with_fault(Stage *stage, StageClass *class, void (*damage)(StageClass *class)) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    const StageSettings *settings = &stage->settings;
-    if (!settings->local || !settings->local[stage->model->blocks - 1]) return stage;
+    if (!has_last_block(stage)) return stage;
     pthread_mutex_lock(&lock); /* replicas come here at the same time */
     if (!class->free) {
         *class = *stage->is;
@@ -143,7 +149,6 @@ static Stage *with_fault(Stage *stage, StageClass *class, void (*damage)(StageCl
 
 static void damage_activate(StageClass *class) { class->activate = refuse_activate; }
 static void damage_write(StageClass *class) { class->write = refuse_write; }
-static void damage_message(StageClass *class) { class->message_create = refuse_message; }
 static void damage_gradients(StageClass *class) {
     sound_read = class->read;
     class->read = refuse_gradients;
@@ -167,8 +172,10 @@ static Stage *fails_to_write(const Model *model, StageSettings settings) {
 }
 
 static Stage *fails_to_send(const Model *model, StageSettings settings) {
-    static StageClass class;
-    return with_fault(message_stage_create(model, settings), &class, damage_message);
+    static const StageDeviceClass refuses = {.message_create = refuse_message};
+    Stage *stage = message_stage_create(model, settings);
+    if (has_last_block(stage)) stage->device = &refuses;
+    return stage;
 }
 
 static Stage *fails_to_read_gradients(const Model *model, StageSettings settings) {
