@@ -79,8 +79,8 @@ static int check_model_given(const CommandLine *line) {
 /* Refuses an --out that would replace a file that the command reads. */
 static int check_out(const CommandLine *line) {
     const char *out = line->options.out;
-    const char *const named[] = {line->gradients.checkpoint, line->gradients.batch_file,
-                                 line->plan.trace};
+    const char *const named[] = {line->options.gradients.checkpoint,
+                                 line->options.gradients.batch_file, line->options.plan.trace};
     struct stat file;
     if (stat(out, &file) || !S_ISREG(file.st_mode)) return 0;
     bool read = false;
@@ -98,8 +98,8 @@ static int check_needed(const CommandLine *line) {
     if (o->command == COMMAND_EXPORT && !*o->out) return error_set("bcd export needs --out DIR");
     if (o->command == COMMAND_GRADIENTS && o->context && !*o->init)
         return error_set("--context goes with --init; a checkpoint has its own");
-    if (o->command == COMMAND_GRADIENTS &&
-        (!*line->gradients.checkpoint == !*o->init || !*line->gradients.batch_file || !*o->out))
+    if (o->command == COMMAND_GRADIENTS && (!*line->options.gradients.checkpoint == !*o->init ||
+                                            !*line->options.gradients.batch_file || !*o->out))
         return error_set(
             "bcd gradients needs --checkpoint FILE or --init DIR, --batch FILE and --out FILE");
     return 0;

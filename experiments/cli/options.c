@@ -9,18 +9,17 @@
 #include "../../ref/base/error.h"
 #include "command_line.h"
 
-void command_line_defaults(CommandLine *line, Command command) {
-    memset(line, 0, sizeof *line);
-    line->options.command = command;
+void options_defaults(Options *options, Command command) {
+    memset(options, 0, sizeof *options);
+    options->command = command;
     for (int row = 0; option_table[row].name; row++)
         if (option_table[row].default_text && (option_table[row].commands & command))
-            option_assign(&line->options, row, option_table[row].default_text);
+            option_assign(options, row, option_table[row].default_text);
 }
 
-void options_defaults(Options *options) {
-    CommandLine line;
-    command_line_defaults(&line, COMMAND_TRAIN);
-    *options = line.options;
+void command_line_defaults(CommandLine *line, Command command) {
+    memset(line, 0, sizeof *line);
+    options_defaults(&line->options, command);
 }
 
 int options_find(const char *name, Command command) {

@@ -1,10 +1,9 @@
 /* Flags and their values.
  *
  * One table (options_table.c) describes the flags; parsing, --help, "did you mean" and the settings
- * stored with a run all use it.  To add a flag of `bcd train`, add a field here and a row there,
- * and say to bcd report what a training did without it (ADDED_FLAGS in experiments/paper/study.py,
- * or IRRELEVANT in cases.py if it changes no result); of another command, a field in
- * command_line.h. */
+ * stored with a run all use it.  To add a flag, add a field here and a row there; for one of `bcd
+ * train`, also say to bcd report what a training did without it (ADDED_FLAGS in
+ * experiments/paper/study.py, or IRRELEVANT in cases.py if it changes no result). */
 #pragma once
 
 #include "../../dist/cluster.h"
@@ -27,7 +26,7 @@ typedef enum {
 
 enum { COMMANDS = 9 };
 
-enum { OPTION_TEXT = 512, OPTIONS_MAX = 160 };
+enum { OPTION_TEXT = 512, PROMPT_BYTES = 1 << 14, OPTIONS_MAX = 160 };
 
 typedef enum { DEVICE_CPU, DEVICE_PLAIN, DEVICE_CUDA, DEVICE_SIMT, DEVICE_KINDS } DeviceKind;
 extern const char *const device_names[DEVICE_KINDS];
@@ -38,9 +37,49 @@ enum { PLACEMENT_AUTO = PLACEMENTS };
 typedef enum { METHOD_BCD, METHOD_OFFLOAD, METHOD_KINDS } MethodKind;
 extern const char *const method_names[METHOD_KINDS];
 
-/* The flags of `bcd train`: the settings of a training and how it runs.  A run stores them.  A
- * default that depends on the model, the data or the optimizer is filled in by setup_open; given[]
- * tells what the user set. */
+extern const char *const split_names[3];  /* by Split in data.h */
+extern const char *const mode_names[2];   /* by Mode in ref/stage.h */
+extern const char *const export_names[2]; /* the numbers of bcd export */
+
+typedef struct {
+    char prompt[PROMPT_BYTES];
+    bool chat;
+    int tokens;
+    double temperature, top_p;
+    int top_k;
+} SampleFlags;
+
+typedef struct {
+    char checkpoint[OPTION_TEXT], batch_file[OPTION_TEXT];
+    int mode; /* Mode */
+} GradientsFlags;
+
+typedef struct {
+    int active; /* submodel to show, from 1; 0: every one */
+    int steps;  /* to time at most, of each */
+} TraceFlags;
+
+typedef struct {
+    char gpu[OPTION_TEXT];   /* key in gpu_table, or "any" */
+    char trace[OPTION_TEXT]; /* a file that bcd trace --out wrote on such a GPU */
+    int per_node, nodes, pipeline, micro_batches;
+    double network; /* gigabits per second of a node, one direction */
+    bool cache, search;
+    int most_gpus;
+    double budget;                /* dollars per hour, of all GPUs; 0: any */
+    double multiplier;            /* B-F, of the cost to the same loss */
+    double tokens;                /* of the training whose cost is reported */
+    int method;                   /* PlanMethod, or PLAN_METHODS for all */
+    double efficiency, host_rate; /* fraction of the peak, GB/s; 0: not given */
+    double step_ms;               /* a measured step to calibrate with; 0: none */
+    bool unfused_attention, ignore_memory;
+    char price[OPTION_TEXT]; /* "rtx4090=0.31,a100=1.12", dollars per hour, or one number */
+} PlanFlags;
+
+/* All flags.  Those of `bcd train`, the settings of a training and how it runs, come first: a run
+ * stores them, and other commands share them as far as they train or open a run.  A default that
+ * depends on the model, the data or the optimizer is filled in by setup_open; given[] tells what
+ * the user set. */
 typedef struct {
     Command command; /* whose flags may be set */
 
@@ -96,6 +135,15 @@ typedef struct {
     int replicas;
     double timeout;
 
+    /* of single commands */
+    int split;                   /* Split; bcd eval */
+    char tokenizer[OPTION_TEXT]; /* bcd tokenize */
+    int export_numbers;          /* bcd export: one of export_names */
+    SampleFlags sample;
+    GradientsFlags gradients;
+    TraceFlags trace;
+    PlanFlags plan;
+
     bool given[OPTIONS_MAX]; /* by row of the table */
 
     /* Not a flag, but for train_run.  NULL: a single process; else it takes it over, as rank 0. */
@@ -127,8 +175,8 @@ typedef enum {
 typedef struct {
     const char *name, *argument; /* "switch-every", "K|Ee|auto"; NULL: none, or its choices */
     OptionKind kind;
-    size_t offset;   /* of the field in CommandLine; if bcd train has the flag, also in Options */
-    double min, max; /* max of a text: its length */
+    size_t offset;              /* of the field in Options */
+    double min, max;            /* max of a text: its length */
     const char *const *choices; /* of OPTION_IS_CHOICE, or in a list */
     int choice_count;
     OptionRole role;
@@ -151,12 +199,11 @@ typedef struct {
 
 extern const CommandInfo command_table[COMMANDS];
 
-/* Overwrites options with the defaults of `bcd train`. */
-void options_defaults(Options *options);
+/* Overwrites options with the defaults of a command. */
+void options_defaults(Options *options, Command command);
 
 /* Sets a flag of options->command as the command line would; name without dashes, value NULL for a
- * flag without one.  Options of another command than train are those of a CommandLine.  -1 and an
- * error. */
+ * flag without one.  -1 and an error. */
 int options_set(Options *options, const char *name, const char *value);
 /* Sets the flags of a formatted text, in which no value has a space: "batch=32 lr=0.1".  Returns -1
  * with an error set. */

@@ -118,5 +118,5 @@ static int export_model(const char *place, const char *dir, const Options *asked
 int command_export(const CommandLine *line) {
     static const NumberKind kinds[] = {NUMBER_F32, NUMBER_BF16}; /* as export_names */
     return export_model(line->positional[0], line->options.out, &line->options,
-                        kinds[line->export_numbers]);
+                        kinds[line->options.export_numbers]);
 }

@@ -48,7 +48,7 @@ static int check_batchnorm(const Model *model, int batch, Mode mode) {
  * are active.  The default optimizer, sgd without its momentum, has no state. */
 static int open_engine(Setup *setup, const Options *o, Mode mode, int batch) {
     Options *own = &setup->options;
-    options_defaults(own);
+    options_defaults(own, COMMAND_TRAIN);
     own->batch = batch;
     own->device = o->device;
     own->precision = o->precision;
@@ -194,13 +194,13 @@ static int write_gradients(const Options *options, Setup *setup, Mode mode, cons
 
 int command_gradients(const CommandLine *line) {
     const Options *o = &line->options;
-    const Mode mode = (Mode)line->gradients.mode;
+    const Mode mode = (Mode)line->options.gradients.mode;
     char spec[OPTION_TEXT];
     H5File file = {.id = -1}, checkpoint = {.id = -1};
     Setup setup = {.model = NULL};
     Batch batch = {.n = 0};
-    int failed = h5_open(&file, line->gradients.batch_file) ||
-                 (!*o->init && h5_open(&checkpoint, line->gradients.checkpoint)) ||
+    int failed = h5_open(&file, line->options.gradients.batch_file) ||
+                 (!*o->init && h5_open(&checkpoint, line->options.gradients.checkpoint)) ||
                  (batch.n = count_samples(&file)) < 0 || find_spec(spec, o, &file, &checkpoint) ||
                  !(setup.model = model_create(spec)) ||
                  check_batchnorm(setup.model, batch.n, mode) ||

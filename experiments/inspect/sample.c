@@ -181,10 +181,10 @@ static int open_directory(Sampling *s, const CommandLine *line) {
     s->dir = line->options.init;
     if (!has_tokenizer(s->dir))
         return error_set("%s: holds neither tokenizer.json nor tokenizer.model", s->dir);
-    if (convert_spec(spec, s->dir, 0) || encode_prompt(s, &line->sample)) return -1;
+    if (convert_spec(spec, s->dir, 0) || encode_prompt(s, &line->options.sample)) return -1;
     Model *model = model_create(spec);
     if (!model) return -1;
-    const size_t needed = s->count + (size_t)line->sample.tokens;
+    const size_t needed = s->count + (size_t)line->options.sample.tokens;
     if (!line->options.context)
         sized.options.context = needed < (size_t)model->input.w ? (int)needed : model->input.w;
     model_free(model);
@@ -204,9 +204,9 @@ static int take_prompt(Sampling *s, const char *prompt) {
 
 int command_sample(const CommandLine *line) {
     Sampling s = {.text = NULL};
-    int failed = take_prompt(&s, line->sample.prompt) ||
+    int failed = take_prompt(&s, line->options.sample.prompt) ||
                  (*line->options.init ? open_directory(&s, line) : open_run(&s, line)) ||
-                 sample(&s, &line->sample, line->options.seed);
+                 sample(&s, &line->options.sample, line->options.seed);
     tokenizer_free(s.tokenizer);
     generator_close(&s.generator);
     free(s.text);

@@ -64,7 +64,7 @@ static int encode_files(FILE **encoded, const CommandLine *line, TokenizeStats *
     Feed feed = {.stats = stats};
     int failed = 0;
     for (int i = 0; i < line->positionals && !failed; i++) {
-        const char *arguments[] = {line->tokenizer, line->positional[i]};
+        const char *arguments[] = {line->options.tokenizer, line->positional[i]};
         const PythonInput in = {write_input, &feed};
         feed.input = line->positional[i];
         encoded[i] = tmpfile();
@@ -78,7 +78,7 @@ static int encode_files(FILE **encoded, const CommandLine *line, TokenizeStats *
 }
 
 static int tokenize_by_model(const char *out, const CommandLine *line, TokenizeStats *stats) {
-    const char *dir = line->tokenizer;
+    const char *dir = line->options.tokenizer;
     char name[TOKENIZER_NAME];
     FILE *encoded[POSITIONAL_MAX] = {NULL};
     if (access(dir, F_OK))
@@ -99,7 +99,7 @@ static int tokenize_by_model(const char *out, const CommandLine *line, TokenizeS
 
 int command_tokenize(const CommandLine *line) {
     char out[OPTION_TEXT];
-    const bool bytes = strcmp(line->tokenizer, "bytes") == 0;
+    const bool bytes = strcmp(line->options.tokenizer, "bytes") == 0;
     strcpy(out, line->options.out);
     if (!out[0] && name_output(out, line->positional[0])) return -1;
     if (strlen(out) < 8 || strcmp(out + strlen(out) - 7, ".tokens") != 0)
@@ -109,7 +109,8 @@ int command_tokenize(const CommandLine *line) {
         if (strcmp(out, line->positional[i]) == 0)
             return error_set("--out %s: it is one of the inputs; give another name", out);
     TokenizeStats stats = {0};
-    if (!bytes && strcmp(line->tokenizer, "gpt2") != 0) return tokenize_by_model(out, line, &stats);
+    if (!bytes && strcmp(line->options.tokenizer, "gpt2") != 0)
+        return tokenize_by_model(out, line, &stats);
     Tokenizer *tokenizer = data_tokenizer(
         bytes ? "text" : "wikitext2", line->options.data_dir[0] ? line->options.data_dir : NULL);
     if (!tokenizer) return -1;

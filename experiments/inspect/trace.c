@@ -234,7 +234,7 @@ static int trace(Tables *tables, Bench *bench, const Options *asked, const Trace
 int command_trace(const CommandLine *asked) {
     CommandLine line = *asked;
     Options *o = &line.options;
-    const TraceFlags *flags = &line.trace;
+    const TraceFlags *flags = &line.options.trace;
     Bench bench = {0};
     Tables tables = {0};
     bool given = options_given(o, "submodels") || *o->partition;

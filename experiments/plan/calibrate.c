@@ -12,7 +12,7 @@ static int read_settings(Options *o, const char *path) {
     if (h5_format(path, format)) return -1;
     if (strcmp(format, tables_format) != 0)
         return error_set("%s: not a file of bcd trace --out", path);
-    options_defaults(o);
+    options_defaults(o, COMMAND_TRAIN);
     return settings_read_file(path, o);
 }
 

@@ -22,7 +22,7 @@ static int answer(Plan *best, const PlanQuestion *q, PlanMethod method, bool wid
     Plan plan;
     if (question_space(&space, q, method, q->gpu, wide)) return -1;
     for (int m = 2; m <= 5 && wide && method == PLAN_BCD; m++) choices_add(&space.submodels, m);
-    choices_add(&space.gpus, q->line->plan.per_node * q->line->plan.nodes);
+    choices_add(&space.gpus, q->line->options.plan.per_node * q->line->options.plan.nodes);
     int fits = plan_choose(&plan, &space, PLAN_CHEAPEST);
     if (fits < 0) return -1;
     if (!best->gpus || (fits && plan_is_better(&plan, best, PLAN_CHEAPEST))) *best = plan;
@@ -45,7 +45,7 @@ static void note_cache(Table *table, const Model *model, Precision precision) {
 /* Notes which settings were chosen rather than given. */
 static void note_choices(Table *table, const PlanQuestion *q) {
     const Options *o = &q->line->options;
-    const char *trace = q->line->plan.trace;
+    const char *trace = q->line->options.plan.trace;
     static const char *const names[] = {"pipeline",  "replicas",          "micro-batches",
                                         "placement", "pipeline-schedule", "recompute"};
     Text list = {""};
@@ -57,7 +57,7 @@ static void note_choices(Table *table, const PlanQuestion *q) {
         table_note(
             table,
             "The last row may have other submodels, and another precision if none is given.");
-    if (q->line->plan.cache) note_cache(table, q->model, (Precision)o->precision);
+    if (q->line->options.plan.cache) note_cache(table, q->model, (Precision)o->precision);
     for (int p = 0; p < PRECISIONS && *trace; p++)
         if (fabs(q->efficiency.products[p] - efficiency_default.products[p]) > 0)
             table_note(table, "Products in %s at %.3g %% of the peak, as measured (%.200s).",
@@ -65,7 +65,7 @@ static void note_choices(Table *table, const PlanQuestion *q) {
 }
 
 static void add_plans(Tables *tables, const PlanQuestion *q, const Plan plan[ROWS]) {
-    const PlanFlags *flags = &q->line->plan;
+    const PlanFlags *flags = &q->line->options.plan;
     Text title = text_of("%.60s (%s parameters), %d samples per update, on %d x %d %s",
                          q->model->name, format_count((double)q->model->param_count).text,
                          q->line->options.batch, flags->nodes, flags->per_node, q->gpu->name);
@@ -97,7 +97,7 @@ static void add_memory(Tables *tables, const PlanQuestion *q, const Plan plan[RO
         table_put(table, 0, bytes[MEM_PARAMETERS] / GIB, bytes[MEM_GRADIENTS] / GIB,
                   bytes[MEM_STATE] / GIB, bytes[MEM_ACTIVATIONS] / GIB, bytes[MEM_WORKSPACE] / GIB,
                   p->total_bytes / GIB,
-                  q->line->plan.ignore_memory ? NAN : gpu_usable_bytes(q->gpu) / GIB,
+                  q->line->options.plan.ignore_memory ? NAN : gpu_usable_bytes(q->gpu) / GIB,
                   p->host_bytes > 0 ? p->host_bytes / GIB : NAN);
     }
 }
@@ -141,11 +141,12 @@ static void add_rates(Tables *tables, const PlanQuestion *q) {
                "a node at most.%s",
                precision_names[precision],
                e->scores_in_memory ? "  Attention scores go through memory." : "");
-    if (q->line->plan.step_ms > 0)
-        table_note(
-            table, "With them a step of --method %s takes %.6g ms (--step-ms).",
-            q->line->plan.method == PLAN_BCD ? "bcd" : plan_method_names[q->line->plan.method],
-            q->line->plan.step_ms);
+    if (q->line->options.plan.step_ms > 0)
+        table_note(table, "With them a step of --method %s takes %.6g ms (--step-ms).",
+                   q->line->options.plan.method == PLAN_BCD
+                       ? "bcd"
+                       : plan_method_names[q->line->options.plan.method],
+                   q->line->options.plan.step_ms);
 }
 
 /* ---- the timeline ---------------------------------------------------------------------------- */
@@ -225,7 +226,7 @@ static int answer_all(Plan plan[ROWS], const PlanQuestion *q) {
 
 /* Finds the rate at which the step of --method takes --step-ms. */
 static int calibrate_step(PlanQuestion *q) {
-    const PlanFlags *flags = &q->line->plan;
+    const PlanFlags *flags = &q->line->options.plan;
     Plan plan = {.gpus = 0};
     if (answer(&plan, q, (PlanMethod)flags->method, false)) return -1;
     if (!plan.prediction.fits)
@@ -235,7 +236,7 @@ static int calibrate_step(PlanQuestion *q) {
 }
 
 int plan_cluster(Tables *tables, PlanQuestion *q) {
-    const PlanFlags *flags = &q->line->plan;
+    const PlanFlags *flags = &q->line->options.plan;
     Plan plan[ROWS] = {0};
     if ((flags->step_ms > 0 && calibrate_step(q)) || answer_all(plan, q)) return -1;
     add_plans(tables, q, plan);

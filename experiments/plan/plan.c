@@ -8,8 +8,9 @@ int command_plan(const CommandLine *line) {
     PlanQuestion q;
     Tables tables = {0};
     provenance_fill(&tables.provenance, 0);
-    bool failed = question_open(&q, line) ||
-                  (line->plan.search ? plan_search(&tables, &q) : plan_cluster(&tables, &q));
+    bool failed =
+        question_open(&q, line) ||
+        (line->options.plan.search ? plan_search(&tables, &q) : plan_cluster(&tables, &q));
     question_free(&q);
     int status = failed ? -WRONG_USE : 0;
     for (int t = 0; t < tables.tables && !status; t++)

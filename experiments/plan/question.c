@@ -21,7 +21,7 @@ static int given(const Options *o, const char *name, int value) {
 
 static int check_sizes(const CommandLine *line, const Model *model) {
     const Options *o = &line->options;
-    const PlanFlags *flags = &line->plan;
+    const PlanFlags *flags = &line->options.plan;
     int gpus = flags->per_node * flags->nodes, ranks = flags->pipeline * o->replicas;
     long long pieces = (long long)o->replicas * flags->micro_batches;
     int max = flags->pipeline > o->submodels ? flags->pipeline : o->submodels;
@@ -42,7 +42,7 @@ static int check_sizes(const CommandLine *line, const Model *model) {
 
 /* Replaces the rates that were given. */
 static void set_rates(Efficiency *efficiency, const CommandLine *line) {
-    const PlanFlags *flags = &line->plan;
+    const PlanFlags *flags = &line->options.plan;
     if (flags->efficiency > 0) efficiency->products[line->options.precision] = flags->efficiency;
     if (flags->host_rate > 0) efficiency->host_process_rate = 1e9 * flags->host_rate;
     efficiency->scores_in_memory = flags->unfused_attention;
@@ -51,7 +51,7 @@ static void set_rates(Efficiency *efficiency, const CommandLine *line) {
 /* Ranks on this machine are threads of one processor each, and compute in fp32. */
 static int open_machine(PlanQuestion *q) {
     const Options *o = &q->line->options;
-    const int processors = omp_get_max_threads(), per_node = q->line->plan.per_node;
+    const int processors = omp_get_max_threads(), per_node = q->line->options.plan.per_node;
     if (per_node > processors)
         return error_set("--gpu cpu: this machine has %d processor%s; give --per-node %d, or less",
                          processors, processors == 1 ? "" : "s", processors);
@@ -65,7 +65,7 @@ static int open_machine(PlanQuestion *q) {
 int question_open(PlanQuestion *q, const CommandLine *line) {
     static const char *const searched[] = {"budget", "gpus"}; /* ignored without --search */
     const Options *o = &line->options;
-    const PlanFlags *flags = &line->plan;
+    const PlanFlags *flags = &line->options.plan;
     *q = (PlanQuestion){.line = line, .efficiency = efficiency_default};
     if (flags->step_ms > 0 && (flags->search || flags->method == PLAN_METHODS))
         return error_set("--step-ms needs --method, which took so long, and no --search");
@@ -98,7 +98,7 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
 }
 
 bool question_asks(const PlanQuestion *q, int method) {
-    return q->line->plan.method == PLAN_METHODS || q->line->plan.method == method;
+    return q->line->options.plan.method == PLAN_METHODS || q->line->options.plan.method == method;
 }
 
 void question_free(PlanQuestion *q) {
@@ -110,7 +110,7 @@ void question_free(PlanQuestion *q) {
 
 /* --price is a number for all GPUs, or a list by GPU. */
 int question_price(double *price, const PlanQuestion *q, const Gpu *gpu) {
-    const char *text = q->line->plan.price;
+    const char *text = q->line->options.plan.price;
     char *end;
     *price = strtod(text, &end);
     if (end != text && !*end) {
@@ -125,7 +125,7 @@ int question_price(double *price, const PlanQuestion *q, const Gpu *gpu) {
 int question_space(PlanSpace *space, const PlanQuestion *q, PlanMethod method, const Gpu *gpu,
                    bool wide) {
     const Options *o = &q->line->options;
-    const PlanFlags *flags = &q->line->plan;
+    const PlanFlags *flags = &q->line->options.plan;
     bool bcd = method == PLAN_BCD, narrow = !wide || options_given(o, "submodels");
     *space = (PlanSpace){
         .plan = {.method = method,

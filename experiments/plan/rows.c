@@ -97,18 +97,18 @@ Table *plan_table(Tables *tables, const PlanQuestion *q, const char *name, const
     table_note(table,
                "memory: of the fullest GPU.  step: mean over the submodels.  bubble: share of the "
                "passes that GPUs wait for each other.  GPU hours and cost: of %.3g %s.",
-               q->line->plan.tokens, q->model->tokens ? "tokens" : "images");
+               q->line->options.plan.tokens, q->model->tokens ? "tokens" : "images");
     table_note(
         table,
         "same loss: BCD's cost x %.4g, the B-F multiplier.  The paper has x 1.39 on average, x "
         "2.44 for language models, x 2.77 at worst.",
-        q->line->plan.multiplier);
+        q->line->options.plan.multiplier);
     return table;
 }
 
 void plan_row(Table *table, const PlanQuestion *q, const char *label, const Plan *plan) {
     const Prediction *p = &plan->prediction;
-    double tokens = q->line->plan.tokens, dollars = plan_dollars(plan, tokens);
+    double tokens = q->line->options.plan.tokens, dollars = plan_dollars(plan, tokens);
     table_row(table, "%s", label);
     table_text(table, SETTING, SOURCE_NONE, "%s", plan_setting(plan).text);
     table_put(table, BYTES, p->total_bytes / GIB);
@@ -116,7 +116,7 @@ void plan_row(Table *table, const PlanQuestion *q, const char *label, const Plan
     if (p->fits)
         table_put(table, STEP, 1e3 * p->step_s, fmax(0, p->bubble), p->tokens_per_s,
                   plan_gpu_hours(plan, tokens), dollars,
-                  plan->method == PLAN_BCD ? dollars * q->line->plan.multiplier : dollars);
+                  plan->method == PLAN_BCD ? dollars * q->line->options.plan.multiplier : dollars);
 }
 
 void plan_row_without(Table *table, const char *label, const char *why) {

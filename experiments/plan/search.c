@@ -17,7 +17,7 @@ static const char *const goal_names[] = {[PLAN_CHEAPEST] = "cheapest", [PLAN_FAS
 /* Adds the divisors of a node's GPUs, whole nodes in powers of two, and all GPUs, as far as they
  * are allowed and within the budget. */
 static void add_counts(PlanSpace *space, const PlanQuestion *q) {
-    const PlanFlags *flags = &q->line->plan;
+    const PlanFlags *flags = &q->line->options.plan;
     int all = flags->per_node * flags->nodes;
     for (int n = 1; n <= all && n <= flags->most_gpus; n++) {
         int nodes = n / flags->per_node;
@@ -68,7 +68,7 @@ static int add_goal(Tables *tables, const PlanQuestion *q, PlanGoal goal) {
     Plan best = {.gpus = 0};
     Text title =
         text_of("%.60s: the %s setting of each GPU and method, up to %d x %d GPUs", q->model->name,
-                goal_names[goal], q->line->plan.nodes, q->line->plan.per_node);
+                goal_names[goal], q->line->options.plan.nodes, q->line->options.plan.per_node);
     Table *table = plan_table(tables, q, goal_names[goal], title.text, "GPU, method");
     for (const Gpu *gpu = gpu_table; gpu->key; gpu++)
         for (PlanMethod m = 0; m < PLAN_METHODS && (!q->gpu || q->gpu == gpu); m++)

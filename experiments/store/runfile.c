@@ -181,7 +181,7 @@ int runfile_write(const RunFile *run, const char *path) {
 }
 
 static int read_all(RunFile *run, const H5File *file) {
-    options_defaults(&run->settings);
+    options_defaults(&run->settings, COMMAND_TRAIN);
     if (h5_get(file, "/", "status", H5_TEXT, run->status) || settings_read(file, &run->settings) ||
         h5_get_fields(file, "/provenance", provenance_fields, PROVENANCE_FIELDS,
                       &run->provenance) ||

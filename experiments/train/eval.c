@@ -48,12 +48,13 @@ int command_eval(const CommandLine *line) {
     int longer,
         failed = setup_default_context(&sized.options, &longer) || model_open(&setup, &sized);
     setup.options.augment = false;
-    failed = failed || !(data = setup_data(&setup.options, setup.model, (Split)line->split)) ||
+    failed = failed ||
+             !(data = setup_data(&setup.options, setup.model, (Split)line->options.split)) ||
              setup_check_data(&setup, data) || eval_dataset(&row, &setup, data);
     if (!failed)
         printf("%s, %s split of %s (%d samples%s): %s\n",
-               *options->init ? options->init : setup.options.model, split_names[line->split],
-               data->name, data->samples,
+               *options->init ? options->init : setup.options.model,
+               split_names[line->options.split], data->name, data->samples,
                setup.model->tokens ? text_of(" of %d tokens", setup.model->input.w).text : "",
                eval_format(&row, setup.model->tokens).text);
     dataset_free(data);

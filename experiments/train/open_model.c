@@ -28,7 +28,7 @@ static void overlay(Options *stored, const Options *asked) {
 static int open_directory(Setup *setup, const Options *asked) {
     Options *o = &setup->options;
     memset(setup, 0, sizeof *setup);
-    options_defaults(o);
+    options_defaults(o, COMMAND_TRAIN);
     strcpy(o->init, asked->init);
     overlay(o, asked);
     if (convert_spec(o->model, o->init, asked->context)) return -1;
@@ -44,7 +44,7 @@ int model_open_run(Setup *setup, const char *place, const Options *asked) {
     Text path;
     H5File file;
     memset(setup, 0, sizeof *setup);
-    options_defaults(&setup->options);
+    options_defaults(&setup->options, COMMAND_TRAIN);
     if (rundir_settings(place, &setup->options) || rundir_checkpoint(&path, place) ||
         checkpoint_open(&file, path.text))
         return -1;

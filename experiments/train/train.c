@@ -208,7 +208,7 @@ static int take_ranks(Options *options) {
     int count = 0;
     for (int i = 0; flags[i]; i++)
         if (!options_given(options, flags[i])) missing[count++] = flags[i];
-    options_defaults(&stored);
+    options_defaults(&stored, COMMAND_TRAIN);
     if (!*options->resume || access(rundir_path(options->resume, "run.h5").text, R_OK)) return 0;
     return rundir_settings(options->resume, &stored) ||
                    options_take(options, &stored, missing, true)

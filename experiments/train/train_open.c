@@ -28,7 +28,7 @@ int train_like(Options *options) {
     if (*options->resume)
         return error_set("--like is for a new run; --resume takes the settings of its own");
     if (rundir_check(options->like)) return error_set("--like %s", error_message());
-    options_defaults(&like);
+    options_defaults(&like, COMMAND_TRAIN);
     if (rundir_settings(options->like, &like)) return -1;
     for (int row = 0; option_table[row].name; row++)
         if (options->given[row]) own[count++] = option_table[row].name;
@@ -61,7 +61,7 @@ static int open_new(Training *t, const Options *options) {
 static int read_past(Training *t) {
     Options stored;
     const bool saved = access(t->checkpoint_path.text, F_OK) == 0;
-    options_defaults(&stored);
+    options_defaults(&stored, COMMAND_TRAIN);
     if (saved && settings_read_file(t->checkpoint_path.text, &stored)) return -1;
     if (access(t->run_path.text, F_OK)) {
         t->run.settings = stored;

@@ -12,7 +12,7 @@ static void costs_add_up(void) {
     enum { PARTS = 3, STEP_MS = 40 };
     Bench bench;
     Options o;
-    options_defaults(&o);
+    options_defaults(&o, COMMAND_TRAIN);
     CHECK(options_set_all(&o, "model=resnet:depth=8,width=2 limit=12 batch=12 submodels=2") == 0,
           "%s", error_message());
     double step_ms;
@@ -46,7 +46,7 @@ static void measure_once(void) {
     Bench bench;
     Options o;
     double step_ms;
-    options_defaults(&o);
+    options_defaults(&o, COMMAND_TRAIN);
     CHECK(options_set_all(&o,
                           "model=resnet:depth=8,width=2 limit=12 batch=12 submodels=2 "
                           "pipeline=local:2 accumulate=2") == 0 &&

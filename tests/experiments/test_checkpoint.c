@@ -135,7 +135,7 @@ static void settings_come_back(void) {
     Options options;
     if (!CHECK(open_flags(&a, flags) == 0, "%s", error_message())) return;
     CHECK(checkpoint_write(path, &a, &state) == 0, "%s", error_message());
-    options_defaults(&options);
+    options_defaults(&options, COMMAND_TRAIN);
     CHECK(settings_read_file(path, &options) == 0, "%s", error_message());
     for (int row = 0; option_table[row].name; row++) {
         const Option *option = &option_table[row];

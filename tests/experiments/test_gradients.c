@@ -23,9 +23,9 @@ static int make_on(DeviceKind device, Mode mode, const char *checkpoint, const c
     CommandLine line;
     command_line_defaults(&line, COMMAND_GRADIENTS);
     line.options.device = (int)device;
-    line.gradients.mode = (int)mode;
-    strcpy(line.gradients.checkpoint, checkpoint);
-    strcpy(line.gradients.batch_file, batch_path);
+    line.options.gradients.mode = (int)mode;
+    strcpy(line.options.gradients.checkpoint, checkpoint);
+    strcpy(line.options.gradients.batch_file, batch_path);
     strcpy(line.options.out, out);
     return command_gradients(&line);
 }

@@ -39,7 +39,7 @@ static void rows_come_back(void) {
         RunFile run = {.status = "running"}, back;
         char path[512];
         snprintf(path, sizeof path, "%s", scratch_path("rows.h5"));
-        options_defaults(&run.settings);
+        options_defaults(&run.settings, COMMAND_TRAIN);
         run.settings.batch = 4;
         provenance_fill(&run.provenance, 5);
         add_curve(&run, counts[c]);

@@ -97,7 +97,7 @@ static void keeps_what_it_has_read(void) {
     Setup setup;
     Generator kept, whole;
     int text[60];
-    options_defaults(&asked);
+    options_defaults(&asked, COMMAND_TRAIN);
     if (!CHECK(model_open_run(&setup, scratch_path("two"), &asked) == 0, "%s", error_message()))
         return;
     const size_t bytes = (size_t)setup.model->outputs * sizeof(real);

@@ -32,7 +32,7 @@ static Sound read_sound(void) {
 
 static void open_setup(Setup *setup) {
     Options options;
-    options_defaults(&options);
+    options_defaults(&options, COMMAND_TRAIN);
     if (options_set(&options, "model", "resnet:depth=8,width=1") ||
         options_set(&options, "limit", "4") || options_set(&options, "batch", "2") ||
         options_set(&options, "submodels", "2") || setup_open(setup, &options) ||
@@ -44,7 +44,7 @@ static void open_setup(Setup *setup) {
 
 static Sound sound_run(void) {
     RunFile run = {.status = "running"};
-    options_defaults(&run.settings);
+    options_defaults(&run.settings, COMMAND_TRAIN);
     for (uint64_t i = 1; i < 9; i++) runfile_add(&run, RUN_CURVE, &(CurveRow){.step = i});
     runfile_add(&run, RUN_EVALUATIONS, &(EvaluationRow){.step = 4});
     runfile_add(&run, RUN_SWITCHES, &(SwitchRow){.reason = "start"});
@@ -103,7 +103,7 @@ static void try_run(const Sound *sound, const uint8_t *changes, size_t count) {
 static void try_checkpoint(const Sound *sound, Setup *setup, const uint8_t *changes, size_t count) {
     BcdState state;
     Options options;
-    options_defaults(&options);
+    options_defaults(&options, COMMAND_TRAIN);
     write_damaged(sound, changes, count);
     if (settings_read_file(path, &options) && !*error_message()) abort();
     /* HDF5 checks the position in the training: if it can be read, it is the one that was
