@@ -12,8 +12,8 @@ template <typename T>
 struct Heads {
     const T *q, *k, *v;
     int t, heads, groups, share, d; /* heads = groups share */
-    int every;             /* the number of keys that every query attends to: causal 0, else t */
-    int window;            /* the most keys that a query attends to, the last ones: t without one */
+    int every;  /* the number of keys that every query attends to: causal 0, else t */
+    int window; /* causal: the most keys that a query attends to, the last ones; else t */
     int qk_stride, stride; /* numbers from one position to the next: of q and k; of qkv and dqkv */
     int alignment;         /* bytes that rows of d numbers are aligned to: 16, 8, 4, or 2 */
     float scale;           /* 1 / sqrt(d) */
@@ -135,7 +135,7 @@ static Heads<T> find_heads(const Call *k, AttentionSpace space) {
     h.t = k->positions, h.d = a.d;
     h.heads = a.heads, h.groups = a.groups, h.share = a.heads / a.groups;
     h.every = a.causal ? 0 : h.t;
-    h.window = a.window && a.window < h.t ? a.window : h.t;
+    h.window = a.causal && a.window && a.window < h.t ? a.window : h.t;
     h.stride = (a.heads + 2 * a.groups) * a.d;
     h.qk_stride = (a.heads + (rotated ? 1 : 2) * a.groups) * a.d;
     h.alignment = row_bytes % 16 == 0 ? 16 : row_bytes % 8 == 0 ? 8 : row_bytes % 4 == 0 ? 4 : 2;

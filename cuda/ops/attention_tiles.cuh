@@ -190,12 +190,15 @@ static DEVICE bool some_keys(const Heads<T> &h, int query, int key) {
     return key + W::COLUMNS > query + 1 || key < keys_begin(h, query + 16 * W::M - 1);
 }
 
-/* Sets to -infinity the scores of keys that the query does not attend to.  Rows are queries. */
+/* Sets to -infinity the scores of keys that the query does not attend to.  Rows are queries.  Keys
+ * after the query are at a negative distance, which is a large one without a sign: a single
+ * comparison takes one register less, without which the kernel for dq would spill. */
 template <typename T, int M, int N>
 static DEVICE void hide_keys(float (&s)[M][N][4], const Heads<T> &h, int query, int key) {
     each_number<M, N>([&](int m, int j, int i) {
         const int column = accumulator_column(key, j, i), row = accumulator_row(query, m, i);
-        if ((column > row && column >= h.every) || column + h.window <= row) s[m][j][i] = -INFINITY;
+        if (column >= h.every && (unsigned)(row - column) >= (unsigned)h.window)
+            s[m][j][i] = -INFINITY;
     });
 }
 
