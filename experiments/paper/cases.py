@@ -53,10 +53,15 @@ class Method:
 
     @property
     def name(self):
-        """"BCD-1/3", with the settings in which variants of the case differ."""
+        return self.named()
+
+    def named(self, without=()):
+        """"BCD-1/3", with the settings in which variants of the case differ, but not those of the flags `without`."""
         first, parts = self.first, [method_of(self.first)]
         alike = [method.first for method in self.case.methods if method_of(method.first) == parts[0]]
         for flag, words, shown in NAMED:
+            if flag in without:
+                continue
             value = first.setting(flag)
             # A full update never switches: only rate and length matter.
             if first["submodels"] == 1 and flag != "lr" or all(other.setting(flag) == value for other in alike):

@@ -9,6 +9,7 @@ import compare
 import errors
 import finetune
 import multipliers
+import registered
 import store
 import study
 import table02
@@ -40,7 +41,7 @@ def make(trainings, paper=True):
     cases = Cases(trainings)
     if not trainings:
         return [], cases
-    made = [answer.table(cases)]
+    made = [answer.table(cases), registered.answers(cases), registered.best_rates(cases)]
     if paper:
         made += [comparison.make(cases) for module in (table02, table09, table10, table11)
                  for comparison in module.COMPARISONS]

@@ -1,0 +1,185 @@
+"""The trainings of protocol.md by its rules: the score of a training, the best rate of each method, and the answers about
+BCD and the full update.  Trainings that began before the protocol was registered have no rows."""
+import math
+from dataclasses import dataclass
+
+import compare
+import curves
+from cases import Method
+from tables import FREE, MEASURED, NONE, RECOMPUTED, TEXT, Cell, Column, Table
+
+REGISTERED = "2026-11-25T17:34"  # UTC
+
+
+def is_registered(method):
+    return all(training["started"] >= REGISTERED for training in method.trainings)
+
+
+# ---- scores -------------------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Score:
+    """name: of the scores; margin: by how much BCD may be worse and still be called as good, a part of the full
+    update's score if `relative`; more_is_better: of accuracies."""
+    name: str
+    margin: float
+    relative: bool
+    more_is_better: bool
+
+
+ACCURACY = Score("accuracy, %", 0.5, False, True)
+PERPLEXITY = Score("perplexity", 0.01, True, False)
+LOSS = Score("loss", 0.01, False, False)  # of fine-tuning
+
+
+def kind_of(training):
+    return ACCURACY if training.is_images else LOSS if training.setting("init") else PERPLEXITY
+
+
+def evaluated(training):
+    return training.evaluation["loss"] if kind_of(training) is LOSS else curves.scores(training)
+
+
+def at_the_end(training):
+    """At a constant rate the mean of the last evaluations, with a cosine the last one; NaN for a training that diverged,
+    or with too few evaluations."""
+    scores = evaluated(training)
+    if not len(scores) or not math.isfinite(training.evaluation["loss"][-1]):
+        return math.nan
+    if not curves.may_be_cut(training):
+        return float(scores[-1])
+    return float(scores[-curves.MEAN:].mean()) if len(scores) >= curves.MEAN else math.nan
+
+
+def at_its_best(training):
+    """The best mean of consecutive evaluations, which stands for early stopping."""
+    means = curves.trailing(evaluated(training), curves.MEAN)
+    if not len(means):
+        return math.nan
+    return float(means.max() if kind_of(training).more_is_better else means.min())
+
+
+def is_without_augmentation(training):
+    return training.is_images and not training.setting("augment")
+
+
+# ---- the best rates -----------------------------------------------------------------------------
+
+def grids(cases):
+    """The methods of each case that differ in the rate alone, by rising rate: those with two rates or more."""
+    for case in cases.cases:
+        found = {}
+        for method in filter(is_registered, case.methods):
+            found.setdefault(method.named(without=("lr",)), []).append(method)
+        for grid in found.values():
+            if len(grid) > 1:
+                yield sorted(grid, key=lambda method: method.first.setting("lr"))
+
+
+def best_rates(cases):
+    """The table of the best rates, or None."""
+    table = Table("rates", "The best learning rate of each method", "training", [
+        Column("tried", "rates", "tried", kind=TEXT), Column("best", "best", "rate", FREE, NONE),
+        Column("score", "score", "", 3, MEASURED), Column("lower", "score", "next lower", 3, MEASURED),
+        Column("higher", "score", "next higher", 3, MEASURED), Column("place", "in the grid", kind=TEXT)])
+    for grid in grids(cases):
+        first = grid[0].first
+        scores = [compare.mean([at_the_end(training) for training in method.trainings])[0] for method in grid]
+        finite = [number for number, score in enumerate(scores) if math.isfinite(score)]
+        if not finite:
+            continue
+        best = (max if kind_of(first).more_is_better else min)(finite, key=lambda number: scores[number])
+        rates = [method.first.setting("lr") for method in grid]
+        table.row(grid_name(grid[0]), " ".join(f"{rate:g}" for rate in rates), rates[best], scores[best],
+                  scores[best - 1] if best else None, scores[best + 1] if best + 1 < len(grid) else None,
+                  "the lowest" if best == 0 else "the highest" if best + 1 == len(grid) else "inside")
+    if not table.rows:
+        return None
+    table.note("By the protocol of the second trainings: scores at a constant rate are means of the last five evaluations, "
+               "with a cosine the last one; per cent, perplexity, or the loss of fine-tuning.  A best rate that is the "
+               "lowest or the highest asks for one beyond it.  An empty score next to it: it diverged, or there is none.")
+    return table
+
+
+def grid_name(method):
+    return f"{method.case.name} {method.named(without=('lr',))}"
+
+
+# ---- the answers --------------------------------------------------------------------------------
+
+READINGS = [("", at_the_end, lambda training: True), (", at its best", at_its_best, is_without_augmentation)]
+
+
+def full_updates(cases, method):
+    """The full update that a method is compared with: in fine-tuning that of AdamW; None when there is none, or it is
+    the method itself."""
+    first = method.first
+    if first.setting("init"):
+        found = next((other for other in cases.methods if other.first.is_full and other.first["optimizer"] == "adamw"
+                      and other.first["model"] == first["model"] and other.first["steps"] == first["steps"]), None)
+        return None if found is method else found
+    if first["submodels"] == 1:
+        return None
+    full = method.case.full_update(first)
+    return next((other for other in method.case.methods if full in other.trainings), None)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    method: Method
+    reading: str
+    scores: list
+    full: list
+    kind: Score
+
+    @property
+    def difference(self):
+        """Positive where the method is better."""
+        return compare.welch(self.scores, self.full) if self.kind.more_is_better else compare.welch(self.full, self.scores)
+
+    @property
+    def margin(self):
+        return self.kind.margin * (compare.mean(self.full)[0] if self.kind.relative else 1)
+
+
+def answer(difference, margin, adjusted):
+    """Whether a method is as good as the full update, by the interval of its difference and the corrected p."""
+    if math.isnan(adjusted):
+        return ""
+    as_good, worse = difference.low > -margin, difference.high < 0 and adjusted < compare.CHANCE
+    if as_good and worse:
+        return "worse by less than the margin"
+    return "yes" if as_good else "no" if worse else "undecided"
+
+
+def comparisons(cases):
+    for method in filter(is_registered, cases.methods):
+        full = full_updates(cases, method)
+        for reading, score, applies in READINGS:
+            if full is not None and applies(method.first):
+                yield Comparison(method, reading, *([value for value in map(score, side.trainings) if math.isfinite(value)]
+                                                    for side in (method, full)), kind_of(method.first))
+
+
+def answers(cases):
+    """The table of the answers, or None: of comparisons with two seeds or more on both sides."""
+    table = Table("answers", "As good as the full update?", "training", [
+        Column("seeds", "seeds", "", 0), Column("score", "score", "", 3, MEASURED),
+        Column("full", "score", "full update", 3, MEASURED), Column("difference", "better by", "", 3, MEASURED),
+        Column("low", "better by", "95 %, from", 3, MEASURED), Column("high", "better by", "95 %, to", 3, MEASURED),
+        Column("margin", "margin", "", 3, NONE), Column("p", "p", "corrected", 3, RECOMPUTED),
+        Column("answer", "as good?", kind=TEXT)])
+    found = [(made, made.difference) for made in comparisons(cases)]
+    found = [(made, difference) for made, difference in found if difference.seeds > 1]
+    adjusted = compare.holm([difference.p for _, difference in found])
+    for (made, difference), p in zip(found, adjusted):
+        (score, spread, _), (full, full_spread, _) = compare.mean(made.scores), compare.mean(made.full)
+        table.row(made.method.label + made.reading, float(difference.seeds), Cell(score, MEASURED, spread),
+                  Cell(full, MEASURED, full_spread), difference.value, difference.low, difference.high, made.margin, p,
+                  answer(difference, made.margin, p))
+    if not table.rows:
+        return None
+    table.note("By the protocol of the second trainings: means over seeds; the difference with its 95 % interval by Welch's "
+               "t-test, positive where the method is better; p by Holm's correction for all rows.  \"yes\": the interval lies "
+               "above minus the margin; \"no\": it lies below zero, and p is below 0.05; \"undecided\": neither.")
+    return table

@@ -1,0 +1,138 @@
+"""The rules of protocol.md: scores, the best rates, and answers; cells computed by hand."""
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import registered
+from cases import Cases
+from samples import GPT, evaluations, like, training
+
+LATER = "2026-11-26T00:00:00Z"
+
+
+def scored(accuracies, **columns):
+    """A training with these accuracies, in per cent."""
+    made = training(started=LATER, **columns)
+    made.evaluation = evaluations(np.arange(1, len(accuracies) + 1) * 10, 2 - np.array(accuracies) / 100,
+                                  np.array(accuracies) / 100)
+    return made
+
+
+def of_loss(loss, **columns):
+    made = training(GPT, False, started=LATER, **columns)
+    made.evaluation = evaluations(range(10, 60, 10), [loss] * 5)
+    return made
+
+
+# ---- scores -------------------------------------------------------------------------------------
+
+def test_scores():
+    accuracies = [10, 60, 70, 80, 70, 60, 20]
+    assert registered.at_the_end(scored(accuracies)) == pytest.approx(60)
+    assert registered.at_its_best(scored(accuracies)) == pytest.approx(68)
+    assert registered.at_the_end(scored(accuracies, schedule="cosine")) == pytest.approx(20)
+    assert math.isnan(registered.at_the_end(scored([50, 60, 70, 80])))
+    assert math.isnan(registered.at_the_end(scored([50, 60, 70, 80, math.nan], schedule="cosine")))
+    assert registered.at_the_end(of_loss(2)) == pytest.approx(math.exp(2))
+    assert registered.at_the_end(of_loss(2, init="model")) == 2
+
+
+# ---- the best rates -----------------------------------------------------------------------------
+
+def of_rates(scores, **columns):
+    return [scored([score] * 5, lr=lr, **columns) for lr, score in zip((0.4, 0.05, 0.1, 0.2), scores)]
+
+
+def test_rates():
+    """The rates are sorted; each schedule and method has its grid; rates that diverged count as worse."""
+    trainings = (of_rates([60, 50, 70, 65]) + of_rates([math.nan, 50, 60, 70], submodels=3)
+                 + of_rates([60, 50, 55, 57], schedule="cosine"))
+    table = registered.best_rates(Cases(trainings))
+    full, cosine, bcd = "resnet8 synthetic sgd full", "resnet8 synthetic sgd cosine full", "resnet8 synthetic sgd BCD-1/3"
+    assert sorted(table.labels) == sorted([full, cosine, bcd])
+    assert table.value(full, "tried") == "0.05 0.1 0.2 0.4"
+    assert [table.value(full, name) for name in ("best", "score", "lower", "higher")] == pytest.approx([0.1, 70, 50, 65])
+    assert table.value(full, "place") == table.value(bcd, "place") == "inside"
+    assert table.value(bcd, "best") == 0.2 and table.cell(bcd, "higher").is_empty
+    assert table.value(cosine, "best") == 0.4 and table.value(cosine, "place") == "the highest"
+
+
+def test_rates_of_perplexity():
+    trainings = [of_loss(loss, lr=lr) for lr, loss in ((0.1, 2.0), (0.2, 1.5), (0.4, 1.75))]
+    table = registered.best_rates(Cases(trainings))
+    assert table.column("best")[0].value == 0.2 and table.column("place")[0].value == "inside"
+
+
+def test_not_registered():
+    """Trainings of before have no rows."""
+    trainings = [like(one, started="2026-11-25T17:33:59Z") for one in of_rates([60, 50, 70, 65])]
+    assert registered.best_rates(Cases(trainings)) is None
+    assert registered.answers(Cases([like(one, seed=seed) for seed in (1, 2) for one in trainings])) is None
+
+
+# ---- the answers --------------------------------------------------------------------------------
+
+def seeds(scores, **columns):
+    return [scored([score] * 5, seed=seed, augment=1, **columns) for seed, score in enumerate(scores)]
+
+
+def only(table):
+    return {column.name: cell.value for column, cell in zip(table.columns, table.rows[0])}
+
+
+@pytest.mark.parametrize("bcd, full, expected", [
+    ([70.0, 70.1, 70.2], [70.1, 70.2, 70.0], "yes"),
+    ([69.70, 69.71, 69.72], [70.0, 70.01, 70.02], "worse by less than the margin"),
+    ([60.0, 60.1, 60.2], [70.0, 70.1, 70.2], "no"),
+    ([60.0, 70.0, 80.0], [70.0, 70.1, 70.2], "undecided"),
+])
+def test_answers(bcd, full, expected):
+    table = registered.answers(Cases(seeds(full) + seeds(bcd, submodels=3)))
+    row = only(table)
+    test = stats.ttest_ind(bcd, full, equal_var=False)
+    assert row["difference"] == pytest.approx(np.mean(bcd) - np.mean(full)) and row["p"] == pytest.approx(test.pvalue)
+    assert (row["low"] + row["high"]) / 2 == pytest.approx(row["difference"])
+    assert row["margin"] == 0.5 and row["seeds"] == 3 and row["answer"] == expected
+
+
+def test_correction():
+    """Two rows of one table: the smaller p counts twice."""
+    full, near, far = [70.0, 70.1, 70.2], [69.9, 70.0, 70.1], [60.0, 60.1, 60.2]
+    table = registered.answers(Cases(seeds(full) + seeds(near, submodels=3) + seeds(far, submodels=2)))
+    expected = {"1/3": stats.ttest_ind(near, full, equal_var=False).pvalue,
+                "1/2": 2 * stats.ttest_ind(far, full, equal_var=False).pvalue}
+    for label, cell in zip(table.labels, table.column("p")):
+        assert cell.value == pytest.approx(expected[label[-3:]])
+
+
+def test_without_augmentation():
+    """Two readings of each: at the end, and at the best mean of five."""
+    def falling(best, **columns):
+        return scored([best] * 5 + [50] * 5, **columns)
+    trainings = [falling(70 + seed, seed=seed, submodels=m) for seed in range(3) for m in (1, 3)]
+    table = registered.answers(Cases(trainings))
+    assert [cell.value for cell in table.column("score")] == pytest.approx([50, 71])
+    assert table.labels[1].endswith(", at its best")
+
+
+def test_answers_of_perplexity():
+    """Better is lower; the margin is one per cent of the full update's."""
+    full = [of_loss(math.log(20 + seed / 10), seed=seed) for seed in range(3)]
+    bcd = [of_loss(math.log(22 + seed / 10), seed=seed, submodels=3) for seed in range(3)]
+    row = only(registered.answers(Cases(full + bcd)))
+    assert row["difference"] == pytest.approx(-2) and row["margin"] == pytest.approx(0.201) and row["answer"] == "no"
+
+
+def test_fine_tuning():
+    """All methods are compared with the full update of AdamW, those with another optimizer too."""
+    def of(loss, **columns):
+        return [of_loss(loss + seed / 1000, seed=seed, init="model", **columns) for seed in range(3)]
+    table = registered.answers(Cases(of(3.5, optimizer="adamw") + of(3.6, optimizer="adamw", submodels=3)
+                                     + of(3.505, optimizer="lion")))
+    assert len(table.rows) == 2 and [cell.value for cell in table.column("answer")] == ["no", "worse by less than the margin"]
+
+
+def test_single_seeds():
+    assert registered.answers(Cases(seeds([70]) + seeds([60], submodels=3))) is None
