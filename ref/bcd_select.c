@@ -34,32 +34,21 @@ static int descending(const Selection *s) {
     return s->settings->partition.submodels - 1 - turn_of(s);
 }
 
-/* Returns the submodel at position `turn` of a cycle's random permutation.  The permutation is made
- * by Fisher-Yates swaps; following them backwards from one position needs no array. */
-static int shuffled(const BcdSettings *settings, uint64_t cycle, int turn) {
-    enum { MAX_SUBMODELS = 65536 }; /* so that no two cycles have a random number in common */
-    int submodels = settings->partition.submodels;
-    int chosen = turn;
-    for (int i = 1; i < submodels; i++) {
-        int j = (int)random_below(settings->seed, STREAM_ORDER, cycle * MAX_SUBMODELS + (uint64_t)i,
-                                  (uint32_t)i + 1);
-        if (chosen == i)
-            chosen = j;
-        else if (chosen == j)
-            chosen = i;
-    }
-    return chosen;
-}
-
 /* Draws a new random permutation for each cycle.  If one began with the submodel that ended the
  * cycle before, that submodel would train twice in a row, so the first two trade places.  Two
  * submodels can then only alternate, and every cycle uses the first permutation. */
 static int random_order(const Selection *s) {
     int submodels = s->settings->partition.submodels, turn = turn_of(s);
+    uint64_t seed = s->settings->seed;
     uint64_t cycle = submodels > 2 ? s->state->phase / (uint64_t)submodels : 0;
-    bool again = cycle > 0 &&
-                 shuffled(s->settings, cycle, 0) == shuffled(s->settings, cycle - 1, submodels - 1);
-    return shuffled(s->settings, cycle, again && turn < 2 ? 1 - turn : turn);
+    int *order = malloc(2 * (size_t)submodels * sizeof *order), *before = order + submodels;
+    if (!order) return error_set("bcd: out of memory");
+    random_permutation(order, submodels, seed, STREAM_ORDER, cycle);
+    if (cycle > 0) random_permutation(before, submodels, seed, STREAM_ORDER, cycle - 1);
+    bool again = cycle > 0 && order[0] == before[submodels - 1];
+    int chosen = order[again && turn < 2 ? 1 - turn : turn];
+    free(order);
+    return chosen;
 }
 
 /* Chooses the submodel with the largest gradient norm, on a tie the lowest one (the Gauss-Southwell
