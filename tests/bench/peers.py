@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The training steps of build/bench in PyTorch:  peers.py BENCH [MODEL...] [OPTION...]
+"""Times the training steps of build/bench in PyTorch:  peers.py BENCH [MODEL...] [OPTION...]
 
-Both programs stay up and take turns, a few steps each, so that whatever else the machine does falls
-on both.  PyTorch runs at its best settings on a CPU: all vector instructions, images channels last,
-an allocator that keeps its pages, no gradients where nothing is trained.
+Both programs stay open and take turns, a few steps each, so that other work of the machine slows
+both.  PyTorch runs with its fastest settings for a CPU: all vector instructions, images with the
+channels last, an allocator that keeps its pages, no gradients of what does not train.
 
-    --quick      small models and few steps: shows that all works, and measures little
-    --rounds=N   so many turns of each program
-    --cpu-time   one thread each, processor time: for a machine that others use too
+    --quick      small models and few steps, which show that everything works and measure little
+    --rounds=N   the number of turns of each program
+    --cpu-time   one thread each, and processor time, for a machine with other users
 """
 import glob
 import os
@@ -29,7 +29,7 @@ QUICK = {
     "gpt2": ("gpt:layers=3,width=192,heads=3,context=64,vocabulary=2000", "adamw", 4, 2, 2),
     "resnet8": ("resnet:depth=8,width=8,classes=10,size=32", "sgd", 16, 2, 2),
 }
-# What the names above stand for, in the words of tests/fixtures/networks.py.
+# The models of these names, in the words of tests/fixtures/networks.py.
 SPELLED_OUT = {
     "gpt2:context=64": "gpt:layers=12,width=768,heads=12,context=64,vocabulary=50257",
     "resnet20": "resnet:depth=20,width=16,classes=10,size=32",
@@ -40,11 +40,11 @@ PARTS = ["full", "bottom third", "middle third", "top third"]
 
 
 def best_environment():
-    """For the worker.  Debian's OpenBLAS does not know every processor and then takes a slow kernel
-    for the oldest; glibc gives big arrays back at every free, and the next step pays for the pages.
-    """
+    """The environment of the worker. Debian's OpenBLAS does not know every processor, and uses a
+    slow kernel for one that it does not know. glibc returns large arrays to the system at every
+    free, and the next step has to map the pages again."""
     environment = {key: value for key, value in os.environ.items()
-                   if not key.startswith("OPENBLAS_")}  # whatever was set for other reasons
+                   if not key.startswith("OPENBLAS_")}  # variables that were set for other purposes
     environment["OMP_NUM_THREADS"] = str(threads())
     environment["MALLOC_MMAP_THRESHOLD_"] = environment["MALLOC_TRIM_THRESHOLD_"] = str(1 << 33)
     environment["MALLOC_TOP_PAD_"] = str(1 << 28)
@@ -55,8 +55,8 @@ def best_environment():
     if "avx512f" in flags:
         environment["OPENBLAS_CORETYPE"] = "SkylakeX"
         environment["ATEN_CPU_CAPABILITY"] = "avx512"
-    # Two pools of threads, OpenBLAS's own beside PyTorch's, wait for each other and take twice as
-    # long; the OpenBLAS that uses OpenMP shares PyTorch's.
+    # OpenBLAS's own threads and PyTorch's wait for each other and take twice as long; the OpenBLAS
+    # that uses OpenMP shares PyTorch's threads.
     for library in glob.glob("/usr/lib/*/openblas-openmp/libblas.so.3"):
         others = environment.get("LD_LIBRARY_PATH")
         environment["LD_LIBRARY_PATH"] = os.path.dirname(library) + (":" + others if others else "")
@@ -69,7 +69,8 @@ def threads():
     return int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0))))
 
 
-# ---- the worker: PyTorch, told what to do on stdin, as `bench serve` is --------------------------
+# ---- the worker: PyTorch, which reads commands on stdin as `bench serve` does
+# ----------------------
 
 def worker(spec, optimizer_name, batch):
     import torch
@@ -82,7 +83,7 @@ def worker(spec, optimizer_name, batch):
     torch.manual_seed(1)
 
     class Attention(networks.Attention):
-        """The same, with the mask made once and added in the product."""
+        """The same attention, with a mask that is made once and added in the product."""
 
         def forward(self, x):
             n, t, c = x.shape
@@ -144,7 +145,7 @@ def worker(spec, optimizer_name, batch):
     for line in sys.stdin:
         part, steps = (int(word) for word in line.split())
         optimizer = activate(part)
-        for _ in range(3):  # before the allocator has all pages it needs, steps take twice as long
+        for _ in range(3):  # steps are slow until the allocator has all its pages
             step(optimizer)
         print(*("%.3f" % step(optimizer) for _ in range(steps)), flush=True)
 

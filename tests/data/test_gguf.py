@@ -19,7 +19,8 @@ TOKENS = ["<end>", "<start>", "a", "b", "Ġ", "ab", "1", "2", "12"]
 
 
 def interleaved(weight, heads):
-    """GGUF's order of the rows of q and k: those that a rotation turns lie side by side."""
+    """Returns the rows of q and k in GGUF's order, in which the two rows that a rotation turns are
+    neighbours."""
     out = np.empty_like(weight)
     head = len(weight) // heads
     for h in range(heads):
@@ -30,7 +31,7 @@ def interleaved(weight, heads):
 
 
 def model():
-    """The tensors by transformers' names, and those of GGUF."""
+    """Returns the tensors by transformers' names, and those of GGUF."""
     random = np.random.default_rng(1)
     shapes = {"q": (WIDTH, WIDTH), "k": (GROUPS * HEAD, WIDTH), "v": (GROUPS * HEAD, WIDTH), "o": (WIDTH, WIDTH)}
     ours, theirs = {}, {}
@@ -120,7 +121,7 @@ def test_model(tmp_path, monkeypatch):
     assert (settings["eos_token"], settings["bos_token"], settings["chat_template"]) == (
         "<end>", "<start>", "{{ messages }}")
     tokenizer = tokenizers.Tokenizer.from_file(str(tmp_path / "out" / "tokenizer.json"))
-    # Digits are words of their own, so that 12 is never made; special tokens are whole.
+    # Each digit is a word of its own, so the merge 12 never happens; special tokens are not cut.
     assert tokenizer.encode("ab 12<end>").ids == [5, 4, 6, 7, 0]
 
 

@@ -54,7 +54,7 @@ REFUSED = [
 
 
 def feed(*lines, unit="line"):
-    """What tokenize_feed writes of lines of JSON."""
+    """Returns what tokenize_feed writes for lines of JSON."""
     return io.BytesIO(b"".join([unit.encode() + b"\n"] + [
         b"%d %b\n" % (number, line if isinstance(line, bytes) else line.encode())
         for number, line in enumerate(lines, 1)]))

@@ -1,5 +1,5 @@
-"""Texts, prompts and chats in the tokens of a model's own tokenizer.  What must come out is written
-here as text; the package tokenizers turns tokens back into it."""
+"""Texts, prompts and chats in the tokens of a model's own tokenizer. The expected results are
+written here as text; the package tokenizers decodes the tokens to compare."""
 import io
 import json
 import os
@@ -25,17 +25,17 @@ TURNS = "{% for m in messages %}{{ m['role'] + ': ' + m['content'] + '\n' }}{% e
 PROMPT = "{% if add_generation_prompt %}assistant: {% endif %}"
 MARKED = ("{% for m in messages %}{% if m.role == 'assistant' %}assistant: {% generation %}{{ m.content }}\n"
           "{% endgeneration %}{% else %}{{ m.role }}: {{ m.content }}\n{% endif %}{% endfor %}" + PROMPT)
-# As Qwen3 does: thoughts are shown in the last answer only, also when there are none.
+# As in Qwen3's template: only the last answer shows its thoughts, even if there are none.
 FORGETS = ("{% for m in messages %}{{ m.role }}: {% if loop.last and m.role == 'assistant' %}<think></think>"
            "{% endif %}{{ m.content }}\n{% endfor %}" + PROMPT)
-# As DeepSeek-R1 does: the prompt opens the thoughts, the chat has none.
+# As in DeepSeek-R1's template: the prompt opens the thoughts, and the chat has none.
 OPENS = TURNS + "{% if add_generation_prompt %}assistant: <think>\n{% endif %}"
 
 
 @pytest.fixture(scope="module")
 def trained():
-    """A tokenizer of bytes and pairs with <s> 0, </s> 1, <pad> 2, as JSON.  A blank is part of the word
-    after it."""
+    """Returns a tokenizer of bytes and pairs with <s> 0, </s> 1, <pad> 2, as JSON. A blank belongs
+    to the word after it."""
     tokenizer = tokenizers.ByteLevelBPETokenizer()
     words = [" Hello Ciao <think></think> 1 2 3 4 6 =" for _ in range(1000)] + [" \"Hello\""] * 1000
     tokenizer.train_from_iterator(words + [(ROOT / "README.md").read_text()], vocab_size=600,
@@ -44,7 +44,7 @@ def trained():
 
 
 def around(before, after):
-    """The post-processor that puts special tokens around a text."""
+    """Returns the post-processor that puts special tokens around a text."""
     ids = {"<s>": 0, "</s>": 1}
     special = [[{"SpecialToken": {"id": token, "type_id": 0}} for token in side] for side in (before, after)]
     return {"type": "TemplateProcessing", "pair": [{"Sequence": {"id": "A", "type_id": 0}},
@@ -59,7 +59,8 @@ PADDING = {"strategy": "BatchLongest", "direction": "Right", "pad_to_multiple_of
            "pad_type_id": 0, "pad_token": "<pad>"}
 LONG = "The quick brown fox jumps over the lazy dog, and some more words make this long."
 
-# What it shows, what tokenizer.json has, the chat template, records, the whole text, what counts.
+# What a row tests; what tokenizer.json has; the chat template; records; the whole text; the
+# targets.
 CASES = [
     ("truncation saved in tokenizer.json", {"truncation": TRUNCATION}, None, [{"text": LONG}],
      LONG + "</s>", LONG + "</s>"),
@@ -110,7 +111,7 @@ REFUSED = [
 
 
 class Model:
-    """A model's directory."""
+    """The directory of a model."""
 
     def __init__(self, directory, trained, template=None, config={}, **changed):
         self.directory = str(directory)
@@ -169,7 +170,7 @@ def encoded(model, feed, name="F"):
 
 
 def lines(items):
-    """What the program sends of JSON lines (tokenize.h)."""
+    """Returns what the program sends for JSON lines (tokenize.h)."""
     return b"line\n" + b"".join(b"%d %b\n" % (n, json.dumps(item).encode()) for n, item in enumerate(items, 1))
 
 
@@ -190,7 +191,7 @@ def test_refused(model, template, items, error):
 
 
 def test_program(model, tmp_path):
-    """bcd tokenize itself, on several files."""
+    """bcd tokenize itself reads several files."""
     _, changed, template, items, whole, learned = CASES[-1]
     model, path = model(template, **changed), tmp_path / "in.jsonl"
     path.write_text("\n" + jsonl(items))
@@ -216,7 +217,7 @@ def test_template_in_a_file(model, tmp_path):
 
 
 def test_a_line_that_cannot_be_encoded_is_named(tmp_path):
-    """A tokenizer of whole words without one for those it does not know."""
+    """The tokenizer has whole words, and no token for words that it does not know."""
     words = {"version": "1.0", "added_tokens": [], "normalizer": None, "post_processor": None, "decoder": None,
              "pre_tokenizer": {"type": "WhitespaceSplit"},
              "model": {"type": "WordLevel", "unk_token": "?", "vocab": {"a": 0, "</s>": 1}}}
@@ -244,7 +245,8 @@ def test_pieces_give_the_tokens_of_the_whole(model, monkeypatch, piece):
 
 
 def test_long_text_is_cut(model, monkeypatch):
-    """In all, little more than the text is encoded: it does not grow into one piece."""
+    """In all, little more than the text itself is encoded, so pieces do not grow with what came
+    before."""
     model = model()
     text = (ROOT / "README.md").read_text()
     lengths = []
@@ -256,7 +258,8 @@ def test_long_text_is_cut(model, monkeypatch):
     assert len(lengths) >= len(text) // 1000 and sum(lengths) < 1.3 * len(text) and max(lengths) <= 1200
 
 
-# The end token: what the tokenizer's settings and the other files say, the token, and the note.
+# The end token: what the tokenizer's settings and the other files say, the token, and the note that
+# is printed.
 ENDS = [
     ({}, {}, 1, ""),
     ({"eos_token": None}, {"generation_config.json": {"eos_token_id": [2, 1]}}, 2, "generation_config.json says"),
@@ -302,7 +305,7 @@ def prompted(model, monkeypatch, text, **options):
 
 
 def test_prompt(model, monkeypatch):
-    """No end token after a prompt; the first line has the ends."""
+    """A prompt has no end token after it. The first line lists the end tokens."""
     model = model(TURNS + PROMPT, post_processor=around(["<s>"], ["</s>"]))
     model.write("generation_config.json", {"eos_token_id": [1, 2]})
     assert prompted(model, monkeypatch, "Grüße".encode()) == ("600 1 2", "<s>Grüße")

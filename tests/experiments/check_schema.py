@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds files of results against the page that describes them, experiments/results/README.md.
+"""Compares files of results with the page that describes them, experiments/results/README.md.
 
     python3 tests/experiments/check_schema.py PAGE FILE.h5...    each data set and attribute is on the
                                                                  page, of that type, shape and unit, scales
@@ -20,7 +20,7 @@ SIZES = {"float64": 8, "int32": 4, "int64": 8, "uint64": 8}
 
 
 def text(value):
-    """Of fixed length, as it should be, or not."""
+    """Returns a text as str, whether HDF5 stores it with a fixed length, as it should, or not."""
     return value if isinstance(value, str) else value.decode()
 
 
@@ -45,7 +45,7 @@ class Row:
 
 
 def read_page(path):
-    """The rows of each kind of file, those of provenance put in place."""
+    """Returns the rows of each kind of file; those of provenance replace the reference to them."""
     kinds, heading = {}, None
     with open(path, encoding="utf-8") as page:
         for line in page:
@@ -79,7 +79,7 @@ class Check:
         self.mistakes.append(f"{self.path}: {where}: {what}")
 
     def find(self, path):
-        """The row that says most about it: COLUMN_source rather than COLUMN."""
+        """Returns the row that says most about a path: COLUMN_source rather than COLUMN."""
         rows = [row for row in self.rows if row.pattern.fullmatch(path)]
         if not rows:
             self.wrong(path, "is not on the page")
@@ -119,17 +119,17 @@ class Check:
                     self.wrong(path, f"dimension {i} has no name")
                 continue
             name = row.dims[i]
-            beside = data.parent.get(name)  # a path counts from the root
-            if beside is None:
+            wanted = data.parent.get(name)  # a path counts from the root
+            if wanted is None:
                 if data.dims[i].label != name:
                     self.wrong(path, f"dimension {i} is called {data.dims[i].label!r}, not {name}")
-            elif beside == data:
+            elif wanted == data:
                 if len(data.parent) > 1 and not h5py.h5ds.is_scale(data.id):
                     self.wrong(path, "is no dimension scale")
-            elif [scale.name for scale in data.dims[i].values()] != [beside.name]:
-                self.wrong(path, f"has not {beside.name} attached")
-            if beside is not None and len(beside) != data.shape[i]:
-                self.wrong(path, f"has {data.shape[i]} rows, {beside.name} has {len(beside)}")
+            elif [scale.name for scale in data.dims[i].values()] != [wanted.name]:
+                self.wrong(path, f"has not {wanted.name} attached")
+            if wanted is not None and len(wanted) != data.shape[i]:
+                self.wrong(path, f"has {data.shape[i]} rows, {wanted.name} has {len(wanted)}")
 
     def attributes(self, path, thing):
         for name, value in thing.attrs.items():
@@ -148,7 +148,7 @@ class Check:
 
 
 def run_example(page):
-    """The program on the page, with a stand-in for matplotlib that wants two rows of equal length."""
+    """Runs the program on the page, with a stand-in for matplotlib that takes two lists of one length."""
     with open(page, encoding="utf-8") as text:
         program = re.search(r"```python\n(.*?)```", text.read(), re.S)[1]
     drawn = []
