@@ -19,9 +19,10 @@ def held():
 
 @pytest.fixture
 def golden():
-    """Checks a table against that of the same name in a committed file of results, which may have more columns: labels,
-    heads, sources, and each cell to the last digit that is printed.  simulated: those cells, and their deviations, may
-    differ by this fraction; waiting: fractions of other columns by name.  only_columns: of another measurement."""
+    """Compares a table with that of the same name in a committed file of results, which may have more columns: labels,
+    heads, sources, and each cell to the last digit that is printed. Cells of the columns `simulated`, and their
+    deviations, may differ by this fraction; `waiting` has fractions for other columns by name. only_columns: the table
+    was measured anew, and only its columns are compared."""
     import tables
 
     def check(file, table, simulated=0.0, waiting=(), name=None, only_columns=False):

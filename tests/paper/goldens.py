@@ -1,4 +1,4 @@
-"""Reads golden files: the cells of tables in Markdown, and the list of cells that are no longer so."""
+"""Reads golden files: the cells of tables in Markdown, and the list of cells that have changed since."""
 import csv
 import pathlib
 import re
@@ -8,7 +8,7 @@ DIFFERENCES = GOLDEN / "differences.csv"
 
 
 def cells_of(text):
-    """{(title of the table, label of the row, head of the column): cell}, where a second row of the same label is
+    """Returns {(title of the table, label of the row, head of the column): cell}. A second row of the same label is
     "label (2)"."""
     found, title, heads = {}, None, None
     for line in text.split("\n"):
@@ -27,7 +27,7 @@ def cells_of(text):
 
 
 def differences(name):
-    """{(title, label, head): (before, now)} of a file; "" is an empty cell, and - one that was not there."""
+    """Returns {(title, label, head): (before, now)} of a file. "" is an empty cell, and - one that did not exist."""
     with open(DIFFERENCES, encoding="utf-8", newline="") as file:
         return {(row["table"], row["row"], row["column"]): (row["before"], row["now"])
                 for row in csv.DictReader(file) if row["file"] == name}

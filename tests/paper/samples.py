@@ -1,4 +1,4 @@
-"""Trainings drawn by hand: losses that fall like exp(-rate step), four evaluations."""
+"""Trainings with known curves: losses that fall like exp(-rate step), and four evaluations."""
 import copy
 import math
 
@@ -39,7 +39,7 @@ def curve(losses, submodels=1, seconds=None, steps=None):
 
 
 def training(model="resnet8", images=True, submodels=1, rate=0.02, seed=1, **columns):
-    """columns: of the study, or settings where `columns` has no such name."""
+    """Returns a training. `columns` are those of the study, or settings where a study has no such column."""
     peaks = dict.fromkeys(study.ROLES, 0.0) | {"parameters": 3 * MIB, "gradients": 3 * MIB / submodels,
                                               "state": 3 * MIB / submodels, "activations": 5 * MIB,
                                               "total": 8 * MIB + 6 * MIB / submodels}
@@ -71,7 +71,7 @@ def training(model="resnet8", images=True, submodels=1, rate=0.02, seed=1, **col
 
 
 def pairs():
-    """A full update and BCD-1/3 of a ResNet and of a GPT; converged."""
+    """Returns a full update and BCD-1/3 of a ResNet and of a GPT, all converged."""
     made = [training(rate=0.02), training(submodels=3, rate=0.01), training(GPT, False, 1, 0.005),
             training(GPT, False, 3, 0.008)]
     compare.converge(made)
@@ -79,9 +79,9 @@ def pairs():
 
 
 def like(other, **columns):
-    """The same training with other columns of the study, or other settings."""
+    """Returns the same training with other columns of the study, or other settings."""
     made = copy.deepcopy(other)
-    made.__dict__.pop("operations", None)  # which were counted of the other
+    made.__dict__.pop("operations", None)  # these were counted for the other training
     for name, value in columns.items():
         flag = name.replace("_", "-")
         if name in made.row:

@@ -11,7 +11,7 @@ import document
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILE = "experiments/paper/changes.toml"
-# The list had so many lines, the last of which has this checksum.
+# The length of the list when this was written, and the checksum of its last line.
 KNOWN = 18, "85c074063c703581"
 
 
@@ -21,7 +21,7 @@ def git(*command):
 
 
 def chained(changes):
-    """The checksum that each line must have."""
+    """Returns the checksum that each line must have."""
     found, last = [], ""
     for change in changes:
         text = "\n".join([last, *(change[key] for key in ("date", "commit", "what", "why")), ""])
@@ -54,7 +54,7 @@ def test_an_edited_or_removed_line_shows(place):
 
 
 def test_every_version_of_history_begins_it():
-    """Who wrote all checksums anew would still have an older list in the history."""
+    """A list with all checksums computed anew would not begin with the older lists in the history."""
     log = git("log", "--format=%h", "--", FILE)
     if not log:
         pytest.skip("no history")

@@ -1,4 +1,4 @@
-"""Tables of costs and claims: cells by hand, and as they were."""
+"""Tables of costs and claims: cells that are computed by hand, and cells that must not change."""
 import math
 import sys
 from types import SimpleNamespace
@@ -97,7 +97,8 @@ def test_golden(made, name, golden):
 
 
 def test_own_multiplier():
-    """A column more: with the multiplier 1 a step on half of the GPUs saves what it is faster by."""
+    """A multiplier of one's own adds a column: with 1, a step on half of the GPUs saves as much cost as it is
+    faster."""
     table = claims.claims(Multipliers(ours=1.0))
     assert table.cell("time saved over OffLoad (average)", "multiplier_ours").source == GIVEN
     assert table.value("time saved over OffLoad (average)", "multiplier_ours") == pytest.approx(1 - 0.2095, abs=5e-5)
@@ -153,7 +154,7 @@ def test_sentences(row, value, held):
 
 
 def test_file(tmp_path, monkeypatch):
-    """What was typed, the flags that were given, and where no device was used."""
+    """The file has what was typed and the flags that were given, and says that no device was used."""
     options = SimpleNamespace(out=str(tmp_path), preset="laptop", models=None, optimizers=None, seeds=None, multiplier="2.5",
                               price="", quiet=True, flags={"threads": "1"})
     monkeypatch.setattr(sys, "argv", ["/usr/lib/bcd/paper/experiment.py", "cost", "--multiplier", "2.5"])

@@ -1,4 +1,4 @@
-"""The rules that say when a loss was reached and when a training converged, on curves drawn by hand."""
+"""The rules that say when a loss was reached and when a training converged, on curves with known answers."""
 import math
 
 import numpy as np
@@ -8,27 +8,27 @@ import compare
 import curves
 from samples import STEPS, curve, evaluations, like, pairs, training
 
-# A loss an epoch, from the first on; improvements of more than 1 within 3 epochs count.
+# One loss an epoch; improvements of more than 1 within 3 epochs count.
 PLATEAUS = [
     ("nothing", None, []),
     ("fewer than five", None, [9] * 4),
-    ("five: what comes after is not known", None, [9] * 5),
+    ("five evaluations, after which more could come", None, [9] * 5),
     ("flat for less than the patience", None, [9] * 7),
-    ("flat for as long", 4, [9] * 8),
+    ("flat for as long as the patience", 4, [9] * 8),
     ("always falling", None, range(120, 0, -10)),
     # means from the fifth on: 80, 70, 61, 54, 50, 50, ...: 50 is the ninth's
     ("falling, then flat", 8, [100, 90, 80, 70, 60, 50, 45, 45, 50, 60, 50, 45, 45, 50]),
     # means 9, 9 - 5/5, ...: the fall of a mean is 1, which is not more than 1
-    ("by no more than the amount", 4, [9, 9, 9, 9, 9, 4, 9, 9]),
-    ("by a little more", None, [9, 9, 9, 9, 9, 3, 9, 9]),
-    # means 9, 9, 9, 9, 9, 5: that comes in the fifth epoch after
+    ("better by no more than the amount", 4, [9, 9, 9, 9, 9, 4, 9, 9]),
+    ("better by a little more", None, [9, 9, 9, 9, 9, 3, 9, 9]),
+    # means 9, 9, 9, 9, 9, 5: the improvement comes five epochs later
     ("better again, but too late", 4, [9] * 9 + [-11]),
-    # one lucky value moves the mean of five by a fifth of itself
+    # one low value changes the mean of five by a fifth of its size
     ("noise", 4, [9, 8, 10, 9, 9, 10, 8, 8, 10]),
     ("worse and worse", 4, range(1, 10)),
     # means 9, 8.4, 7.8, 7.8, ...: 8.4 is no new best, although nothing later beats it by 1
     ("a new best is better than the best, not than the mean before", 6, [9, 9, 9, 9, 9, 6, 6, 9, 9, 9]),
-    ("slowly, but more than the amount in three epochs", None, [20 - 0.5 * e for e in range(12)]),
+    ("slowly better, by more than the amount in three epochs", None, [20 - 0.5 * e for e in range(12)]),
 ]
 
 
@@ -38,7 +38,7 @@ def test_plateau(values, at):
 
 
 def test_plateau_of_a_tie():
-    """Means of accuracies that differ by half a point but for their roundings are no new best."""
+    """Means of accuracies that differ by half a point plus a rounding error are no new best."""
     accuracy = np.array([0.7] * 5 + [0.7, 0.7, 0.7, 0.7, 0.725] + [0.7] * 8)
     assert curves.plateau_index(100 - 100 * accuracy, range(1, 19), 0.5, 10) == 4
 
@@ -56,15 +56,15 @@ def test_plateau_of_a_training():
     assert row["end_score"] == pytest.approx(81) and row["end_spread"] == pytest.approx(math.sqrt(5))
     assert curves.mean_score(one, 119)[0] == pytest.approx(68)
     assert math.isnan(curves.mean_score(one, 99)[0])
-    # Of text the loss counts, and it falls by a nat each time: never.
+    # For text the loss counts. It falls by a nat at each evaluation, so this never converges.
     row = compare.alone(like(one, input="tokens"))
     assert math.isnan(row["plateau_steps"]) and math.isnan(row["plateau_score"])
 
 
 def test_plateau_multiplier():
-    """A full update that falls by a nat in each of 12 evaluations, and BCD by half a nat but for one lucky evaluation.
-    BCD's lowest mean of five is 7.5, of the updates 80 to 120; the full update has means of 8 and 7 up to the updates 70
-    and 80."""
+    """A full update falls by a nat in each of 12 evaluations, and BCD by half a nat, with one low evaluation by chance.
+    BCD's lowest mean of five is 7.5, of the updates 80 to 120; the full update has means of 8 and 7 up to the updates
+    70 and 80."""
     steps = [10 * e for e in range(1, 13)]
     full, bcd = training(), training(submodels=3)
     full.evaluation = evaluations(steps, [12 - e for e in range(12)])
@@ -104,13 +104,13 @@ def test_validation_multiplier():
         return bcd["valid_multiplier"]
     assert again(1, 0.5) == pytest.approx(200 / 71)
     assert bcd["valid_level"] == bcd.evaluation["loss"][3] and bcd["valid_steps"] == 200
-    # A loss that was there from the first evaluation on, and one that rose before it fell.
+    # The loss was reached at the first evaluation; or it rose before it fell.
     assert again(0.79) == 4
     assert again(0.8, 2.79, 0.29) == pytest.approx(200 / 140)
 
 
 def test_smoothing():
-    """The level and the updates to it.  A low loss of the first batch is no convergence."""
+    """Checks the level, and the updates to it. A low loss of the first batch is no convergence."""
     full, bcd, *_ = pairs()
     for r, one in enumerate([full, bcd]):
         one.curve["loss"] = np.array([4 + math.sin(3 * i + r) - 0.01 * (i if i < 150 else 300 - i) * (1 + r)
@@ -134,13 +134,14 @@ def test_long_window():
 
 @pytest.mark.parametrize("updates", [1, 4, 7, 20])
 def test_window_counts_updates(updates):
-    """A thinned curve has the means of the whole one, wherever a row of it ends: the window is of updates, not of rows."""
+    """A thinned curve has the means of the whole one, wherever one of its rows ends, since the window counts updates
+    and not rows."""
     whole, thin = training(submodels=3), training(submodels=3).thinned(updates)
     steps, means = curves.smooth_training(thin, 40)
     all_steps, all_means = curves.smooth_training(whole, 40)
     expected = dict(zip(all_steps, all_means))
     assert len(steps) and set(steps) <= set(all_steps)
-    # A row of the beginning of a window stands for updates before it with their mean.
+    # A row that reaches into the window from before stands for its updates with their mean.
     assert means == pytest.approx([expected[step] for step in steps], rel=2e-3)
     assert curves.updates(thin) == STEPS and curves.window_of(thin, thin) == 10
 

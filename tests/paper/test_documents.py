@@ -1,4 +1,4 @@
-"""The documents are what their sources and the files of results make."""
+"""The committed documents are what their sources and the files of results give."""
 import pathlib
 import re
 

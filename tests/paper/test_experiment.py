@@ -1,4 +1,4 @@
-"""bcd experiment in processes: it trains, is stopped, killed, and goes on."""
+"""bcd experiment as a process: it trains, is stopped, is killed, and resumes."""
 import os
 import pathlib
 import signal
@@ -48,7 +48,7 @@ def test_trains_once_and_then_longer(tmp_path):
     table = tmp_path / "results-smoke" / "validity.h5"
     rows = study.read([table]).trainings
     assert [(row["row"], row["steps"], row["submodels"]) for row in rows] == [(FULL, 8, 1), (BCD3, 8, 3)]
-    # The table is enough, as it may come from another machine.
+    # The table alone is enough, as it may come from another machine.
     for path in sorted((tmp_path / "results-smoke" / "rows").rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
     assert experiment(*TWO_ROWS, "--steps", 8, cwd=tmp_path).count("done before") == 2

@@ -1,4 +1,4 @@
-"""The committed trainings make the tables of the golden files, but for the listed cells."""
+"""The committed trainings give the tables of the golden files, except for the listed cells."""
 import io
 import pathlib
 

@@ -1,4 +1,4 @@
-"""Tables of memory: cells by hand, as they were, and peaks that are as planned."""
+"""Tables of memory: cells that are computed by hand, cells that must not change, and peaks that are as planned."""
 from types import SimpleNamespace
 
 import pytest
@@ -49,7 +49,7 @@ def asked(**more):
 
 
 def test_measured(golden):
-    """The allocator counts what was planned."""
+    """The bytes that the allocator counts are those that were planned."""
     tables, provenance = memory_measured.measure(asked(), 4)
     assert [table.name for table in tables] == ["measured4", "measured5"] and provenance["device"] == "cpu"
     for table in tables:

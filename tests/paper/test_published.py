@@ -1,4 +1,4 @@
-"""The published tables: they agree with themselves where the audit of them says so, and only there."""
+"""The published tables agree with themselves, except where the audit of them says otherwise."""
 import math
 import os
 import subprocess
@@ -9,16 +9,16 @@ import published
 from published import COST
 
 
-# Cells that follow from no published times with any one multiplier.
+# No multiplier makes these cells follow from the published times.
 def contradicts(row):
     return row.gpu == "rtx4090" and (row.model in ("G-1.6B", "G-20B") or (row.what == COST and row.model == "G-5.4B"))
 
 
 @pytest.mark.parametrize("row", published.reductions(), ids=lambda row: f"{row.what} {row.gpu} {row.model}")
 def test_reductions(row):
-    """With 1.249 and 2.77 the tables come out, but for those rows; Table 6 within what another price of the A100
-    would make (the cells imply 4.17 times an RTX 4090's, not the 4.14 of section 4.4.1).  Times and prices cancel in
-    the multiplier: all rows say the same, contradicting ones too."""
+    """With 1.249 and 2.77 the tables follow, except for those rows; Table 6 up to what another price of the A100 would
+    change (the cells imply 4.17 times an RTX 4090's, not the 4.14 of section 4.4.1). Times and prices cancel in the
+    multiplier, so all rows give the same one, contradicting rows too."""
     worst, average = 1 - 2.77 * row.ratio, 1 - 1.249 * row.ratio
     is_table6 = row.what == COST and row.gpu == "a100"
     allowed = 0.012 if is_table6 else 0.004
@@ -89,7 +89,7 @@ def test_multipliers():
     assert published.mean_multiplier("adam") == pytest.approx(1.39, abs=0.005)
     assert published.mean_multiplier("adam", False) == pytest.approx((232471 / 83690 + 1045000 / 499000) / 2)
     assert published.mean_multiplier("adam", True) == pytest.approx((309 / 389 + 372 / 491 + 423 / 768) / 3)
-    for table in (2, 9, 11):  # no published language model converges after fewer epochs by BCD
+    for table in (2, 9, 11):  # no published language model needs fewer epochs by BCD
         assert all(t.multiplier > 1 for t in published.trainings(table) if not t.is_images and t.submodels > 1)
 
 
@@ -128,7 +128,7 @@ def test_find_none():
     ("2.6 per cent", lambda: 0.026 / mean_cost_ratio(), 0.07, 2),
     ("half of 5 W", lambda: (1 + 4 / 3) / 5, 0.47, 2)])
 def test_contradictions(what, value, said, digits):
-    """Numbers of section 5 of paper_repro.md, which are in no file of results."""
+    """Numbers of section 5 of paper_repro.md that are in no file of results."""
     assert value() == pytest.approx(said, abs=0.5001 * 10**-digits), what
 
 
@@ -142,7 +142,7 @@ def mean_cost_ratio():
 
 
 def test_losses_of_training():
-    """A wrong answer has at most half of the probability: the printed losses are of the training split."""
+    """A wrong answer has at most half of the probability, so the printed losses must be those of the training split."""
     for row, error, loss in (("ResNet50", 0.066, 0.0260), ("ResNet101", 0.20, 0.0691)):
         full = next(t for t in published.trainings(2) if t.row == row and t.submodels == 1)
         assert math.log(2) * (1 - full.score / 100) > error and full.loss == loss

@@ -1,4 +1,5 @@
-"""What paper_repro.md says of the long trainings: numbers from the raw curves, and the sentences that rest on them."""
+"""What paper_repro.md says about the long trainings: numbers from the raw curves, and the sentences that rest on
+them."""
 import math
 import pathlib
 import statistics
@@ -32,7 +33,7 @@ def test_a_method_is_found_by_its_settings():
     with pytest.raises(KeyError, match="no training bcd5"):
         record.seeds("half", "bcd5")
     with pytest.raises(KeyError, match="several trainings"):
-        record.seeds("pilot-half", "full")  # of four rates
+        record.seeds("pilot-half", "full")  # there are four rates
 
 
 def test_seeds_for():
@@ -44,7 +45,7 @@ def test_seeds_for():
 # ---- numbers, from the raw curves ---------------------------------------------------------------
 
 def raw():
-    """(model, limit, optimizer, schedule, M, phase, fraction), seed, end score of each row of converged.h5."""
+    """Reads (model, limit, optimizer, schedule, M, phase, fraction), seed and end score of each row of converged.h5."""
     with h5py.File(RESULTS / "converged.h5") as file:
         settings, found = file["settings"], {}
         for row, name in enumerate(file["table/row"].asstr()[()]):
@@ -94,7 +95,7 @@ def test_multipliers(what, rule, expected):
 
 
 def test_what_was_registered():
-    """8 : 24 from the registered evaluations, and the full update of 24 epochs begins with the same bits."""
+    """8 : 24 comes from the registered evaluations, and the full update of 24 epochs begins with the same bits."""
     assert statistics.fmean(record.gaps("gpt", "bcd2", full="gpt8")) == pytest.approx(-0.26, abs=0.005)
     assert statistics.fmean(record.gaps("gpt", "bcd3", full="gpt8")) == pytest.approx(0.56, abs=0.005)
     for seed, short in record.seeds("gpt8", "full").items():
@@ -159,7 +160,7 @@ def test_when_bcd_pays():
 
 
 def test_pilots_third_submodel():
-    """Two epochs in phases of an epoch: the third submodel of the GPT never trained."""
+    """In two epochs with phases of an epoch the third submodel of the GPT never trained."""
     switches = [each for each in record.trainings("converged-pilot.h5")
                 if (each["model"], each["switching"], each["submodels"]) == (record.GPT, "1e", 3)]
     assert [len(each.switches["step"]) for each in switches] == [2]

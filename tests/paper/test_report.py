@@ -76,7 +76,7 @@ def test_means_of_five():
 
 
 def test_tables_9_to_11():
-    """"Acc" is shown as the perplexity it is; mean multipliers leave these out."""
+    """"Acc" is shown as the perplexity that it is, and mean multipliers leave these rows out."""
     trainings = pairs() + [training(GPT, False, 3, 0.004, fraction=0.9), training(GPT, False, 2, 0.003),
                            training(submodels=3, rate=0.009, fraction=0.9), training(rate=0.009, init=".")]
     found = tables_of(trainings)
@@ -95,7 +95,7 @@ def test_tables_9_to_11():
 # ---- pairs --------------------------------------------------------------------------------------
 
 def test_same_loss():
-    """BCD-1/3 has the losses of the full update at half the pace, and 2/3 of its time per update."""
+    """BCD-1/3 has the losses of the full update in twice the updates, and 2/3 of its time per update."""
     trainings = pairs()
     found = tables_of(trainings)
     full, bcd = trainings[:2]
@@ -121,13 +121,13 @@ def test_other_computers():
 
 
 def test_equal_budgets():
-    """20 seconds are 200 updates of BCD and 133 of the full one, two thirds of the way from its second evaluation to its
-    third; and a smaller network that fits."""
+    """20 seconds are 200 updates of BCD and 133 of the full one, two thirds of the way from its second evaluation to
+    its third. A smaller network fits the same memory."""
     fits = training("resnet:depth=8,width=8", rate=0.004, peak_total=9 * MIB)
     fits.evaluation["accuracy"][3] = 0.6
     trainings = pairs() + [
         fits, training("resnet:depth=8,width=4", rate=0.004, peak_total=8 * MIB),
-        # One that fits better, but was not trained alike.
+        # This one fits better, but was not trained alike.
         training("resnet:depth=8,width=9", rate=0.004, peak_total=9.5 * MIB, augment=1)]
     found = tables_of(trainings)
     for budget, difference in [("updates", 0), ("seconds", 71 - (57 + 7 * 33 / 50)), ("memory", 71 - 60)]:
@@ -141,7 +141,7 @@ def test_equal_budgets():
 
 @pytest.mark.parametrize("cosine", [False, True])
 def test_cosine(cosine):
-    """A training whose rate depends on its length says nothing of shorter ones."""
+    """A training whose rate depends on its length says nothing about shorter ones."""
     trainings = [like(t, **({"schedule": "cosine"} if cosine else {})) for t in pairs()[:2]]
     for r, t in enumerate(trainings):
         count = 20 if r else 10
@@ -269,7 +269,7 @@ def folder(tmp_path_factory):
 
 
 def test_own_runs(folder):
-    """By their directories: the answer first, nothing of the paper's."""
+    """Runs are named by their directories. The answer comes first, and nothing of the paper's is shown."""
     text = done(folder, "mine/full", "b", "--out", "own.html")
     assert text.startswith("resnet-8x2 synthetic[:32] sgd BCD-1/3: ")
     assert re.search(r" x memory, .* x time per update, .* x updates\n", " ".join(text.split("\n\n")[0].split("\n")) + "\n")
@@ -286,7 +286,7 @@ def test_one_table(folder):
 
 
 def test_study(folder):
-    """The trainings of all files in one, and again the same."""
+    """The trainings of all files are written into one, which is read back the same."""
     assert done(folder, "mine/full", "b", "study.h5", "--study", "again.h5") == ""
     again = study.read([str(folder / "again.h5")]).trainings
     assert [t["row"] for t in again] == ["full", "b", "images-1", "images-3", "text-1", "text-3"]
@@ -322,7 +322,7 @@ def test_unfinished_is_said(folder, tmp_path):
 # ---- the page -----------------------------------------------------------------------------------
 
 class Checker(html.parser.HTMLParser):
-    """Elements nest, and every id is there once."""
+    """Checks that elements nest, and that each id occurs once."""
 
     def __init__(self, text):
         super().__init__()
@@ -347,7 +347,8 @@ class Checker(html.parser.HTMLParser):
 
 
 def test_page(folder):
-    """Trainings and tables on one page: answer and loss before all else, marks, escapes, figures; it loads nothing."""
+    """Trainings and tables are on one page: answer and loss come first; it has marks, escapes and figures, and loads
+    nothing."""
     done(folder, "study.h5", "tables.h5", "--out", "page.html")
     text = (folder / "page.html").read_text()
     assert Checker(text).elements.count("svg") == 2 * 4 + 1
@@ -366,7 +367,7 @@ def test_page(folder):
 
 
 def test_page_has_every_cell():
-    """Cells of the committed tables are on the page as the text has them, in whatever blocks of columns."""
+    """Cells of the committed tables are on the page as in the text, in whatever blocks of columns."""
     found = tables.of(str(RESULTS / "cost.h5"))
     for table in found:
         shown = page.ShownTable(table)
@@ -377,7 +378,7 @@ def test_page_has_every_cell():
 
 
 def test_no_table_runs_out_of_the_page():
-    """Blocks of columns are no wider than the page, next to the labels."""
+    """Blocks of columns, with the labels, are no wider than the page."""
     for path in RESULTS.glob("*.h5"):
         for table in report.Report([str(path)], paper=True):
             shown = page.ShownTable(table)
@@ -403,7 +404,7 @@ def test_longest_with_most_seeds_first(tmp_path):
 
 
 def test_page_of_many(tmp_path):
-    """Of many cases the first sixteen are drawn, all are there."""
+    """Of many cases the first sixteen are drawn, and all are listed."""
     trainings = pairs()
     for i in range(18):
         more = like(trainings[0], batch=100 + i)
@@ -419,7 +420,7 @@ def test_page_of_many(tmp_path):
 
 
 def test_where_it_goes(folder):
-    """What is no regular file is written to, not replaced; a link stays one."""
+    """A target that is no regular file is written to, not replaced; a link stays a link."""
     (folder / "link.html").symlink_to("linked.html")
     done(folder, "tables.h5", "--out", "link.html", "--figures", "drawn")
     assert (folder / "link.html").is_symlink() and (folder / "linked.html").exists()
@@ -456,7 +457,7 @@ def test_figure_of_losses(tmp_path):
 
 
 def test_figure_of_seeds_and_other_clocks(tmp_path):
-    """Bands of seeds; and the axis says that not all had the same machine."""
+    """Seeds are drawn as bands, and the axis says that not all had the same machine."""
     trainings = pairs()[:2]
     trainings[1] = like(trainings[1], threads=3)
     for t in list(trainings):
@@ -469,7 +470,7 @@ def test_figure_of_seeds_and_other_clocks(tmp_path):
 
 
 def test_figure_of_series(tmp_path):
-    """A simulated column has the colour of the column it stands for, dashed or pale."""
+    """A simulated column has the colour of the column that it simulates, dashed or pale."""
     both = Tables([], {"command": "x"})
     for shape in ("lines", "bars"):
         table = both.add(shape, "T", "row", [Column("x", "x", "ms", 0, PUBLISHED),
@@ -485,7 +486,8 @@ def test_figure_of_series(tmp_path):
 
 
 def test_figure_of_a_timeline(tmp_path):
-    """A pipeline step: from the simulator into a file, and drawn; of it only the title and the notes are text."""
+    """A pipeline step goes from the simulator into a file, and is drawn. Only its title and notes are printed as
+    text."""
     subprocess.run([program.find(), *"plan --model G-1.6B --gpu a100 --per-node 2 --pipeline 2 --micro-batches 3 --batch 3 "
                     "--out plan.h5".split()], cwd=tmp_path, check=True, capture_output=True)
     table, = (table for table in tables.of(str(tmp_path / "plan.h5")) if table.figure == "timeline")

@@ -32,7 +32,7 @@ def test_schema(name):
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_computed_columns(name):
-    """What is computed from the curves in the committed files is what is computed today, but for roundings."""
+    """What was computed from the curves in the committed files is what is computed today, except for rounding."""
     stored, today = read(name), read(name)
     compare.converge(today)
     for had, has in zip(stored, today):
@@ -42,7 +42,7 @@ def test_computed_columns(name):
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_rule(name):
-    """The files say by which rule: today's."""
+    """The files name the rule by which their columns were computed, and it is today's."""
     with h5py.File(RESULTS / f"{name}.h5") as file:
         assert store.attribute(file, "convergence") == curves.RULE, "bcd report FILE --study FILE writes it anew"
 
@@ -53,7 +53,7 @@ def git(*words):
 
 @pytest.fixture(scope="module")
 def history():
-    """The commits before today's; None of a copy without the whole history."""
+    """Returns the commits before today's; None in a copy without the whole history."""
     if git("rev-parse", "--is-shallow-repository").stdout.strip() != "false":
         return None
     return set(git("log", "--format=%H").stdout.split())
@@ -61,7 +61,7 @@ def history():
 
 @pytest.mark.parametrize("name", STUDIES + TABLES)
 def test_provenance(name, history):
-    """Every result can be made again: it is of a commit in the history, without changes."""
+    """Every result can be made again: its commit is in the history, and nothing was changed in it."""
     path = RESULTS / f"{name}.h5"
     every = [t.provenance for t in read(name)] if name in STUDIES else [tables.of(str(path)).provenance]
     for provenance in every:
@@ -75,20 +75,20 @@ def test_provenance(name, history):
 
 @pytest.mark.parametrize("name, seconds", [("cost", 1), ("memory", 60), ("timing", 1800)])
 def test_seconds(name, seconds):
-    """What the page says of their seconds."""
+    """What the page says about their seconds."""
     assert tables.of(str(RESULTS / f"{name}.h5")).provenance["wall"] < seconds
 
 
 def test_multipliers():
-    """In no training BCD reaches the loss of its full update in fewer updates."""
+    """In no training does BCD reach the loss of its full update in fewer updates."""
     found = [t for name in STUDIES for t in read(name) if t["submodels"] > 1]
     for t in found:
         assert not t["multiplier"] <= 1 and not t["valid_multiplier"] <= 1, t["row"]
     assert sum(math.isfinite(t["multiplier"]) for t in found) > 100
 
 
-# The settings that paper_repro.md states of the converged trainings, and the appendix of the short ones: by the beginning
-# of the model, the optimizer and the schedule; "" are all.
+# The settings that paper_repro.md states for the converged trainings, and the appendix for the short ones, by the
+# beginning of the model's name, the optimizer and the schedule; "" stands for all.
 SAID = [
     ("converged", "", "", "", {"weight-decay": 1e-5, "decay": "all", "order": "cyclic", "keep-state": 0,
                                "frozen-norm": "running", "precision": "fp32", "device": "cpu"}),

@@ -1,4 +1,4 @@
-"""savings.h5: peaks of memory as a training has them today."""
+"""savings.h5: peaks of memory that a training has today as well."""
 import pathlib
 
 import pytest
@@ -16,7 +16,7 @@ def test_a_later_flag_replaces_an_earlier_one():
 
 @pytest.mark.parametrize("way, flags", savings.NETWORKS["resnet8"][2])
 def test_stored_peaks(way, flags, tmp_path):
-    """Those that need no download, to the byte."""
+    """Peaks that need no download are measured again, to the byte."""
     found, _ = savings.peaks(savings.flags_of(savings.STEPS, savings.NETWORKS["resnet8"][1], flags), tmp_path / "run")
     assert found["total"] / savings.MIB == STORED["savings"].value(f"ResNet-8: {way}", "all")
 

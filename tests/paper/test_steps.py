@@ -1,4 +1,4 @@
-"""Published steps and their simulation: what must come out whatever the machines reach, and the tables."""
+"""Published steps and their simulation: what must hold whatever the machines reach, and the tables."""
 import math
 
 import pytest
@@ -26,7 +26,7 @@ def made():
 
 @pytest.mark.parametrize("gpu", published.GPUS)
 def test_calibrated_cell_comes_out(gpu):
-    """The cell that a GPU's fraction is found from; it is a fraction of the peak."""
+    """The cell from which a GPU's fraction is calibrated has its published time. The fraction is one of the peak."""
     step = steps.calibration(gpu)
     assert 0.1 < steps.rates(gpu, steps.CALIBRATED)["efficiency"] < 0.8
     assert steps.milliseconds(step, steps.CALIBRATED) == pytest.approx(step.ms, rel=1e-5)
@@ -118,8 +118,8 @@ def test_notes(made, table, text):
 
 
 def test_mean_deviation(made):
-    """The mean over Table 4, from its own cells; neither the cells that were calibrated with (on each GPU the first) nor
-    those of a model that is not described count."""
+    """The mean over Table 4, computed from its own cells. Cells that calibrate (the first on each GPU) and models that
+    are not described do not count."""
     table = made["table4"]
     off = [(abs(row[2].value / row[1].value - 1), abs(row[4].value / row[1].value - 1))
            for label, row in zip(table.labels, table.rows)
@@ -130,7 +130,7 @@ def test_mean_deviation(made):
 
 @pytest.mark.parametrize("submodels", [3, 4, 5])
 def test_mean_over_submodels(made, submodels):
-    """Of the simulated steps, too."""
+    """The same holds for simulated steps."""
     table = made["submodels"]
     for column in ("theory", "theory_cached", "one", "one_cached", "many", "many_cached"):
         each = [table.value(f"1/{submodels} submodel {k + 1}", column) for k in range(submodels)]
@@ -140,7 +140,7 @@ def test_mean_over_submodels(made, submodels):
 @pytest.mark.parametrize("name", [
     "table4", "table3", "tables15and16", "figure4", "figure6", "figure6_llama", "submodels", "offload"])
 def test_golden(made, name, golden):
-    """As in the file of the time when C made these tables: computed cells to the last digit that is printed; simulated
-    ones within what compilers differ by.  Filled pipelines held more micro-batches then than this program's ranks do,
-    and waited less."""
+    """The file is of the time when C made these tables. Computed cells agree to the last digit that is printed,
+    simulated ones within the differences between compilers. Filled pipelines held more micro-batches then than this
+    program's ranks do, and waited less."""
     golden("timing", made[name], simulated=0.1, waiting={"filled": 0.15, "many": 0.15, "many_cached": 0.15})

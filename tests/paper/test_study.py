@@ -1,4 +1,4 @@
-"""The files of trainings: written, read back, older, damaged, and from run.h5."""
+"""The files of trainings are written and read back; older and damaged files; rows from run.h5."""
 import math
 import os
 import pathlib
@@ -81,7 +81,7 @@ def test_empty_study(tmp_path):
 
 
 def test_several_files(tmp_path):
-    """One after the other, of which one has a training without curves, and a long setting."""
+    """Several files are read one after the other. One has a training without curves, and one a long setting."""
     bare, full = str(tmp_path / "bare.h5"), str(tmp_path / "full.h5")
     none = like(training(submodels=3), data_dir="7" * 400)
     none.curve, none.evaluation = curve([]), {name: values[:0] for name, values in none.evaluation.items()}
@@ -195,7 +195,8 @@ def test_failed_write_leaves_the_old_file(tmp_path):
 # ---- thinning -----------------------------------------------------------------------------------
 
 def test_thinned():
-    """Rows of up to three updates, none of two phases: the losses are means, the rest is of the last."""
+    """A thinned row stands for up to three updates of one phase: its loss is their mean, everything else is the last
+    one's."""
     one = training()
     one.curve = curve([9, 6, 3, 8, 4, 2]) | {"submodel": np.array([0, 0, 0, 0, 1, 1], np.int32),
                                             "lr": 0.1 * np.arange(6), "seconds": 2.0 * np.arange(6)}
@@ -262,8 +263,8 @@ def test_unfinished(runs, tmp_path):
 
 
 def test_knows_every_flag(runs):
-    """A flag that changes what is learned is one that the first files have, or has here what a training did without it:
-    trainings of before and after it are then one case."""
+    """A flag that changes what is learned is either in the first files or has here the value that means "without it".
+    Trainings from before and after the flag are then one case."""
     first = study.read([str(ROOT / "experiments" / "results" / "gpt-wikitext2-full.h5")]).trainings[0].settings
     for name in ("full", "text"):
         new = study.read([f"{runs}/{name}/run.h5"]).trainings[0].settings
@@ -274,7 +275,7 @@ def test_knows_every_flag(runs):
 @pytest.mark.parametrize("optimizer", study.STATE_VECTORS)
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_closed_form(optimizer, precision):
-    """The closed form is what the program says."""
+    """The closed form gives what the program prints."""
     answer = program.ask("info", "--model", "resnet8", "--optimizer", optimizer, "--precision", precision)
     parameters = sum(cell.value for cell in answer["blocks"].column("parameters"))
     for submodels in (1, 2, 3):
@@ -286,8 +287,8 @@ def test_closed_form(optimizer, precision):
 # ---- operations ---------------------------------------------------------------------------------
 
 def test_operations():
-    """A transformer small enough to count by hand: products of linear layers, the same number in each phase, and
-    attention.  The output shares the embedding's matrix, which trains with the embedding."""
+    """A transformer that is small enough to count by hand: products of linear layers, equally many in each pass, and
+    attention. The output shares the embedding's matrix, which trains with the embedding."""
     t, c, v = 8, 16, 256
     linear, head, attention = 2 * t * c * (3 * c + c + 4 * c + 4 * c), 2 * t * c * v, 2 * t * t * c
     forward, backward = linear + head + attention, linear + head + 2.5 * attention
@@ -353,7 +354,7 @@ def test_nothing_is_replaced_but_files(tmp_path):
 
 @pytest.mark.parametrize("kind", ["study", "run", "tables"])
 def test_damage_anywhere_is_refused_or_harmless(runs, tmp_path, kind):
-    """Bytes that change on the disk are refused in one line, or lie where nothing is."""
+    """Bytes that change on the disk are refused in one line, or lie where nothing is stored."""
     path = tmp_path / "damaged.h5"
     if kind == "study":
         study.write(str(path), pairs()[:2])

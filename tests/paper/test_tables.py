@@ -104,7 +104,7 @@ def test_digits(kind, decimals, value, source, text):
 
 
 def test_wide():
-    """Ten columns of twelve characters beside a label of four: six of them fit in 100."""
+    """Six of ten columns of twelve characters fit in 100, next to a label of four."""
     table = Table("wide", "Wide", "row", [Column(f"c{c}", "twelve wide.", "", 0) for c in range(10)])
     table.row("four", Cell(0, MEASURED), *range(1, 10))
     text = shown(table)
@@ -138,7 +138,7 @@ def test_find():
 
 
 def same(a, b):
-    """Equal, where NaN equals NaN."""
+    """Returns whether two values are equal, where NaN equals NaN."""
     return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
 
 
@@ -159,7 +159,7 @@ def test_file_round_trip(tmp_path):
 
 
 def test_file_schema(tmp_path):
-    """What another program finds in the file, and what the page says of it."""
+    """The file has what another program needs, and what the page says about it."""
     path = str(tmp_path / "schema.h5")
     written = sample()
     written["memory"].columns[2].below = "all"
@@ -240,7 +240,7 @@ def test_missing_or_foreign_files(tmp_path):
 
 
 def test_damaged_cell(tmp_path):
-    """A cell that changed on the disk is no cell."""
+    """A cell that was changed on the disk is refused."""
     path = tmp_path / "cell.h5"
     sample().write(str(path))
     was, now = np.float64(12.345).tobytes(), np.float64(12.346).tobytes()
@@ -252,7 +252,7 @@ def test_damaged_cell(tmp_path):
 
 
 def test_long_letters():
-    """Letters of two bytes take a place of one."""
+    """A letter of two bytes takes one column."""
     table = Table("letters", "Letters", "row", [Column("x", "x", "", 1, MEASURED), Column("y", "y", kind=tables.TEXT)])
     table.row("ÅÅ", Cell(1, MEASURED, 2), "éé")
     table.row("four", 12345678, "three")

@@ -1,4 +1,4 @@
-"""What is measured here: that it is there, adds up, and is marked as measured."""
+"""Tables that are measured here: they exist, add up, and are marked as measured."""
 import io
 import math
 import os
@@ -34,7 +34,7 @@ def made(tmp_path_factory):
 
 
 def test_kept_prefix(made):
-    """Kept outputs of the prefix take memory, and change no bit of the loss."""
+    """A cached prefix takes memory and changes no bit of the loss."""
     table = made["figure3"]
     computed, kept = (dict(zip((c.name for c in table.columns), row)) for row in table.rows)
     assert table.labels == [f"{GPT} computed", f"{GPT} kept"]
@@ -65,7 +65,7 @@ def test_steps_have_a_mean(made):
 
 
 def test_pipelines(made):
-    """Two numbers of micro-batches; only BCD on two ranks can have virtual stages."""
+    """There are two numbers of micro-batches, and virtual stages only for BCD on two ranks."""
     table = made["pipeline1"]
     ranks = min(2, len(os.sched_getaffinity(0)))
     assert [label for label in table.labels if "full" in label] == ["full plain"] * 2 * ranks
@@ -80,7 +80,7 @@ def test_pipelines(made):
 
 @pytest.mark.parametrize("name", ["figure3", "measured1", "pipeline1"])
 def test_columns(made, name, golden):
-    """The committed file has the same measured tables of other networks."""
+    """The committed file has the same measured tables for other networks."""
     golden("timing", made[name], only_columns=True)
 
 
@@ -91,7 +91,7 @@ def test_widths(made):
 
 
 def test_median():
-    """sqrt(10 / 4): the squares of -2 ... 2 are 10 together."""
+    """sqrt(10 / 4): the squares of -2 ... 2 sum to 10."""
     odd = timing_measured.median([Cell(value, MEASURED) for value in (5, 1, 4, 2, 3)])
     assert odd.value == 3 and odd.spread == pytest.approx(math.sqrt(2.5))
     even = timing_measured.median([Cell(value, SIMULATED) for value in (4, 1, 2, 9)])
@@ -100,7 +100,7 @@ def test_median():
 
 
 def test_combine():
-    """Cells of the repeats, one by one."""
+    """Combines the cells of the repeats one by one."""
     repeats = []
     for value in (1.0, 3.0, 2.0):
         table = Table("t", "T", "row", [Column("ms", "ms", "ms", 1, MEASURED), Column("off", "off", "", 1, NONE, DEVIATION)])
@@ -114,7 +114,7 @@ def test_combine():
 
 
 def test_goes_on_where_it_stopped(tmp_path):
-    """Time is up at once: the first training saves and ends, and the same call goes on with it."""
+    """Time is up at once: the first training saves and ends, and the same call resumes it."""
     assert figure03.table(asked(tmp_path, deadline=time.monotonic())) == (None, 75)
     path = tmp_path / "rows" / f"{GPT}-computed" / "run.h5"
     with h5py.File(path) as run:

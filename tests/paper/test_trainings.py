@@ -1,4 +1,4 @@
-"""Which trainings an experiment consists of (trainings.py, trainings.toml)."""
+"""The trainings of which an experiment consists (trainings.py, trainings.toml)."""
 import argparse
 import pathlib
 
@@ -22,7 +22,7 @@ def plan(name="validity", preset="smoke", models=None, optimizers=None, seeds=No
 
 @pytest.fixture
 def all_data(tmp_path):
-    """A directory in which every data set seems to be there."""
+    """Returns a directory in which every data set seems to exist."""
     for file in trainings.FILES.values():
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).touch()
