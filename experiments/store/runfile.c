@@ -62,16 +62,15 @@ static const H5Column data_fields[] = {
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define TABLE(array) array, (int)COUNT(array)
 
-#define PART(group, columns, rows, count)                                             \
-    {                                                                                 \
-        group, TABLE(columns), sizeof *((RunFile *)0)->rows, offsetof(RunFile, rows), \
-            offsetof(RunFile, count)                                                  \
-    }
 const RunPart run_parts[RUN_PARTS] = {
-    [RUN_CURVE] = PART("/curve", curve_columns, curve, curve_rows),
-    [RUN_EVALUATIONS] = PART("/evaluation", evaluation_columns, evaluations, evaluation_rows),
-    [RUN_SWITCHES] = PART("/switches", switch_columns, switches, switch_rows),
-    [RUN_SESSIONS] = PART("/sessions", session_columns, sessions, session_rows),
+    [RUN_CURVE] = {"/curve", TABLE(curve_columns), sizeof(CurveRow), offsetof(RunFile, curve),
+                   offsetof(RunFile, curve_rows)},
+    [RUN_EVALUATIONS] = {"/evaluation", TABLE(evaluation_columns), sizeof(EvaluationRow),
+                         offsetof(RunFile, evaluations), offsetof(RunFile, evaluation_rows)},
+    [RUN_SWITCHES] = {"/switches", TABLE(switch_columns), sizeof(SwitchRow),
+                      offsetof(RunFile, switches), offsetof(RunFile, switch_rows)},
+    [RUN_SESSIONS] = {"/sessions", TABLE(session_columns), sizeof(SessionRow),
+                      offsetof(RunFile, sessions), offsetof(RunFile, session_rows)},
 };
 
 /* ---- rows in memory -------------------------------------------------------------------------- */

@@ -276,12 +276,20 @@ static void case_wrong_files(void) {
 }
 
 void test_gradients(void) {
-#define FIXTURE(name)                                                 \
-    {name, name, DEVICE_CPU}, {name " on simt", name, DEVICE_SIMT}, { \
-        name " on cuda", name, DEVICE_CUDA                            \
-    }
-    static const Row rows[] = {FIXTURE("resnet"), FIXTURE("bottleneck"), FIXTURE("gpt"),
-                               FIXTURE("llama")};
+    static const Row rows[] = {
+        {"resnet", "resnet", DEVICE_CPU},
+        {"resnet on simt", "resnet", DEVICE_SIMT},
+        {"resnet on cuda", "resnet", DEVICE_CUDA},
+        {"bottleneck", "bottleneck", DEVICE_CPU},
+        {"bottleneck on simt", "bottleneck", DEVICE_SIMT},
+        {"bottleneck on cuda", "bottleneck", DEVICE_CUDA},
+        {"gpt", "gpt", DEVICE_CPU},
+        {"gpt on simt", "gpt", DEVICE_SIMT},
+        {"gpt on cuda", "gpt", DEVICE_CUDA},
+        {"llama", "llama", DEVICE_CPU},
+        {"llama on simt", "llama", DEVICE_SIMT},
+        {"llama on cuda", "llama", DEVICE_CUDA},
+    };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         RUN_ROW(rows[i].name, case_fixture, &rows[i]);
     static const Row evaluated[] = {{"eval: resnet", "resnet", DEVICE_CPU},

@@ -83,12 +83,13 @@ static cublasStatus_t judge(const Problem *p) {
 
 static Problem problem_of(const void *d, const void *a, const void *b, const void *c,
                           const void *out) {
-    READ(Description, description, d)
-    READ(Layout, la, a)
-    READ(Layout, lb, b)
-    READ(Layout, lc, c)
-    READ(Layout, lout, out)
-    return (Problem){description, la, lb, lc, lout};
+    Problem p = {.d = {0}};
+    read_opaque(&p.d, d, sizeof p.d);
+    read_opaque(&p.a, a, sizeof p.a);
+    read_opaque(&p.b, b, sizeof p.b);
+    read_opaque(&p.c, c, sizeof p.c);
+    read_opaque(&p.out, out, sizeof p.out);
+    return p;
 }
 
 /* Returns a number for the problem that an algorithm was found for. It serves that problem at any
@@ -231,7 +232,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
                                               cublasLtMatmulPreference_t preference, int asked,
                                               cublasLtMatmulHeuristicResult_t found[], int *count) {
     Problem p = problem_of(product, a, b, c, out);
-    READ(Preference, want, preference)
+    Preference want = {0};
+    read_opaque(&want, preference, sizeof want);
     *count = 0;
     if (!handle || want.what != PREFERENCE || asked < 1) return CUBLAS_STATUS_INVALID_VALUE;
     cublasStatus_t status = judge(&p);
@@ -264,7 +266,8 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDe
                                        const cublasLtMatmulAlgo_t *algo,
                                        cublasLtMatmulHeuristicResult_t *result) {
     Problem p = problem_of(product, a, b, c, out);
-    READ(Algorithm, algorithm, algo)
+    Algorithm algorithm = {0};
+    read_opaque(&algorithm, algo, sizeof algorithm);
     if (!handle) return CUBLAS_STATUS_INVALID_VALUE;
     /* As the real one may, this does not set result->state. */
     cublasStatus_t status = judge_algorithm(&p, &algorithm);
@@ -276,7 +279,8 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDe
 cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algo,
                                                     cublasLtMatmulAlgoConfigAttributes_t what,
                                                     void *value, size_t size, size_t *written) {
-    READ(Algorithm, algorithm, algo)
+    Algorithm algorithm = {0};
+    read_opaque(&algorithm, algo, sizeof algorithm);
     bool half = what == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID;
     uint32_t number = what == CUBLASLT_ALGO_CONFIG_ID ? (uint32_t)algorithm.number : 1;
     if (size != (half ? sizeof(uint16_t) : sizeof number)) return CUBLAS_STATUS_INVALID_VALUE;
@@ -308,7 +312,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
               .b = b,
               .c = d,
               .workspace = workspace};
-    READ(Algorithm, algorithm, algo)
+    Algorithm algorithm = {0};
+    read_opaque(&algorithm, algo, sizeof algorithm);
     if (!handle || !a || !b || !c || !d || c != d || !alpha || !beta || !algo)
         return CUBLAS_STATUS_INVALID_VALUE;
     cublasStatus_t status = judge_algorithm(&w.p, &algorithm);

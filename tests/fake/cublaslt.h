@@ -36,10 +36,11 @@ _Static_assert(sizeof(Layout) <= sizeof(cublasLtMatrixLayoutOpaque_t), "");
 _Static_assert(sizeof(Preference) <= sizeof(cublasLtMatmulPreferenceOpaque_t), "");
 _Static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t), "");
 
-/* Copies one of our structs out of the opaque struct of NVIDIA's. */
-#define READ(type, name, from) \
-    type name = {0};           \
-    if (from) memcpy(&name, from, sizeof name);
+/* Copies one of our structs out of the opaque struct of NVIDIA's; leaves it alone if that is
+ * NULL. */
+static inline void read_opaque(void *to, const void *from, size_t size) {
+    if (from) memcpy(to, from, size);
+}
 
 typedef struct {
     Description d;

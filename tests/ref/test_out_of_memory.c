@@ -64,16 +64,25 @@ static void forget(void *pointer) {
         }
 }
 
-#define LOCKED(expression)                              \
-    pthread_mutex_lock(&watch.lock);                    \
-    void *result = fails() ? NULL : record(expression); \
-    pthread_mutex_unlock(&watch.lock);                  \
-    return result
+void *__wrap_malloc(size_t size) {
+    pthread_mutex_lock(&watch.lock);
+    void *result = fails() ? NULL : record(__real_malloc(size));
+    pthread_mutex_unlock(&watch.lock);
+    return result;
+}
 
-void *__wrap_malloc(size_t size) { LOCKED(__real_malloc(size)); }
-void *__wrap_calloc(size_t count, size_t size) { LOCKED(__real_calloc(count, size)); }
+void *__wrap_calloc(size_t count, size_t size) {
+    pthread_mutex_lock(&watch.lock);
+    void *result = fails() ? NULL : record(__real_calloc(count, size));
+    pthread_mutex_unlock(&watch.lock);
+    return result;
+}
+
 void *__wrap_aligned_alloc(size_t alignment, size_t size) {
-    LOCKED(__real_aligned_alloc(alignment, size));
+    pthread_mutex_lock(&watch.lock);
+    void *result = fails() ? NULL : record(__real_aligned_alloc(alignment, size));
+    pthread_mutex_unlock(&watch.lock);
+    return result;
 }
 
 void *__wrap_realloc(void *old, size_t size) {

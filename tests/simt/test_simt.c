@@ -212,37 +212,40 @@ static void speed(void) {
     free(x);
 }
 
+typedef struct {
+    const char *name;
+    void (*function)(void);
+} OrderRow;
+static const OrderRow order_rows[] = {
+    {"sums", sums},
+    {"transposes", transposes},
+    {"scans", scans},
+    {"dynamic_shared", dynamic_shared},
+    {"asynchronous_copies", asynchronous_copies},
+    {"indices", indices},
+    {"block_votes", block_votes},
+    {"atomics", atomics},
+    {"one_stack", one_stack},
+    {"deferred", deferred},
+};
+
 static void in_every_order(const void *row) {
-    void (*const *function)(void) = row;
+    const OrderRow *r = row;
     static const struct {
         SimtOrder order;
         uint64_t seed;
     } orders[] = {{SIMT_ASCENDING, 0}, {SIMT_DESCENDING, 0}, {SIMT_RANDOM, 1}, {SIMT_RANDOM, 2}};
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
         simt_set_order(orders[i].order, orders[i].seed);
-        (*function)();
+        r->function();
     }
     simt_set_order(SIMT_ASCENDING, 0);
 }
 
-#define RUN_ORDERS(name)                            \
-    do {                                            \
-        static void (*const function)(void) = name; \
-        RUN_ROW(#name, in_every_order, &function);  \
-    } while (0)
-
 void test_simt(void);
 void test_simt(void) {
     simt_clear_error();
-    RUN_ORDERS(sums);
-    RUN_ORDERS(transposes);
-    RUN_ORDERS(scans);
-    RUN_ORDERS(dynamic_shared);
-    RUN_ORDERS(asynchronous_copies);
-    RUN_ORDERS(indices);
-    RUN_ORDERS(block_votes);
-    RUN_ORDERS(atomics);
-    RUN_ORDERS(one_stack);
-    RUN_ORDERS(deferred);
+    for (size_t i = 0; i < sizeof order_rows / sizeof *order_rows; i++)
+        RUN_ROW(order_rows[i].name, in_every_order, &order_rows[i]);
     RUN(speed);
 }
