@@ -30,9 +30,9 @@ typedef struct {
 
 /* Opens the first device (CUDA_VISIBLE_DEVICES chooses another).  Where LOCAL_RANK,
  * OMPI_COMM_WORLD_LOCAL_RANK (Open MPI), MPI_LOCALRANKID (MPICH) or SLURM_LOCALID numbers the
- * processes of a node, process i opens device i modulo the number of devices.  Returns -1, with an
- * error that says what is missing: driver, device, or a compute capability of at least 8.0.  Each
- * thread that uses the device must call this; a second call of a thread does nothing. */
+ * processes of a node, process i opens device i modulo the number of devices.  -1 and an error that
+ * says what is missing: driver, device, or a compute capability of at least 8.0.  Each thread that
+ * uses the device must call this; a second call of a thread does nothing. */
 int device_open(void);
 int device_info(DeviceInfo *info);
 /* Returns true if the device runs code for sm_90a: Hopper's warpgroup matrix products.  May be
@@ -88,7 +88,7 @@ typedef void *Graph;
  * and sizes, so the memory must outlive it.  The stream must not wait for events of other
  * streams meanwhile, nor they for its own. */
 int graph_begin(Stream stream);
-Graph graph_end(Stream stream); /* returns NULL, with an error, when the capture failed */
+Graph graph_end(Stream stream); /* NULL and an error when the capture failed */
 int graph_launch(Graph graph, Stream stream);
 void graph_free(Graph graph); /* NULL is ignored */
 

@@ -8,7 +8,7 @@ static bool is_norm(const Node *node) {
     return node->kind == OP_LAYERNORM || node->kind == OP_RMSNORM;
 }
 
-/* Returns how many nodes read each value, or NULL with an error when memory runs out. */
+/* Returns how many nodes read each value, or NULL and an error when memory runs out. */
 static int *count_readers(const Model *m) {
     int *readers = calloc((size_t)m->values, sizeof *readers);
     if (!readers) error_set("stage: out of memory for the tables of %s", m->name);

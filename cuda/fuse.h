@@ -19,7 +19,7 @@ typedef struct {
     int residual;               /* norm: the value whose gradient it adds; -1: none */
 } Fusion;
 
-/* Overwrites fusion[nodes].  Returns -1, with an error, when memory runs out. */
+/* Overwrites fusion[nodes].  -1 and an error when memory runs out. */
 int fusion_find(Fusion *fusion, const Model *model);
 /* Sets fusion[nodes] so that every node runs on its own. */
 void fusion_none(Fusion *fusion, const Model *model);

@@ -57,7 +57,7 @@ bool library_matmul(const Run *run, const Product *product);
 void library_matmul_tune(bool on);
 /* Writes the algorithms that were chosen to a file.  The file is read again where BCD_LT_TABLE
  * names it, or where it lies as matmul.txt next to the program; it serves one GPU and one version
- * of the library. Returns -1, with an error, when the file cannot be written. */
+ * of the library. -1 and an error when the file cannot be written. */
 int library_matmul_save(const char *path);
 
 /* bias.cu: c[i][0..n) = row[0..n) for m rows, row stride ldc; values. */

@@ -23,8 +23,8 @@ typedef struct DeviceMessage {
     struct DeviceMessage *next; /* in the list of free messages */
 } DeviceMessage;
 
-/* Returns a message of `bytes`; NULL, with an error, when memory runs out.  It reuses the memory of
- * a freed message if one fits, because an allocation would stop the device.  May be called by any
+/* Returns a message of `bytes`; NULL and an error when memory runs out.  It reuses the memory of a
+ * freed message if one fits, because an allocation would stop the device.  May be called by any
  * thread that has called device_open. */
 DeviceMessage *message_new(size_t bytes);
 /* Frees a DeviceMessage.  May be called by any thread at any time; NULL is ignored. */

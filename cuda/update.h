@@ -66,8 +66,8 @@ typedef struct {
     Event sent;            /* the device is done with it */
 } Updater;
 
-/* Plans the update of these tensors, which are copied, and uploads the plan on the stream.  Returns
- * NULL, with an error, when memory runs out. */
+/* Plans the update of these tensors, which are copied, and uploads the plan on the stream.  NULL
+ * and an error when memory runs out. */
 Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
                         const OptimizerSettings *settings, Stream stream);
 void updater_free(Updater *updater);

@@ -1,10 +1,9 @@
-#include "images.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "../ref/base/error.h"
 #include "file.h"
+#include "images.h"
 
 static const struct {
     int classes, label_bytes; /* CIFAR-100: coarse label, then fine */

@@ -1,11 +1,10 @@
-#include "images.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../ref/base/error.h"
 #include "../ref/base/random.h"
+#include "images.h"
 
 /* Every image has this many consecutive random numbers of its own: the first describe it, the rest
  * are the noise of its pixels. */

@@ -7,12 +7,11 @@
  * a checkpoint holds, so whatever else it kept would be lost by a resume, which would then train
  * another submodel without a word.  One that needs memory, such as the loss of each submodel's last
  * phase, needs a field in BcdState, and one in the checkpoint. */
-#include "bcd.h"
-
 #include <stdlib.h>
 
 #include "base/error.h"
 #include "base/random.h"
+#include "bcd.h"
 
 typedef struct {
     const BcdState *state;

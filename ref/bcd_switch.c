@@ -1,8 +1,8 @@
 /* The rules for when a phase ends.  To add one, give it a name in bcd.h and a line in
  * bcd_phase_over. */
-#include "bcd.h"
-
 #include <math.h>
+
+#include "bcd.h"
 
 /* Adds a step's loss to the current window.  Returns true at the end of a window whose mean loss is
  * not below that of the window before by the tolerance. */

@@ -28,5 +28,5 @@ typedef struct {
 
 extern CublasLt cublaslt;
 
-/* Loads `cublaslt` at the first call.  Returns -1, with an error, when that fails. */
+/* Loads `cublaslt` at the first call.  -1 and an error when that fails. */
 int cublaslt_open(void);

@@ -28,6 +28,6 @@ typedef struct {
 
 extern NcclLibrary nccl;
 
-/* Loads `nccl` at the first call.  Returns -1, with an error, when that fails or the library is too
- * old to limit how much of a GPU its kernels take. */
+/* Loads `nccl` at the first call.  -1 and an error when that fails or the library is too old to
+ * limit how much of a GPU its kernels take. */
 int nccl_open(void);

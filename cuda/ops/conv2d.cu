@@ -4,9 +4,8 @@
  *   version 1  one thread per output number
  *   version 2  products of tiles from shared memory and registers in plain fp32
  *   version 3  the same on the tensor cores: tf32 or bf16; fp32 has none and takes version 2 */
-#include "conv2d_tiles.cuh"
-
 #include "../matmul.h"
+#include "conv2d_tiles.cuh"
 
 /* ---- Version 1: a thread per output number ---- */
 

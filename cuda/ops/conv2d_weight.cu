@@ -6,9 +6,8 @@
  * Versions 2 and 3 cut it into slices, each with partial sums of its own in the workspace, which a
  * second kernel adds in order.  Their number depends on the shape alone, so that the bits are the
  * same on every device. */
-#include "conv2d_weight_tiles.cuh"
-
 #include "../matmul.h"
+#include "conv2d_weight_tiles.cuh"
 
 /* ---- Version 1: a thread per weight ---- */
 

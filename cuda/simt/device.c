@@ -69,8 +69,8 @@ static Piece **find(MemoryKind kind, const void *memory, size_t bytes) {
     return NULL;
 }
 
-/* Returns memory aligned to 256 bytes, device memory filled with NaN; NULL, with an error, when
- * there is none. */
+/* Returns memory aligned to 256 bytes, device memory filled with NaN; NULL and an error when there
+ * is none. */
 static void *memory_alloc(MemoryKind kind, size_t bytes) {
     Piece *piece = malloc(sizeof *piece);
     void *memory;

@@ -21,8 +21,7 @@ typedef struct {
 } ParamOffsets;
 
 /* Computes offsets for numbers of `size` bytes: of the parameters on this stage or, unless `active`
- * is NULL, of those whose block b is active[b].  Returns -1, with an error, when memory runs out.
- */
+ * is NULL, of those whose block b is active[b].  -1 and an error when memory runs out. */
 int param_offsets_create(ParamOffsets *offsets, const Model *model, const StageSettings *settings,
                          size_t size, const bool *active);
 void param_offsets_destroy(ParamOffsets *offsets);
@@ -53,7 +52,7 @@ typedef struct {
     StoredOffset *gradient;    /* [values]: kept for deferred weight gradients */
     size_t bytes, requested;
 } StoredOffsets;
-/* Returns -1, with an error, when memory runs out. */
+/* -1 and an error when memory runs out. */
 int stored_offsets_create(StoredOffsets *offsets, const Model *model, const StageSettings *settings,
                           const Layout *layout);
 void stored_offsets_destroy(StoredOffsets *offsets);
@@ -62,7 +61,6 @@ void stored_offsets_destroy(StoredOffsets *offsets);
  * settings (local and in_flight too) allocates on the device, as the stage counts it, and in `host`
  * what it takes of host memory in addition (masters of inactive blocks in bf16; with offload
  * masters, gradients and state; buffers for transfers).  State kept from earlier submodels, the
- * prefix cache and messages (message.h) are not included.  Returns -1, with an error, when memory
- * runs out. */
+ * prefix cache and messages (message.h) are not included.  -1 and an error when memory runs out. */
 int cuda_memory_plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
                      const StageSettings *settings, const bool *active);

@@ -7,7 +7,7 @@
 
 /* Opens the device and creates a stage for the whole model, or for the blocks settings.local names,
  * with parameters initialised from the seed as on the CPU.  Stage.memory counts device memory
- * only.  Returns NULL, with an error, when there is no device or not enough memory. */
+ * only.  NULL and an error when there is no device or not enough memory. */
 Stage *stage_cuda_create(const Model *model, StageSettings settings);
 
 /* Switches for tests and measurements, both on by default: whether neighbouring nodes run in one

@@ -160,8 +160,8 @@ static inline void *fixed_at(const CudaStage *s, size_t offset) {
 /* ---- stage_memory.c: memory of the submodel s->active, its optimizer state and masters ---- */
 
 /* Allocates `bytes`, gaps between tensors included, and counts `requested`, without them.  Not
- * zeroed.  With bytes 0 the arena is empty.  Returns -1, with an error that names role and bytes,
- * when memory runs out. */
+ * zeroed.  With bytes 0 the arena is empty.  -1 and an error that names role and bytes, when memory
+ * runs out. */
 int arena_open(CudaStage *s, Arena *arena, MemRole role, size_t bytes, size_t requested);
 /* Leaves the arena all zero; it may be closed again. */
 void arena_close(CudaStage *s, Arena *arena);
@@ -218,11 +218,11 @@ void offload_stop(CudaStage *s);
 /* Sends a block's gradients to the host, after what is on the stream now. */
 void offload_send(CudaStage *s, int block);
 void offload_forget(CudaStage *s); /* forgets what was sent, when the step has ended */
-/* Overwrites *norm with that of all gradients, on the host.  Returns -1, with an error, if the
- * device has failed. */
+/* Overwrites *norm with that of all gradients, on the host.  -1 and an error if the device has
+ * failed. */
 int offload_norm(CudaStage *s, double *norm);
-/* Updates on the host and sends the weights back, block by block.  Returns -1, with an error, if
- * the device has failed. */
+/* Updates on the host and sends the weights back, block by block.  -1 and an error if the device
+ * has failed. */
 int offload_update(CudaStage *s, double lr, double gradient_scale);
 
 /* ---- pass.c: forward and backward over a block ---- */

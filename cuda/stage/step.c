@@ -122,8 +122,8 @@ static int finish_offload(CudaStage *s, double lr) {
     return offload_update(s, lr, scale) ? -1 : device_wait(s->offload.gradient_stream);
 }
 
-/* Waits for the loss and the norm.  Returns -1, with an error, if the device failed or if one of
- * them is not finite; in the second case no parameter has been updated. */
+/* Waits for the loss and the norm.  -1 and an error if the device failed or if one of them is not
+ * finite; in the second case no parameter has been updated. */
 static int finish(CudaStage *s, double lr) {
     if (s->base.settings.offload) return finish_offload(s, lr);
     return device_wait(s->run.stream) ? -1 : check_answer(s);

@@ -46,12 +46,12 @@ typedef enum { PLAN_CHEAPEST, PLAN_FASTEST } PlanGoal;
 /* ---- choose.c -------------------------------------------------------------------------------- */
 
 /* Lists the possible settings of a space: sizes divide, and the model has enough blocks.  *plans,
- * to be freed, has no predictions yet.  Returns their number; -1 with an error set when there are
- * none. */
+ * to be freed, has no predictions yet.  Returns their number; -1 and an error when there are none.
+ */
 int plan_candidates(Plan **plans, const PlanSpace *space);
 
 /* Finds, on all threads, the best plan; of equals the first one of plan_candidates.  Returns
- * whether it fits; -1 with an error set when the space is empty. */
+ * whether it fits; -1 and an error when the space is empty. */
 int plan_choose(Plan *best, const PlanSpace *space, PlanGoal goal);
 
 /* Returns what is minimised: GPU seconds of a step, which are its cost on one kind of GPU, or
@@ -73,8 +73,8 @@ typedef struct {
     Efficiency efficiency; /* measured, if there is a --trace */
 } PlanQuestion;
 
-/* Reads the command line.  Returns -1 with an error set that names the wrong flag; question_free is
- * safe either way. */
+/* Reads the command line.  -1 and an error that names the wrong flag; question_free is safe either
+ * way. */
 int question_open(PlanQuestion *question, const CommandLine *line);
 void question_free(PlanQuestion *question);
 
@@ -86,24 +86,24 @@ bool question_asks(const PlanQuestion *question, int method);
 int question_space(PlanSpace *space, const PlanQuestion *question, PlanMethod method,
                    const Gpu *gpu, bool wide);
 
-/* Finds the dollars per hour of a GPU in --price or gpu_table; NAN when neither has them.  Returns
- * -1 with an error set. */
+/* Finds the dollars per hour of a GPU in --price or gpu_table; NAN when neither has them.  -1 and
+ * an error. */
 int question_price(double *price, const PlanQuestion *question, const Gpu *gpu);
 
 /* ---- calibrate.c ----------------------------------------------------------------------------- */
 
 /* Sets efficiency->products at the precision of a file of `bcd trace --out PATH`, measured on such
- * a GPU, so that the simulated passes take as long as measured.  Returns -1 with an error set. */
+ * a GPU, so that the simulated passes take as long as measured.  -1 and an error. */
 int plan_calibrate(Efficiency *efficiency, const Gpu *gpu, const char *path);
 
 /* Sets efficiency->products at the precision of a plan, or host_process_rate if it is of
- * PLAN_OFFLOAD, so that its step takes step_s.  Returns -1 with an error set. */
+ * PLAN_OFFLOAD, so that its step takes step_s.  -1 and an error. */
 int plan_calibrate_step(Efficiency *efficiency, const Plan *plan, double step_s);
 
 /* ---- machine.c ------------------------------------------------------------------------------- */
 
 /* Measures a processor of this machine, in about a second, with one thread on each and all of them
- * busy: *cpu has the rates, of which *efficiency then takes all.  Returns -1 with an error set. */
+ * busy: *cpu has the rates, of which *efficiency then takes all.  -1 and an error. */
 int machine_measure(Gpu *cpu, Efficiency *efficiency);
 /* Adds what was measured. */
 void machine_add(Tables *tables, const Gpu *cpu, const Efficiency *efficiency);
@@ -137,8 +137,8 @@ void timeline_add(Tables *tables, const char *name, const char *title,
 
 /* ---- infer.c --------------------------------------------------------------------------------- */
 
-/* Adds what pre-inference takes and saves, by 1, 2, 4 ... ranks of each pipeline of a plan.  -1
- * with an error set. */
+/* Adds what pre-inference takes and saves, by 1, 2, 4 ... ranks of each pipeline of a plan.  -1 and
+ * an error. */
 int plan_inference(Tables *tables, const Plan *plan);
 
 /* ---- the two kinds of answer: each adds tables, or returns -1 with an error set -------------- */

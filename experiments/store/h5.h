@@ -43,7 +43,7 @@ int h5_create(H5File *file, const char *path);
 /* The same, and writes the attributes `format` and `version` of the file. */
 int h5_create_format(H5File *file, const char *path, const char *format, int version);
 /* Flushes, closes, syncs and renames over `path`.  After any failure since h5_create it removes
- * what was written, leaves an old file unchanged, and returns -1 with an error. */
+ * what was written, leaves an old file unchanged, and returns -1 and an error. */
 int h5_commit(H5File *file);
 /* Removes a file being written. */
 void h5_abandon(H5File *file);

@@ -122,9 +122,8 @@ int table_print(FILE *out, const Table *table);
  */
 
 /* Writes the whole file, with the flags given in `options` as /settings, or leaves the old one as
- * it was and returns -1 with an error set. */
+ * it was, and returns -1 and an error. */
 int tables_write(const Tables *tables, const CommandLine *line, const char *path);
-/* Fills `tables`, which must be empty.  Returns -1 with an error set; tables_free is safe either
- * way. */
+/* Fills `tables`, which must be empty.  -1 and an error; tables_free is safe either way. */
 int tables_read(Tables *tables, const char *path);
 extern const char tables_format[]; /* the `format` attribute of such a file */

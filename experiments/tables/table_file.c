@@ -128,7 +128,7 @@ static int read_column_head(const H5File *file, const char *path, TableColumn *c
 }
 
 /* Finds the data sets and groups with an attribute `number` in a group, and orders their names by
- * it.  Returns how many they are; -1 with an error set when the numbers are not 0, 1, ... */
+ * it.  Returns how many they are; -1 and an error when the numbers are not 0, 1, ... */
 static int read_names(const H5File *file, const char *group, int max, char (*name)[H5_NAME]) {
     int links = h5_count(file, group), count = 0;
     for (int i = 0; i < max; i++) *name[i] = 0;

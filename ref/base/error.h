@@ -1,8 +1,9 @@
 /* One line that says what went wrong, where, and what to do.
  *
- * A function that can fail returns -1 (or NULL) after calling error_set; its caller passes the
- * failure on, and the program prints error_message().  Library code never prints and never exits,
- * except that an op without working memory ends the process (fast/scratch.h). */
+ * A function that can fail returns 0; on failure -1, with the error set.  One that returns a
+ * pointer returns NULL then.  Comments say "-1 and an error when ..." for short.  The caller passes
+ * the failure on, and the program prints error_message().  Library code never prints and never
+ * exits, except that an op without working memory ends the process (fast/scratch.h). */
 #pragma once
 
 #define BCD_PRINTF(format_index, first_argument) \

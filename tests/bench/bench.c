@@ -1,13 +1,14 @@
 /* bench [ops|steps|transports|tokens] [gpt2|resnet] [--quick] [--cpu-time]: prints how fast each
  * op, each training step, each kind of transport and the tokenizer is, next to what this machine
  * can do. By default it measures everything, in about five minutes. */
+#include "bench.h"
+
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../ref/base/error.h"
-#include "bench.h"
 
 typedef struct {
     const char *family, *spec, *optimizer;

@@ -1,8 +1,7 @@
 /* The data sheets of the planner, and the costs of blocks and all-reduces in closed form. */
-#include "../../dist/cost.h"
-
 #include <math.h>
 
+#include "../../dist/cost.h"
 #include "../../ref/base/error.h"
 #include "../../ref/blocks/models.h"
 #include "../test.h"

@@ -1,8 +1,7 @@
 /* Steps that experiments/train/bench.h times, and the costs of their blocks. */
-#include "../../experiments/train/bench.h"
-
 #include <math.h>
 
+#include "../../experiments/train/bench.h"
 #include "../../ref/base/error.h"
 #include "../leak.h"
 #include "../test.h"

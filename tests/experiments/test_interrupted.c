@@ -1,12 +1,11 @@
 /* Trainings that are killed, stopped, out of disk space, or that find their files damaged. */
+#include <hdf5.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include <hdf5.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli.h"
 

@@ -1,11 +1,10 @@
 /* bcd plan: the choice among settings against trying all of them, costs against arithmetic by hand,
  * bytes against closed forms. */
-#include "../../experiments/plan/plan.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../experiments/plan/plan.h"
 #include "../../ref/blocks/models.h"
 #include "../leak.h"
 #include "cli.h"

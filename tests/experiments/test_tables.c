@@ -1,11 +1,10 @@
 /* Tables as data: shown with the source of each number, and back from their file as they were. */
-#include "../../experiments/tables/table.h"
-
 #include <hdf5.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../experiments/tables/table.h"
 #include "../data/scratch.h"
 #include "../leak.h"
 #include "cli.h"

@@ -1,10 +1,10 @@
 /* The stand-in for cuBLASLt: a libcublasLt.so of its own, which needs the stand-in runtime only. It
  * supports what NVIDIA's table under cublasLtMatmul lists. */
+#include "cublaslt.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "cublaslt.h"
 
 /* The alignment in bytes that each algorithm needs of B and of the other operands, and how many
  * partial sums it keeps in the workspace. */

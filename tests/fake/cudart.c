@@ -1,11 +1,11 @@
 /* The devices, memory and copies of the stand-in CUDA runtime. */
+#include "cudart.h"
+
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "cudart.h"
 
 FakeGpu fake_gpu = {
     .driver = 13000, .devices = 2, .capability = 90, .memory_bytes = (size_t)8 << 30};

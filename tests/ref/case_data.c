@@ -1,11 +1,10 @@
-#include "cases.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../data/checksum.h"
 #include "../../ref/base/random.h"
+#include "cases.h"
 
 const char *const array_names[ARRAYS] = {
     "x", "skip", "weight", "bias",  "dy",      "running mean", "running variance",
