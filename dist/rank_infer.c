@@ -1,6 +1,9 @@
 /* Pre-inference (section 3.2.2 of the paper): all ranks hold the frozen prefix, with parameters
  * alone, and each infers a share of the samples.  A gather brings the outputs to the rank of the
- * lowest active block, which caches them. */
+ * lowest active block, which caches them.
+ *
+ * Where no rank has room for the prefix, it is inferred in pieces: each rank runs the blocks that
+ * it holds anyway, and the samples go through them in micro-batches, as in an evaluation. */
 #include <stdlib.h>
 
 #include "../ref/base/error.h"
@@ -54,10 +57,18 @@ static int open_stage(RankEngine *e) {
     return i->stage ? 0 : -1;
 }
 
+/* Makes the schedule of an evaluation that ends at the chunk of the lowest active block. */
+static int make_pieces(RankEngine *e) {
+    SchedulePlan plan = rank_schedule_plan(e->cost, e->placement, e->base.model, e->settings, NULL);
+    plan.chunks = plan.lowest = e->placement->chunk_of[e->cache.lowest] + 1;
+    return schedule_make(&e->inference.pieces, &plan);
+}
+
 static int infer_open(RankEngine *e) {
     RankInference *i = &e->inference;
     size_t samples = (size_t)e->stage->settings.batch * (size_t)e->settings.micro_batches;
     i->open = true;
+    if (!e->settings.infer_ranks) return make_pieces(e);
     if (!rank_cache_is_here(e)) {
         i->values = malloc(samples * rank_cache_width(e) * sizeof *i->values);
         if (!i->values) return error_set("cache: out of memory for a batch");
@@ -81,6 +92,7 @@ void rank_infer_close(RankEngine *e) {
         stage_free(i->stage);
     }
     rank_blocks_free(&i->blocks);
+    schedule_free(&i->pieces);
     free(i->values);
     *i = (RankInference){.open = false};
 }
@@ -101,9 +113,8 @@ static int infer_share(RankEngine *e, real *values, int first, int end) {
     return 0;
 }
 
-int rank_infer(RankEngine *e) {
-    if (e->cache.lowest < 0) return 0;
-    if (!e->inference.open && infer_open(e)) return -1;
+/* The ranks infer their shares, and bring them together. */
+static int infer_shares(RankEngine *e) {
     const int rank = e->transport->rank, holder = block_rank(e, e->cache.lowest);
     const size_t width = rank_cache_width(e);
     real *values = rank == holder ? rank_cache_values(e) : e->inference.values;
@@ -116,6 +127,23 @@ int rank_infer(RankEngine *e) {
                            count * width * sizeof *values))
             return -1;
     }
+    return 0;
+}
+
+/* The rank of the lowest active block copies the outputs out of its stage (rank_tasks.c). */
+static int infer_pieces(RankEngine *e) {
+    e->micro_batch_size = e->stage->settings.batch;
+    e->mode = MODE_EVALUATE;
+    e->infers = true;
+    int failed = rank_run_schedule(e, &e->inference.pieces);
+    e->infers = false;
+    return failed;
+}
+
+int rank_infer(RankEngine *e) {
+    if (e->cache.lowest < 0) return 0;
+    if (!e->inference.open && infer_open(e)) return -1;
     e->cache.hit = false;
+    if (e->settings.infer_ranks ? infer_shares(e) : infer_pieces(e)) return -1;
     return rank_cache_store(e);
 }

@@ -24,13 +24,14 @@ typedef struct {
                     * else NULL */
 } RankCache;
 
-/* Pre-inference: a stage that holds the frozen prefix alone, from the first batch of a phase that
- * is inferred until the phase trains. */
+/* Pre-inference, from the first batch of a phase that is inferred until the phase trains: a stage
+ * that holds the frozen prefix alone. */
 typedef struct {
     bool open;
     Stage *stage;      /* NULL on a rank that does not infer */
     RankBlocks blocks; /* of that stage */
     real *values; /* [samples of a replica][width]: outputs, if this rank does not hold the cache */
+    Schedule pieces; /* where no rank has room for the prefix */
 } RankInference;
 
 typedef struct {
@@ -58,6 +59,7 @@ typedef struct {
     Batch batch;               /* the samples of this replica, cut into micro-batches */
     int micro_batch_size;      /* the last micro-batches may have fewer samples */
     Mode mode;
+    bool infers; /* the blocks below the lowest active one run alone, for the cache */
     double scale;
     Loss loss; /* so far, on the rank of the last chunk */
 } RankEngine;

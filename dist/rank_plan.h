@@ -13,8 +13,9 @@ typedef struct {
     const char *cache_dir;
     int samples;    /* in the data set that is cached */
     bool augmented; /* the data set is augmented, which excludes a cache */
-    /* Pre-inference: the first infer_ranks of a pipeline, 0 for none, infer the frozen prefix on
-     * stages of their own, which infer_stage creates as stage_ref_create does. */
+    /* Pre-inference: the first infer_ranks of a pipeline infer the frozen prefix on stages of their
+     * own, which infer_stage creates as stage_ref_create does.  With 0 all ranks infer it together,
+     * each the blocks that it holds. */
     int infer_ranks;
     Stage *(*infer_stage)(const Model *model, StageSettings settings);
 } PipelineSettings;

@@ -154,12 +154,14 @@ static void select_micro_batch(RankEngine *e, int micro) {
 static int forward(RankEngine *e, int chunk, int micro) {
     Stage *stage = e->stage;
     int b = chunk_first_block(e, chunk), end = chunk_end_block(e, chunk);
-    int cached = e->mode == MODE_TRAIN ? e->cache.lowest : -1; /* the block with cached inputs */
-    bool skips = e->cache.hit && b <= cached && cached < end;  /* the blocks below it */
+    bool caches = e->mode == MODE_TRAIN || e->infers;
+    int cached = caches ? e->cache.lowest : -1;               /* the block with cached inputs */
+    bool skips = e->cache.hit && b <= cached && cached < end; /* the blocks below it */
     if (skips) b = cached;
     if (!skips && chunk > 0 && boundary_unpack(e, input_of(chunk, micro))) return -1;
     for (; b < end; b++) {
         if (b == cached && rank_cache_copy(e, micro)) return -1;
+        if (b == cached && e->infers) return 0;
         stage_forward(stage, b);
     }
     if (chunk + 1 < e->placement->chunks) return boundary_pack(e, input_of(chunk + 1, micro));

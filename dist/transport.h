@@ -48,8 +48,8 @@ typedef struct {
      * line. */
     void (*abort)(Transport *transport, const char *why);
     /* After a failure, between processes: returns true if this rank is to report the error, and
-     * otherwise waits until another has done so.  Of all ranks that are left, one reports it.
-     * NULL between threads. */
+     * otherwise waits until another has done so.  Of the ranks that still run, the lowest reports
+     * it.  NULL between threads. */
     bool (*reports)(Transport *transport);
     void (*free)(Transport *transport);
 } TransportClass;

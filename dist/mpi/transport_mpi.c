@@ -6,6 +6,7 @@
  * while it waits, or a thread of its own while the rank computes. */
 #include "transport_mpi.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +18,16 @@
 #include "pending.h"
 
 /* Messages between the transports themselves, with a tag of their own. */
-typedef enum { CONTROL_ABORT, CONTROL_REPORTED, CONTROL_QUERY, CONTROL_REPLY } ControlKind;
+typedef enum {
+    CONTROL_ABORT,   /* the sender's transport is broken */
+    CONTROL_QUERY,   /* asks for a CONTROL_REPLY */
+    CONTROL_REPLY,   /* the sender runs */
+    CONTROL_REPORTS, /* the sender is going to report the failure */
+    CONTROL_REPORTED /* it has done so */
+} ControlKind;
 typedef struct {
     ControlKind kind;
-    int rank; /* CONTROL_REPLY: whom the sender waits for, or NOBODY; CONTROL_ABORT: reporter */
+    int rank;      /* CONTROL_REPLY: whom the sender waits for, or NOBODY */
     AbortLine why; /* CONTROL_ABORT */
 } ControlMessage;
 enum { TAG_CONTROL = CHANNELS, NOBODY = -1, NO_REPLY = -2 };
@@ -43,9 +50,9 @@ typedef struct {
 static struct {
     bool started;
     int open; /* transports */
-    bool broken, found_here;
-    int reporter; /* the rank that is to report the failure */
-    bool reported, reports;
+    bool broken;
+    bool reports;           /* this rank reports the failure */
+    bool claimed, reported; /* another rank is going to, or has done so */
 } world;
 
 static MpiTransport *of(Transport *transport) { return (MpiTransport *)(void *)transport; }
@@ -74,14 +81,12 @@ static void tell_all(const Transport *transport, ControlMessage message) {
     if (!left) pending_free(&sends); /* otherwise MPI may still read them */
 }
 
-/* Marks the transport as broken and tells the other ranks.  Rank 0 reports the failure, unless it
- * is the failed_rank that does not answer. */
-static void break_transport(MpiTransport *mpi, const char *why, int failed_rank) {
+/* Marks the transport as broken and tells the other ranks. */
+static void break_transport(MpiTransport *mpi, const char *why) {
     if (mpi->broken) return;
-    mpi->broken = world.broken = world.found_here = true;
-    world.reporter = failed_rank == 0 ? 1 : 0;
+    mpi->broken = world.broken = true;
     snprintf(mpi->why, sizeof mpi->why, "%s", why);
-    ControlMessage message = {.kind = CONTROL_ABORT, .rank = world.reporter};
+    ControlMessage message = {.kind = CONTROL_ABORT};
     memcpy(message.why, mpi->why, sizeof message.why);
     tell_all(&mpi->base, message);
 }
@@ -92,17 +97,20 @@ static int act_on(MpiTransport *mpi, const ControlMessage *message, int from) {
         case CONTROL_ABORT:
             if (mpi->broken) return 0; /* the first failure counts */
             mpi->broken = world.broken = true;
-            world.reporter = message->rank;
             memcpy(mpi->why, message->why, sizeof mpi->why);
             return -1;
-        case CONTROL_REPORTED:
-            world.reported = true;
-            return 0;
         case CONTROL_QUERY:
             return send_control(mpi, from,
                                 (ControlMessage){.kind = CONTROL_REPLY, .rank = mpi->waits_for});
         case CONTROL_REPLY:
             mpi->reply = message->rank;
+            world.claimed |= mpi->broken && from < mpi->base.rank;
+            return 0;
+        case CONTROL_REPORTS:
+            world.claimed = true;
+            return 0;
+        case CONTROL_REPORTED:
+            world.claimed = world.reported = true;
             return 0;
     }
     return error_set("transport: unknown message %d from rank %d", (int)message->kind, from);
@@ -129,7 +137,7 @@ static int progress(MpiTransport *mpi, const PendingTransfer **waited) {
     if (mpi->broken) return -1;
     if (receive_control(mpi) == 0 && pending_advance(&mpi->base, &mpi->pending, waited) == 0)
         return 0;
-    break_transport(mpi, error_message(), NOBODY);
+    break_transport(mpi, error_message());
     return -1;
 }
 
@@ -147,7 +155,7 @@ static void pause_polling(MpiTransport *mpi, int times) {
 static int mpi_waits_for(Transport *transport, int rank) {
     MpiTransport *mpi = of(transport);
     const PendingTransfer *waited;
-    Deadline until = deadline_in(transport->timeout_s < 2 ? transport->timeout_s / 2 : 1);
+    Deadline until = deadline_in(fmin(transport->timeout_s / 2, 5));
     mpi->reply = NO_REPLY;
     if (send_control(mpi, rank, (ControlMessage){.kind = CONTROL_QUERY})) return NOBODY;
     for (int times = 0; mpi->reply == NO_REPLY && !deadline_over(until); times++) {
@@ -169,11 +177,11 @@ static int wait_all(MpiTransport *mpi) {
             int failed_rank = transport_failed_rank(&mpi->base, missing, mpi_waits_for);
             transport_timed_out(&mpi->base, failed_rank, what);
             /* Unless another rank has done so meanwhile. */
-            break_transport(mpi, error_message(), failed_rank);
+            break_transport(mpi, error_message());
         }
         pause_polling(mpi, times);
     }
-    break_transport(mpi, error_message(), NOBODY);
+    break_transport(mpi, error_message());
     return error_set("%s", mpi->why);
 }
 
@@ -185,7 +193,7 @@ static int mpi_sendrecv(Transport *transport, Transfer *transfers, int count) {
     for (int i = 0; i < count && !failed && !mpi->broken; i++)
         failed = pending_add(&mpi->pending, &transfers[i],
                              transfers[i].send && transfers[i].channel != CHANNEL_COLLECTIVE);
-    if (failed) break_transport(mpi, error_message(), NOBODY);
+    if (failed) break_transport(mpi, error_message());
     failed = wait_all(mpi);
     mpi->inside = false;
     mpi->waits_for = NOBODY;
@@ -218,28 +226,39 @@ static void mpi_abort(Transport *transport, const char *why) {
     AbortLine line;
     transport_abort_line(line, transport, why);
     pthread_mutex_lock(&mpi->lock);
-    break_transport(mpi, line, NOBODY);
+    break_transport(mpi, line);
     pthread_mutex_unlock(&mpi->lock);
 }
 
-/* The rank that found the failure reports it if the reporter, which may be computing or gone, has
- * not done so soon.  The others wait longer, because the launcher ends all ranks when one has left
- * with an error. */
-static bool mpi_reports(Transport *transport) {
+/* Receives control messages until *flag is set.  Returns *flag. */
+static bool await(MpiTransport *mpi, const bool *flag, double seconds) {
     static const struct timespec moment = {0, 1000000};
-    MpiTransport *mpi = of(transport);
-    const double found_s = 5, told_s = 15;
-    char error[ERROR_BYTES]; /* the failure's, which a message that cannot come must not replace */
-    snprintf(error, sizeof error, "%s", error_message());
-    Deadline until = deadline_in(world.found_here ? found_s : told_s);
-    world.reports = world.broken && world.reporter == transport->rank;
-    while (!world.reports && world.broken && !world.reported && !deadline_over(until)) {
+    Deadline until = deadline_in(seconds);
+    do {
         pthread_mutex_lock(&mpi->lock);
         receive_control(mpi);
         pthread_mutex_unlock(&mpi->lock);
-        nanosleep(&moment, NULL);
-    }
-    if (!world.broken || (world.found_here && !world.reported)) world.reports = true;
+    } while (!*flag && !deadline_over(until) && nanosleep(&moment, NULL) == 0);
+    return *flag;
+}
+
+/* Of the ranks that answer, the lowest reports the failure, whoever found it and whichever rank it
+ * names.  One that answers late, because it was computing or stopped, finds that another is going
+ * to.  The others wait until it has, because the launcher ends all ranks when the first one
+ * leaves. */
+static bool mpi_reports(Transport *transport) {
+    const double answer_s = transport->rank == 0 ? 0.2 : 5, report_s = 15;
+    MpiTransport *mpi = of(transport);
+    char error[ERROR_BYTES]; /* the failure's, which a message that cannot come must not replace */
+    snprintf(error, sizeof error, "%s", error_message());
+    pthread_mutex_lock(&mpi->lock);
+    for (int r = 0; r < transport->rank && world.broken; r++)
+        send_control(mpi, r, (ControlMessage){.kind = CONTROL_QUERY});
+    pthread_mutex_unlock(&mpi->lock);
+    world.reports = !world.broken || !await(mpi, &world.claimed, answer_s) ||
+                    !await(mpi, &world.reported, report_s);
+    if (world.broken && world.reports)
+        tell_all(transport, (ControlMessage){.kind = CONTROL_REPORTS});
     error_set("%s", error);
     return world.reports;
 }
@@ -250,7 +269,7 @@ static void close_transport(MpiTransport *mpi) {
     pthread_cond_signal(&mpi->changed);
     pthread_mutex_unlock(&mpi->lock);
     pthread_join(mpi->progress_thread, NULL);
-    pending_free(&mpi->pending);
+    if (!mpi->broken) pending_free(&mpi->pending); /* otherwise MPI may still read them */
     pthread_cond_destroy(&mpi->changed);
     pthread_mutex_destroy(&mpi->lock);
     free(mpi);
@@ -268,14 +287,14 @@ static void mpi_free(Transport *transport) {
 }
 
 /* Runs when the process exits.  If a rank is missing, MPI_Finalize would wait for it for ever; then
- * a rank that has reported the failure tells those that wait for this. */
+ * the rank that has reported the failure tells those that wait for this. */
 static void leave(void) {
     Transport self = {.rank = 0};
     if (!world.broken && !world.open) MPI_Finalize();
     if (!world.broken || mpi_check(MPI_Comm_rank(MPI_COMM_WORLD, &self.rank)) ||
         mpi_check(MPI_Comm_size(MPI_COMM_WORLD, &self.ranks)))
         return;
-    if (world.reports || self.rank == world.reporter)
+    if (world.reports || self.rank == 0)
         tell_all(&self, (ControlMessage){.kind = CONTROL_REPORTED});
 }
 

@@ -268,20 +268,12 @@ static int add_ranks(double *need, const Setup *s) {
 }
 
 static int check_ranks(Setup *s, const FitMemory *memory) {
-    const bool infers = s->pipeline.infer_ranks > 0;
     double need;
     if (add_ranks(&need, s)) return -1;
-    const double with_prefix = need;
     while (need > memory->bytes && s->pipeline.infer_ranks > 0) {
         s->pipeline.infer_ranks--;
         if (add_ranks(&need, s)) return -1;
     }
-    if (need <= memory->bytes && infers && !s->pipeline.infer_ranks)
-        return error_set(
-            "--pre-infer: no rank has room for the frozen prefix: %s, %s has %s; without it, "
-            "--cache "
-            "fills as samples are trained on",
-            format_bytes(with_prefix).text, memory->name, format_bytes(memory->bytes).text);
     if (need <= memory->bytes) return 0;
     return error_set(
         "memory: %s needs %s %s, %s has %s; more submodels, --recompute or more ranks "

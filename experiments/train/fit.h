@@ -51,7 +51,7 @@ typedef struct {
 int fit_check(const FitMemory *memory, const Setup *setup);
 
 /* Refuses a training that does not fit here, on one device or over ranks.  With pre-inference, lets
- * as many ranks infer as have room for the frozen prefix (pipeline.infer_ranks), and refuses if
- * none has.  Linux hands out memory only when it is touched, so a model that is too large would not
- * be refused later but killed.  -1 and an error. */
+ * as many ranks infer as have room for the frozen prefix (pipeline.infer_ranks).  Linux hands out
+ * memory only when it is touched, so a model that is too large would not be refused later but
+ * killed.  -1 and an error. */
 int fit_check_here(Setup *setup);

@@ -170,11 +170,11 @@ int setup_open(Setup *setup, const Options *options) {
     bcd->seed = o->seed;
     setup->stage_settings = stage_settings(o);
     if (pipeline_place(setup)) return -1;
+    bcd->pre_infer = setup->ranks > 0 && o->pre_infer;
     if (setup->device && !setup->ranks)
         setup->stage_settings.image_bytes =
             dataset_resident_bytes(setup->train) + dataset_resident_bytes(setup->valid);
     if (fit_check_here(setup)) return -1;
-    bcd->pre_infer = setup->pipeline.infer_ranks > 0;
     return 0;
 }
 

@@ -79,6 +79,12 @@ static void print_ranks(const Setup *s) {
     if (o->replicas > 1) printf(", %d replicas", o->replicas);
     printf(", %s placement, %s, %d part%s\n", placement_names[o->placement],
            schedule_names[o->pipeline_schedule], o->accumulate, o->accumulate == 1 ? "" : "s");
+    const int infer = s->pipeline.infer_ranks;
+    if (s->bcd.pre_infer && infer < s->placement.ranks && infer)
+        printf("pre-inference by %d of %d ranks: the others have no room for the frozen prefix\n",
+               infer, s->placement.ranks);
+    if (s->bcd.pre_infer && !infer)
+        printf("pre-inference by all ranks together: none has room for the whole prefix\n");
     const bool tied = placement_splits_tied(&s->placement, s->model);
     if (tied || o->replicas > 1)
         printf("%s are added up over ranks, so this differs from one device by rounding\n",

@@ -15,11 +15,11 @@
 #include "device_case.h"
 
 static const StageKind kinds[] = {
-    {"fp32, messages", stage_cuda_create, PRECISION_FP32, message_free},
-    {"fp32, host data", stage_cuda_create, PRECISION_FP32, NULL},
-    {"tf32, messages", stage_cuda_create, PRECISION_TF32, message_free},
-    {"bf16, messages", stage_cuda_create, PRECISION_BF16, message_free},
-    {"bf16, host data", stage_cuda_create, PRECISION_BF16, NULL},
+    {"fp32, messages", stage_cuda_create, PRECISION_FP32, message_free, NULL},
+    {"fp32, host data", stage_cuda_create, PRECISION_FP32, NULL, NULL},
+    {"tf32, messages", stage_cuda_create, PRECISION_TF32, message_free, NULL},
+    {"bf16, messages", stage_cuda_create, PRECISION_BF16, message_free, NULL},
+    {"bf16, host data", stage_cuda_create, PRECISION_BF16, NULL, NULL},
 };
 static const StageKind *const end_of_kinds = kinds + sizeof kinds / sizeof *kinds;
 
@@ -114,6 +114,8 @@ static void tied_to_rounding(const void *ranks) {
 static void frozen_tied_is_exact(const void *kind) { pipeline_check_frozen_tied(kind); }
 
 static void bad_loss_changes_nothing(const void *kind) { pipeline_check_bad_loss(kind); }
+
+static void inference_changes_nothing(const void *kind) { pipeline_check_infer(kind); }
 
 static void offload_is_refused(void) {
     bool local[64] = {true};
@@ -260,6 +262,7 @@ void test_stage_pipeline(void) {
     for (const StageKind *kind = kinds; kind < end; kind++) {
         RUN_ROW("frozen tied embedding", frozen_tied_is_exact, kind);
         RUN_ROW("bad loss", bad_loss_changes_nothing, kind);
+        RUN_ROW("pre-inference", inference_changes_nothing, kind);
     }
     RUN(offload_is_refused);
     RUN(a_failed_copy_is_no_absent_tensor);

@@ -8,8 +8,10 @@
 #include <time.h>
 
 #include "../../cuda/message.h"
+#include "../../cuda/stage/stage_cuda.h"
 #include "../../cuda/transport_nccl.h"
 #include "../../ref/base/error.h"
+#include "../dist/pipeline_cases.h"
 #include "../test.h"
 #include "device_case.h"
 
@@ -224,10 +226,20 @@ static void missing_rank_is_named(void) {
           "\"%s\", \"%s\"", rank[0].error, rank[2].error);
 }
 
+/* ---- a training ---- */
+
+static void pre_inference_has_the_same_bits(void) {
+    static const StageKind kind = {"NCCL", stage_cuda_create, PRECISION_FP32, message_free,
+                                   transport_nccl_create};
+    NEED_RANKS();
+    pipeline_check_infer(&kind);
+}
+
 void test_transport_nccl(void) {
     RUN(sends_to_itself);
     RUN(ranks_send_each_other);
     RUN(sends_go_ahead_of_receives);
     RUN(wrong_lengths_are_errors);
     RUN(missing_rank_is_named);
+    RUN(pre_inference_has_the_same_bits);
 }

@@ -76,6 +76,8 @@ static Engine *make_rank(void *context, Transport *world) {
     settings.in_flight = blocks.in_flight;
     p->stage[me] = p->create(p->tiny.model, settings);
     need(p->stage[me], "stage");
+    if (p->how.join) transport = p->how.join(transport);
+    need(transport, "joined transport");
     return engine_rank_create(p->stage[me], transport, replicas, &p->placement, blocks,
                               p->how.settings);
 }
@@ -100,7 +102,7 @@ static void apply_recipe(Pipeline *p, const Recipe *recipe) {
     p->how.settings.augmented = recipe->augmented;
     p->create = recipe->create ? recipe->create : stage_ref_create;
     p->how.settings.infer_stage = p->create;
-    p->tiny.settings.pre_infer = p->how.settings.infer_ranks > 0;
+    p->tiny.settings.pre_infer = p->how.pre_infer;
     p->settings = p->tiny.stage->settings;
     int share = (p->tiny.settings.batch + p->how.replicas - 1) / p->how.replicas;
     p->settings.batch = (share + parts - 1) / parts;

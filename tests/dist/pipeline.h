@@ -12,7 +12,9 @@ typedef struct {
     int ranks, submodels;      /* of the placement; the Recipe says which submodels train */
     PipelineSettings settings; /* the Recipe sets those of the cache */
     int replicas;              /* 0 stands for 1 */
-    void (*message_free)(void *message); /* of the stages that the Recipe creates, or NULL */
+    bool pre_infer;            /* with settings.infer_ranks */
+    void (*message_free)(void *message);    /* of the stages that the Recipe creates, or NULL */
+    Transport *(*join)(Transport *control); /* makes the transport of a pipeline; NULL: control */
 } PipelineRecipe;
 
 /* What a rank has sent to others of its pipeline. */

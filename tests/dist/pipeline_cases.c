@@ -84,7 +84,8 @@ static PipelineRecipe pipeline_of(const PipelineRow *row, const StageKind *kind)
                             .ranks = row->ranks,
                             .submodels = row->submodels,
                             .settings = {.micro_batches = row->micro_batches, .kind = row->kind},
-                            .message_free = kind->message_free};
+                            .message_free = kind->message_free,
+                            .join = kind->join};
 }
 
 void pipeline_check_same(const PipelineRow *row, const StageKind *kind) {
@@ -126,9 +127,12 @@ void pipeline_check_slots(int ranks, const StageKind *kind) {
         for (PlacementKind placement = 0; placement < PLACEMENTS; placement++)
             for (ScheduleKind order = 0; order < SCHEDULE_KINDS; order++) {
                 int submodels = placement == PLACEMENT_VIRTUAL && ranks < 3 ? 3 : 1;
-                PipelineRecipe how = {placement, ranks, submodels,
+                PipelineRecipe how = {placement,
+                                      ranks,
+                                      submodels,
                                       .settings = {.micro_batches = 8, .kind = order},
-                                      .message_free = kind->message_free};
+                                      .message_free = kind->message_free,
+                                      .join = kind->join};
                 Pipeline many;
                 pipeline_open(&many, &recipe, &how);
                 CHECK(tiny_train(&many.tiny, NULL, NULL) == 0, "%s", error_message());
@@ -151,7 +155,8 @@ static PipelineRecipe plain(int ranks, const StageKind *kind) {
                             .ranks = ranks,
                             .submodels = 1,
                             .settings = {.micro_batches = 2},
-                            .message_free = kind->message_free};
+                            .message_free = kind->message_free,
+                            .join = kind->join};
 }
 
 /* The head's and the embedding's parts of a tied gradient are summed separately and then added,
@@ -209,6 +214,27 @@ void pipeline_check_tied(int ranks, ScheduleKind order, const StageKind *kind) {
 void pipeline_check_frozen_tied(const StageKind *kind) {
     check_frozen_tied(GPT, kind);
     check_frozen_tied(GROUPED ",tied=1", kind);
+}
+
+/* ---- pre-inference ---- */
+
+void pipeline_check_infer(const StageKind *kind) {
+    static const int infer_ranks[] = {3, 2, 0};
+    Recipe recipe = recipe_with(LLAMA, kind);
+    PipelineRecipe how = plain(3, kind);
+    Pipeline without, with;
+    pipeline_open(&without, &recipe, &how);
+    CHECK(tiny_train(&without.tiny, NULL, NULL) == 0, "%s", error_message());
+    recipe.cache_bytes = 1 << 20;
+    how.pre_infer = true;
+    for (int i = 0; i < 3; i++) {
+        how.settings.infer_ranks = infer_ranks[i];
+        pipeline_open(&with, &recipe, &how);
+        CHECK(tiny_train(&with.tiny, NULL, NULL) == 0, "%s", error_message());
+        tiny_check_same(&without.tiny, &with.tiny, kind->name);
+        pipeline_close(&with);
+    }
+    pipeline_close(&without);
 }
 
 /* ---- failures ---- */

@@ -7,7 +7,8 @@ typedef struct {
     const char *name;
     Stage *(*create)(const Model *model, StageSettings settings); /* NULL: the CPU's */
     Precision precision;
-    void (*message_free)(void *message); /* NULL: boundary values are sent as host data */
+    void (*message_free)(void *message);    /* NULL: boundary values are sent as host data */
+    Transport *(*join)(Transport *control); /* as in PipelineRecipe */
 } StageKind;
 
 typedef struct {
@@ -37,5 +38,7 @@ void pipeline_check_slots(int ranks, const StageKind *kind);
  * trains, to the last bit while it is frozen. */
 void pipeline_check_tied(int ranks, ScheduleKind order, const StageKind *kind);
 void pipeline_check_frozen_tied(const StageKind *kind);
+/* CHECKs that pre-inference by three, by two and by none of three ranks changes no bit. */
+void pipeline_check_infer(const StageKind *kind);
 /* CHECKs that a step whose loss is NaN fails and changes nothing. */
 void pipeline_check_bad_loss(const StageKind *kind);

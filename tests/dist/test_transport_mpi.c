@@ -75,6 +75,21 @@ static void stopped_rank_is_named(void) {
     transport_names_silent_rank(run_on_processes, "stop");
 }
 
+/* Several find a failure at once, and none knows of the others'. */
+static void one_rank_reports(const char *scenario, const char *words) {
+    Outcome outcome[MAX_RANKS];
+    run_on_processes(outcome, 4, TIME_LIMIT_S, scenario_find(scenario));
+    const char *first = strstr(output, " reports it");
+    CHECK(status > 0 && strstr(output, words), "status %d: %s", status, output);
+    CHECK(first && !strstr(first + 1, " reports it"), "%s", output);
+}
+
+static void lowest_rank_reports(void) {
+    NEED_MPI();
+    one_rank_reports("all-give-up", "rank 0 reports it");
+    one_rank_reports("rest-gives-up", "rank 1 reports it");
+}
+
 /* mpirun notices at once and ends the others; Open MPI's names the rank. */
 static void killed_rank_ends_all(void) {
     NEED_MPI();
@@ -90,5 +105,6 @@ void test_transport_mpi(void) {
     RUN(wrong_lengths_are_errors);
     RUN(abort_reaches_all_at_once);
     RUN(stopped_rank_is_named);
+    RUN(lowest_rank_reports);
     RUN(killed_rank_ends_all);
 }

@@ -216,13 +216,43 @@ static int stop_rank_2(Transport *transport, double *results) {
     return leave(transport, results);
 }
 
+static int give_up_alone(Transport *transport) {
+    error_set("bcd: rank %d has no memory", transport->rank);
+    transport_abort(transport, error_message());
+    return -1;
+}
+
+/* None has heard of another's failure when it finds its own. */
+static int all_give_up(Transport *transport, double *results) {
+    (void)results;
+    return transport_barrier(transport) ? -1 : give_up_alone(transport);
+}
+
+static int rest_gives_up(Transport *transport, double *results) {
+    (void)results;
+    if (transport_barrier(transport)) return -1;
+    if (transport->rank == 0) raise(SIGSTOP);
+    return give_up_alone(transport);
+}
+
 const Scenario *scenario_find(const char *name) {
     static const Scenario scenarios[] = {
-        {"swap", swap},        {"order", order},           {"ahead", ahead},
-        {"much", much},        {"too-long", too_long},     {"too-short", too_short},
-        {"sums", sums},        {"broadcasts", broadcasts}, {"large", large},
-        {"groups", groups},    {"leave", leave},           {"give-up", give_up},
-        {"kill", kill_rank_2}, {"stop", stop_rank_2},
+        {"swap", swap, false},
+        {"order", order, false},
+        {"ahead", ahead, false},
+        {"much", much, false},
+        {"too-long", too_long, false},
+        {"too-short", too_short, false},
+        {"sums", sums, false},
+        {"broadcasts", broadcasts, false},
+        {"large", large, false},
+        {"groups", groups, false},
+        {"leave", leave, false},
+        {"give-up", give_up, false},
+        {"kill", kill_rank_2, false},
+        {"stop", stop_rank_2, false},
+        {"all-give-up", all_give_up, true},
+        {"rest-gives-up", rest_gives_up, true},
     };
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
         if (strcmp(scenarios[i].name, name) == 0) return &scenarios[i];

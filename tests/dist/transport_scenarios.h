@@ -10,6 +10,7 @@ typedef struct {
     /* Does the part of one rank.  results[SCENARIO_RESULTS] is zero before; the list below says
      * what each scenario writes there.  Returns 0, or -1 and the error of the transport. */
     int (*run)(Transport *transport, double *results);
+    bool reports; /* a process ends as one of a training does: one of them reports the error */
 } Scenario;
 
 /*  swap          Every rank sends to both neighbours and receives from both in one batch, again and
@@ -35,6 +36,8 @@ typedef struct {
  *                wait for the rank that failed
  *  give-up       Rank 2 aborts with "bcd: the loss is nan"
  *  kill, stop    As leave, but rank 2, a process, sends itself SIGKILL or SIGSTOP
+ *  all-give-up   All ranks abort at once, each with its own reason
+ *  rest-gives-up As all-give-up, but rank 0, a process, sends itself SIGSTOP
  */
 const Scenario *scenario_find(const char *name);
 

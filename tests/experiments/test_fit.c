@@ -160,6 +160,42 @@ static void counts_kept_state(void) {
     setup_free(&s);
 }
 
+/* With two submodels each of three ranks takes 128 units, and 68 more while it holds the frozen
+ * prefix of the second one, which is without gradients and state. */
+static double free_units;
+
+static int info(DeviceInfo *info) {
+    *info = (DeviceInfo){.name = "FAKE", .free_bytes = (size_t)(free_units * UNIT)};
+    return 0;
+}
+
+static void as_many_ranks_infer_as_have_room(void) {
+    static const struct {
+        double units;
+        int ranks; /* that infer; -1: the training does not fit */
+    } rows[] = {{588, 3}, {587, 2}, {452, 1}, {451, 0}, {384, 0}, {383, -1}};
+    static const DeviceModule device = {.memory_plan = plan, .info = info};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Setup s;
+        double cost[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+        if (open_case(&s, &(Case){.name = "three ranks"}, 6, 2) &&
+            CHECK(placement_make(&s.placement, s.model, PLACEMENT_PLAIN, 3, 1, cost, NULL) == 0,
+                  "%s", error_message())) {
+            s.device = &device;
+            s.options.device = DEVICE_CUDA;
+            s.stage_settings.batch = 4;
+            s.ranks = 3;
+            s.pipeline = (PipelineSettings){.micro_batches = 2, .infer_ranks = 3};
+            free_units = rows[i].units;
+            int failed = fit_check_here(&s);
+            CHECK(failed == -(rows[i].ranks < 0), "%g units: %s", free_units, error_message());
+            CHECK(failed || s.pipeline.infer_ranks == rows[i].ranks, "%g units: %d ranks infer",
+                  free_units, s.pipeline.infer_ranks);
+        }
+        setup_free(&s);
+    }
+}
+
 void test_fit(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         RUN_ROW(cases[i].name, refuses_with_advice, &cases[i]);
@@ -167,4 +203,5 @@ void test_fit(void) {
     RUN(counts_no_cache_for_one_submodel);
     RUN(counts_the_cache);
     RUN(counts_kept_state);
+    RUN(as_many_ranks_infer_as_have_room);
 }

@@ -189,7 +189,7 @@ static void the_same_bits(const void *data) {
 }
 
 static void a_pipeline(const void *row) {
-    static const StageKind kind = {"late", stage_cuda_create, PRECISION_FP32, message_free};
+    static const StageKind kind = {"late", stage_cuda_create, PRECISION_FP32, message_free, NULL};
     simt_set_late(SEED);
     pipeline_check_same(row, &kind);
     simt_set_late(0);

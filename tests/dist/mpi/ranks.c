@@ -44,6 +44,11 @@ int main(int argc, char **argv) {
     }
     Outcome outcome = {.result = scenario->run(transport, outcome.results)};
     int rank = transport->rank, ranks = transport->ranks;
+    if (scenario->reports) {
+        if (transport_reports(transport)) fprintf(stderr, "rank %d reports it\n", rank);
+        transport_free(transport);
+        return 1;
+    }
     if (outcome.result) {
         snprintf(outcome.error, sizeof outcome.error, "%s", error_message());
         fprintf(stderr, "%s\n", outcome.error);
