@@ -22,6 +22,10 @@ int convert_check_foreign(const char *init);
  * parameters, and all of the running statistics or none. */
 bool convert_is_tensors(const char *init);
 
+/* Checks that `init`, a directory or a file as above, has the tensors of the model and no others,
+ * which takes no memory for the model.  -1 and an error. */
+int convert_check(const Model *model, const char *init);
+
 /* Overwrites the parameters of an engine with those of `init`, a directory or a file as above.  Of
  * learned positions the first are taken, as many as the model's context.  -1 and an error: a tensor
  * is missing or has another shape, a file is damaged. */

@@ -1,111 +1,11 @@
 /* Loads parameters from safetensors files. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../../ref/base/error.h"
 #include "../base/alloc.h"
 #include "../store/tensors.h"
 #include "convert.h"
-#include "json.h"
-
-static const char INDEX[] = "model.safetensors.index.json";
-
-/* ---- files ----------------------------------------------------------------------------------- */
-
-enum { FILES_MAX = 256 };
-
-/* Returns the open file of this name in the directory; NULL and an error. */
-static const Safetensors *open_file(Weights *w, const char *name) {
-    char path[PATH_BYTES];
-    if (strchr(name, '/'))
-        return error_null("%s: \"%.60s\" is not the name of a file in it", w->init, name);
-    if (path_join(path, w->init, name)) return NULL;
-    for (int i = 0; i < w->files; i++)
-        if (strcmp(w->file[i].path, path) == 0) return &w->file[i];
-    if (w->files == FILES_MAX) return error_null("%s: more than %d files", w->init, FILES_MAX);
-    if (safetensors_open(&w->file[w->files], path)) return NULL;
-    return &w->file[w->files++];
-}
-
-/* Lists a tensor that the index puts into a file. */
-static int list_mapped(Weights *w, const cJSON *item) {
-    if (!cJSON_IsString(item)) return error_set("%s: weight_map must hold names of files", w->init);
-    const Safetensors *file = open_file(w, item->valuestring);
-    if (!file) return -1;
-    const SafeTensor *tensor = safetensors_find(file, item->string);
-    if (!tensor)
-        return error_set("%s: no tensor %.80s, which the weight_map of %s puts there", file->path,
-                         item->string, INDEX);
-    w->list[w->count++] = (Weight){file, tensor, false};
-    return 0;
-}
-
-/* Opens the files of a model that is in several.  Its index says for each tensor which file has it;
- * another file may hold an older one of the same name. */
-static int open_mapped(Weights *w) {
-    char path[PATH_BYTES];
-    if (path_join(path, w->init, INDEX)) return -1;
-    cJSON *root =
-        json_read(path, "a model directory has model.safetensors, or several and this list");
-    if (!root) return -1;
-    const cJSON *map = cJSON_GetObjectItemCaseSensitive(root, "weight_map"), *item;
-    int failed = !cJSON_IsObject(map) ? error_set("%s: no weight_map", path)
-                 : !map->child        ? error_set("%s: weight_map names no file", path)
-                                      : 0;
-    w->list = xcalloc((size_t)cJSON_GetArraySize(map) + 1, sizeof *w->list);
-    for (item = failed ? NULL : map->child; item && !failed; item = item->next)
-        failed = list_mapped(w, item);
-    cJSON_Delete(root);
-    return failed ? -1 : 0;
-}
-
-/* Lists all tensors of the only file, unless it is NULL. */
-static int list_all(Weights *w, const Safetensors *file) {
-    if (!file) return -1;
-    w->list = xcalloc((size_t)file->tensors + 1, sizeof *w->list);
-    for (; w->count < file->tensors; w->count++)
-        w->list[w->count] = (Weight){file, &file->tensor[w->count], false};
-    return 0;
-}
-
-void weights_close(Weights *w) {
-    for (int i = 0; i < w->files; i++) safetensors_close(&w->file[i]);
-    free(w->file);
-    free(w->list);
-}
-
-int weights_open(Weights *w, const char *init) {
-    char path[PATH_BYTES];
-    *w = (Weights){.init = init, .file = xcalloc(FILES_MAX, sizeof *w->file)};
-    if (convert_is_tensors(init)) {
-        if (safetensors_open(w->file, init)) return -1;
-        w->files = 1;
-        return list_all(w, w->file);
-    }
-    if (path_join(path, init, "model.safetensors")) return -1;
-    return access(path, F_OK) == 0 ? list_all(w, open_file(w, "model.safetensors"))
-                                   : open_mapped(w);
-}
-
-static Weight *find_exactly(const Weights *w, const char *name) {
-    for (int i = 0; i < w->count; i++)
-        if (strcmp(w->list[i].tensor->name, name) == 0) return &w->list[i];
-    return NULL;
-}
-
-Weight *weights_find(const Weights *w, const char *name) {
-    Weight *weight = find_exactly(w, name);
-    /* Without the language model's head. */
-    if (!weight && !convert_is_tensors(w->init)) weight = find_exactly(w, strchr(name, '.') + 1);
-    return weight;
-}
-
-bool convert_is_tensors(const char *init) {
-    static const char ending[] = ".safetensors";
-    const size_t length = strlen(init), tail = sizeof ending - 1;
-    return length > tail && strcmp(init + length - tail, ending) == 0;
-}
 
 /* ---- a tensor -------------------------------------------------------------------------------- */
 
@@ -130,33 +30,50 @@ static bool fits(const SafeTensor *t, const TensorInfo *ours, const TheirName *t
            (t->dim[0] > rows && strcmp(theirs->name[part], convert_positions) == 0);
 }
 
+/* Finds what one part of a tensor of ours is read from, and marks it as used.  NULL and an error.
+ */
+static const Weight *find_part(const Weights *w, const TensorInfo *ours, const TheirName *theirs,
+                               int part) {
+    Weight *weight = weights_find(w, theirs->name[part]);
+    if (!weight) return error_null("%s: no tensor %s", w->init, theirs->name[part]);
+    weight->used = true;
+    if (fits(weight->tensor, ours, theirs, part)) return weight;
+    refuse_shape(weight->file, weight->tensor, ours);
+    return NULL;
+}
+
 /* Reads one part of a tensor of ours: rows * columns numbers.  -1 and an error. */
 static int read_part(real *to, const Weights *w, const TensorInfo *ours, const TheirName *theirs,
                      int part) {
-    const Weight *weight = weights_find(w, theirs->name[part]);
+    const Weight *weight = find_part(w, ours, theirs, part);
     const size_t rows = theirs->rows[part], columns = theirs->columns;
-    if (!weight) return error_set("%s: no tensor %s", w->init, theirs->name[part]);
-    const Safetensors *file = weight->file;
-    const SafeTensor *t = weight->tensor;
-    if (!fits(t, ours, theirs, part)) return refuse_shape(file, t, ours);
-    float *numbers = malloc((t->count + 1) * sizeof *numbers);
-    if (!numbers) return error_set("init: out of memory for %s", t->name);
-    int failed = safetensors_read(file, t, numbers);
+    if (!weight) return -1;
+    float *numbers = malloc((weight->tensor->count + 1) * sizeof *numbers);
+    if (!numbers) return error_set("init: out of memory for %s", weight->tensor->name);
+    int failed = safetensors_read(weight->file, weight->tensor, numbers);
     for (size_t i = 0; i < rows * columns && !failed; i++)
         to[i] = (real)numbers[theirs->transposed ? i % columns * rows + i / columns : i];
     free(numbers);
     return failed;
 }
 
+/* Overwrites *theirs with what the files call a tensor of ours. */
+static void name_tensor(TheirName *theirs, const Weights *w, const Model *model, TensorRole role,
+                        int number) {
+    const TensorInfo ours = tensor_info(model, role, number);
+    if (!convert_is_tensors(w->init)) {
+        convert_name(theirs, model, number);
+        return;
+    }
+    *theirs = (TheirName){.parts = 1, .rows = {ours.dims[0].size}};
+    strcpy(theirs->name[0], ours.name);
+    theirs->columns = ours.count / theirs->rows[0];
+}
+
 static int load_tensor(Engine *engine, const Weights *w, TensorRole role, int number) {
     const TensorInfo ours = tensor_info(engine->model, role, number);
-    TheirName theirs = {.parts = 1, .rows = {ours.dims[0].size}};
-    if (convert_is_tensors(w->init)) {
-        strcpy(theirs.name[0], ours.name);
-        theirs.columns = ours.count / theirs.rows[0];
-    } else {
-        convert_name(&theirs, engine->model, number);
-    }
+    TheirName theirs;
+    name_tensor(&theirs, w, engine->model, role, number);
     real *numbers = xmalloc(ours.count * sizeof *numbers);
     size_t row = 0;
     int failed = 0;
@@ -221,16 +138,20 @@ static int check_unused(const Weights *w, const Weight *weight, const Model *mod
         model->transformer.layers == 1 ? "" : "s");
 }
 
+/* Refuses a file without a tensor of ours, or with one of another shape. */
+static int check_tensors(const Weights *w, const Model *model, TensorRole role) {
+    for (int i = 0; i < tensor_count(model, role); i++) {
+        const TensorInfo ours = tensor_info(model, role, i);
+        TheirName theirs;
+        name_tensor(&theirs, w, model, role, i);
+        for (int part = 0; part < theirs.parts; part++)
+            if (!find_part(w, &ours, &theirs, part)) return -1;
+    }
+    return 0;
+}
+
 /* Refuses tensors that the model would ignore. */
 static int check_all_used(const Weights *w, const Model *model) {
-    TheirName theirs;
-    for (int p = 0; p < model->params; p++) {
-        convert_name(&theirs, model, p);
-        for (int part = 0; part < theirs.parts; part++) {
-            Weight *weight = weights_find(w, theirs.name[part]);
-            if (weight) weight->used = true;
-        }
-    }
     for (int i = 0; i < w->count; i++)
         if (!w->list[i].used && check_unused(w, &w->list[i], model)) return -1;
     return 0;
@@ -256,15 +177,31 @@ static int count_buffers(int *buffers, const Safetensors *file, const Model *mod
     return 0;
 }
 
-int convert_load(Engine *engine, const char *init) {
-    const Model *model = engine->model;
+/* Opens the files for convert_load and checks them; overwrites *buffers as above. */
+static int open_checked(Weights *w, int *buffers, const char *init, const Model *model) {
+    *buffers = 0;
+    if (weights_open(w, init)) return -1;
+    if (convert_is_tensors(init) && count_buffers(buffers, w->file, model)) return -1;
+    return check_tensors(w, model, TENSOR_PARAMETER) ||
+                   (*buffers && check_tensors(w, model, TENSOR_BUFFER)) || check_all_used(w, model)
+               ? -1
+               : 0;
+}
+
+int convert_check(const Model *model, const char *init) {
     Weights weights;
-    int buffers = 0;
-    int failed = weights_open(&weights, init) ||
-                 (convert_is_tensors(init) ? count_buffers(&buffers, weights.file, model)
-                                           : check_all_used(&weights, model)) ||
-                 load_role(engine, &weights, TENSOR_PARAMETER) ||
-                 (buffers && load_role(engine, &weights, TENSOR_BUFFER));
+    int buffers;
+    const int failed = open_checked(&weights, &buffers, init, model);
+    weights_close(&weights);
+    return failed;
+}
+
+int convert_load(Engine *engine, const char *init) {
+    Weights weights;
+    int buffers;
+    const int failed = open_checked(&weights, &buffers, init, engine->model) ||
+                       load_role(engine, &weights, TENSOR_PARAMETER) ||
+                       (buffers && load_role(engine, &weights, TENSOR_BUFFER));
     weights_close(&weights);
     return failed ? -1 : 0;
 }

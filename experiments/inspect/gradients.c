@@ -204,6 +204,7 @@ int command_gradients(const CommandLine *line) {
                  (batch.n = count_samples(&file)) < 0 || find_spec(spec, o, &file, &checkpoint) ||
                  !(setup.model = model_create(spec)) ||
                  check_batchnorm(setup.model, batch.n, mode) ||
+                 (*o->init && convert_check(setup.model, o->init)) ||
                  open_engine(&setup, o, mode, batch.n) ||
                  (*o->init ? convert_load(setup.engine, o->init)
                            : checkpoint_read_model(&checkpoint, setup.engine, true)) ||

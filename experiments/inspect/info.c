@@ -140,7 +140,7 @@ static void add_blocks(Tables *tables, const Model *model) {
         {"ops", "ops", "", COLUMN_TEXT, 0, SOURCE_NONE},
     };
     const bool same = strcmp(model->name, model->spec) == 0;
-    Text title = text_of("%.40s%s%.80s: %zu parameters in %d blocks", same ? "" : model->name,
+    Text title = text_of("%.40s%s%s: %zu parameters in %d blocks", same ? "" : model->name,
                          same ? "" : " = ", model->spec, model->param_count, model->blocks);
     Table *table = tables_add(tables, "blocks", title.text, "block", columns, 5);
     for (int b = 0; b < model->blocks; b++) add_block(table, model, b);

@@ -58,12 +58,18 @@ typedef struct {
  * column, or tasks along the time (plan/cluster.c). */
 typedef enum { FIGURE_NONE, FIGURE_LINES, FIGURE_BARS, FIGURE_TIMELINE, FIGURE_SHAPES } FigureShape;
 
-enum { TABLE_COLUMNS = 16, TABLE_NOTES = 24, TABLE_NOTE = 400, TABLES_MAX = 128 };
+enum {
+    TABLE_COLUMNS = 16,
+    TABLE_NOTES = 24,
+    TABLE_NOTE = 400,
+    TABLE_TITLE = 480,
+    TABLES_MAX = 128
+};
 
 typedef struct {
-    char name[TABLE_NAME]; /* of its group in the file */
-    char title[160];       /* "Table 8: memory of a full update" */
-    char row_head[48];     /* printed above the labels */
+    char name[TABLE_NAME];   /* of its group in the file */
+    char title[TABLE_TITLE]; /* "Table 8: memory of a full update" */
+    char row_head[48];       /* printed above the labels */
     FigureShape figure;
     char axis[64]; /* label of the figure's y axis, e.g. "ms per iteration" */
     char unit[24]; /* stored as the unit of number columns whose own `unit` is another qualifier */

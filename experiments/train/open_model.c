@@ -33,8 +33,8 @@ static int open_directory(Setup *setup, const Options *asked) {
     overlay(o, asked);
     if (convert_spec(o->model, o->init, asked->context)) return -1;
     setup->model = model_create(o->model);
-    return !setup->model || setup_engine_for_evaluation(setup) ||
-                   convert_load(setup->engine, o->init)
+    return !setup->model || convert_check(setup->model, o->init) ||
+                   setup_engine_for_evaluation(setup) || convert_load(setup->engine, o->init)
                ? -1
                : 0;
 }

@@ -184,9 +184,11 @@ int train_open(Training *t, const Options *options) {
     const int threads = omp_get_max_threads(); /* of all ranks in this process */
     const bool saved = access(t->checkpoint_path.text, F_OK) == 0;
     t->setup.stage_settings.skip_init = saved || *t->setup.options.init;
-    if (setup_engine(&t->setup, t->dir, NULL, NULL)) return -1;
-    const Options *o = &t->setup.options;
-    if (*o->init && !saved && convert_load(t->setup.engine, o->init)) return -1;
+    const char *init = saved ? "" : t->setup.options.init;
+    if ((*init && convert_check(t->setup.model, init)) ||
+        setup_engine(&t->setup, t->dir, NULL, NULL) ||
+        (*init && convert_load(t->setup.engine, init)))
+        return -1;
     if (t->resumed && restore(t)) return -1;
     return describe(t, threads);
 }

@@ -161,6 +161,18 @@ static void memory_that_ends_is_told(void) {
     CHECK(refused && trained == 3, "%d times refused, %d times trained", refused, trained);
 }
 
+/* What a directory lacks is told before memory is taken for its model, here of 13 GB. */
+static void lack_of_weights_is_told_first(void) {
+    if (TEST_SANITIZED) SKIP("a sanitizer needs all of the address space");
+    scratch_text("weightless/config.json",
+                 "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 8192, \"n_head\": 64, "
+                 "\"n_positions\": 8, \"vocab_size\": 256}");
+    CHECK(shell("ulimit -v 1000000; exec $bcd eval --init weightless --data words.tokens "
+                "--threads 1") == 1,
+          "status");
+    check_errors("weightless/model.safetensors");
+}
+
 /* The memory that the system counts is what was planned, and what the program itself needs. The
  * embedding is half of it, so a copy of it, as when a checkpoint is written, would show. */
 static void resident_memory_is_as_planned(void) {
@@ -191,5 +203,6 @@ void test_environment(void) {
     RUN(closed_streams_get_nothing);
     RUN(escape_codes_are_for_terminals);
     RUN(memory_that_ends_is_told);
+    RUN(lack_of_weights_is_told_first);
     RUN(resident_memory_is_as_planned);
 }

@@ -31,6 +31,12 @@ static void informs(void) {
               strstr(printed->out, "sequences of 4 tokens"),
           "%s", printed->out);
     check_error(run(2, "info --init hf --model resnet8"), "leave out --model");
+    /* A long specification is whole. */
+    printed =
+        run(0,
+            "info --model llama:layers=2,width=64,heads=8,ffn=128,context=64,vocabulary=49152,"
+            "groups=2,rope_base=100000");
+    CHECK(strstr(printed->out, "vocabulary=49152,groups=2,rope_base=100000:"), "%s", printed->out);
     check_error(run(1, "info --out /nonexistent/info.h5"), "/nonexistent");
 }
 
