@@ -169,22 +169,18 @@ static int add_plan(Table *table, Model *model, const StageSettings *settings, i
 
 /* Adds the memory of ordinary training and of 2 ... 5 submodels, with each optimizer asked for. */
 static int add_memory(Tables *tables, Model *model, const Options *options) {
-    static const TableColumn columns[] = {
+    static const TableColumn sums[] = {
         {"equal_parts", "equal parts", "P+G+S", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
         {"trained", "planned", "P+G+S", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
-        {"parameters", "parameters", "", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
-        {"gradients", "gradients", "", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
-        {"state", "state", "", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
-        {"activations", "activations", "", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
-        {"all", "all", "", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
     };
+    static const TableColumn all = {"all", "all", "MiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM};
     const bool given = options_given(options, "optimizer");
     Text title = text_of("Memory in MiB, %s, batch %d%s", precision_names[options->precision],
                          options->batch, options->recompute ? ", activations recomputed" : "");
     if (model->tokens) text_add(&title, ", sequences of %d tokens", model->input.w);
-    Table *table = tables_add(tables, "memory", title.text, "update", columns, 7);
-    for (int c = 0; c < table->columns; c++)
-        if (!*table->column[c].unit) strcpy(table->column[c].unit, "MiB");
+    Table *table = tables_add(tables, "memory", title.text, "update", sums, 2);
+    table_memory_columns(table, "MiB", 3);
+    table_columns(table, &all, 1);
     strcpy(table->unit, "MiB");
     for (int kind = 0; kind < OPTIMIZER_KINDS; kind++) {
         const bool asked = given ? kind == (int)options->optimizer.kind : kind <= OPTIMIZER_ADAM;

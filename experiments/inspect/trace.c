@@ -15,19 +15,17 @@
 #include "operations.h"
 #include "trace_pipeline.h"
 
-/* What a block does and keeps. */
+/* What a block does and keeps: the columns of its table. */
 enum { PART, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, PARAMETERS, GRADIENTS, STATE, ACTIVATIONS };
-static const TableColumn block_columns[] = {
-    {"part", "part", "", COLUMN_TEXT, 0, SOURCE_NONE},
-    {"forward", "forward", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
-    {"input_gradient", "input grad.", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
-    {"weight_gradient", "weight grad.", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
-    {"parameters", "parameters", "bytes", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
-    {"gradients", "gradients", "bytes", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
-    {"state", "state", "bytes", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
-    {"activations", "activations", "bytes", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
+enum { COLUMNS = ACTIVATIONS + 1 };
+static const TableColumn part_column = {"part", "part", "", COLUMN_TEXT, 0, SOURCE_NONE};
+static const TableColumn pass_columns[PASSES] = {
+    [PASS_FORWARD] = {"forward", "forward", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
+    [PASS_INPUT_GRADIENT] = {"input_gradient", "input grad.", "ms", COLUMN_NUMBER, 2,
+                             SOURCE_MEASURED},
+    [PASS_WEIGHT_GRADIENT] = {"weight_gradient", "weight grad.", "ms", COLUMN_NUMBER, 2,
+                              SOURCE_MEASURED},
 };
-enum { COLUMNS = sizeof block_columns / sizeof *block_columns };
 
 /* A step with one submodel active, or with every block. */
 typedef struct {
@@ -38,23 +36,18 @@ typedef struct {
     double bytes;        /* of every role, as the allocator counts */
 } StepCost;
 
+/* The columns of the table of steps, after those of the passes and after those of the memory. */
 static const TableColumn step_columns[] = {
-    {"forward", "forward", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
-    {"input_gradient", "input grad.", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
-    {"weight_gradient", "weight grad.", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
     {"update", "update", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
     {"step", "step", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
     {"whole", "whole", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
     {"step_ratio", "step", "/ full", COLUMN_NUMBER, 2, SOURCE_NONE},
     {"operations_ratio", "operations", "/ full", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
-    {"parameters", "parameters", "MiB", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
-    {"gradients", "gradients", "MiB", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
-    {"state", "state", "MiB", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
-    {"activations", "activations", "MiB", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+};
+static const TableColumn total_columns[] = {
     {"memory", "memory", "MiB", COLUMN_NUMBER, 2, SOURCE_MEASURED},
     {"memory_ratio", "memory", "/ full", COLUMN_NUMBER, 2, SOURCE_NONE},
 };
-enum { STEP_COLUMNS = sizeof step_columns / sizeof *step_columns };
 
 /* Adds the table of the step that `bench` has timed, and its sums to `step`.  Cells are empty where
  * a block does or keeps nothing; a call that has nothing to do takes a microsecond. */
@@ -67,7 +60,9 @@ static void add_blocks(Tables *tables, StepCost *step, const Bench *bench, const
     Text name = text_of(number ? "submodel_%d" : "full", number);
     Text title = text_of("%.60s, batch %d, %s%.0d: the time and memory of each block", model->name,
                          setup->options.batch, number ? "submodel " : "full update", number);
-    Table *table = tables_add(tables, name.text, title.text, "block", block_columns, COLUMNS);
+    Table *table = tables_add(tables, name.text, title.text, "block", &part_column, 1);
+    table_columns(table, pass_columns, PASSES);
+    table_memory_columns(table, "bytes", 0);
     for (int b = 0; b < model->blocks; b++) {
         const double *ms = bench->min_times[b].ms;
         const double cost[COLUMNS] = {[FORWARD] = ms[PASS_FORWARD],
@@ -84,7 +79,7 @@ static void add_blocks(Tables *tables, StepCost *step, const Bench *bench, const
                                        : "frozen");
         for (int c = FORWARD; c < COLUMNS; c++) {
             step->sum[c] += cost[c];
-            table_number(table, c, cost[c] >= 0.005 ? cost[c] : NAN, block_columns[c].source);
+            table_number(table, c, cost[c] >= 0.005 ? cost[c] : NAN, table->column[c].source);
         }
     }
     table_note(table, "Each time is the shortest of a few steps; the update takes %.3f ms.",
@@ -127,8 +122,10 @@ static void put_step(Table *table, const StepCost *step, const StepCost *full) {
 /* Adds a table of all steps: the full update, step[0], then submodels first, first + 1 ... */
 static void add_steps(Tables *tables, const StepCost *step, int count, int first, bool on_device) {
     StepCost mean = {.bytes = 0};
-    Table *table =
-        tables_add(tables, "steps", "The steps together", "step", step_columns, STEP_COLUMNS);
+    Table *table = tables_add(tables, "steps", "The steps together", "step", pass_columns, PASSES);
+    table_columns(table, step_columns, sizeof step_columns / sizeof *step_columns);
+    table_memory_columns(table, "MiB", 2);
+    table_columns(table, total_columns, sizeof total_columns / sizeof *total_columns);
     table_row(table, "full update");
     put_step(table, &step[0], &step[0]);
     for (int i = 1; i < count; i++) {

@@ -79,16 +79,14 @@ static void add_plans(Tables *tables, const PlanQuestion *q, const Plan plan[ROW
 
 static void add_memory(Tables *tables, const PlanQuestion *q, const Plan plan[ROWS]) {
     static const TableColumn columns[] = {
-        {"parameters", "parameters", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
-        {"gradients", "gradients", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
-        {"state", "state", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
-        {"activations", "activations", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
         {"workspace", "workspace", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
         {"total", "total", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
         {"usable", "usable", "GiB", COLUMN_NUMBER, 2, SOURCE_GIVEN},
         {"host", "host", "GiB a node", COLUMN_NUMBER, 1, SOURCE_CLOSED_FORM},
     };
-    Table *table = tables_add(tables, "memory", "Memory of the fullest GPU", "method", columns, 8);
+    Table *table = tables_add(tables, "memory", "Memory of the fullest GPU", "method", NULL, 0);
+    table_memory_columns(table, "GiB", 3);
+    table_columns(table, columns, sizeof columns / sizeof *columns);
     for (int row = 0; row < ROWS; row++) {
         const Prediction *p = &plan[row].prediction;
         const double *bytes = p->bytes;

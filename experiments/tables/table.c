@@ -27,14 +27,30 @@ void table_fail(Table *table) { table->failed = true; }
 
 Table *tables_add(Tables *tables, const char *name, const char *title, const char *row_head,
                   const TableColumn *columns, int count) {
-    assert(tables->tables < TABLES_MAX && count <= TABLE_COLUMNS);
+    assert(tables->tables < TABLES_MAX);
     Table *table = tables->table[tables->tables++] = xcalloc(1, sizeof *table);
     snprintf(table->name, sizeof table->name, "%s", name);
     snprintf(table->title, sizeof table->title, "%s", title);
     snprintf(table->row_head, sizeof table->row_head, "%s", row_head);
-    for (int c = 0; c < count; c++) table->column[c] = columns[c];
-    table->columns = count;
+    table_columns(table, columns, count);
     return table;
+}
+
+void table_columns(Table *table, const TableColumn *columns, int count) {
+    assert(table->rows == 0 && table->columns + count <= TABLE_COLUMNS);
+    for (int c = 0; c < count; c++) table->column[table->columns++] = columns[c];
+}
+
+void table_memory_columns(Table *table, const char *unit, int decimals) {
+    static const char *const names[MEMORY_COLUMNS] = {"parameters", "gradients", "state",
+                                                      "activations"};
+    for (int c = 0; c < MEMORY_COLUMNS; c++) {
+        TableColumn column = {.decimals = decimals, .source = SOURCE_CLOSED_FORM};
+        strcpy(column.name, names[c]);
+        strcpy(column.head, names[c]);
+        snprintf(column.unit, sizeof column.unit, "%s", unit);
+        table_columns(table, &column, 1);
+    }
 }
 
 bool tables_failed(const Tables *tables) {

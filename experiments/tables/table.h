@@ -92,6 +92,12 @@ typedef struct {
 Table *tables_add(Tables *tables, const char *name, const char *title, const char *row_head,
                   const TableColumn *columns, int count);
 void tables_free(Tables *tables);
+/* Appends columns to a table that has no rows yet. */
+void table_columns(Table *table, const TableColumn *columns, int count);
+/* Appends those of what the shapes say that a training keeps: parameters, gradients, state,
+ * activations. */
+enum { MEMORY_COLUMNS = 4 };
+void table_memory_columns(Table *table, const char *unit, int decimals);
 /* Returns true when a table has failed; an error is set. */
 bool tables_failed(const Tables *tables);
 
