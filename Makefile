@@ -71,7 +71,7 @@ native := $(call accepts,-march=$(MARCH))
 has_avx512 := $(shell $(CC) $(native) -dM -E -x c /dev/null 2>/dev/null | grep -c -w __AVX512F__)
 wide := $(if $(filter 1,$(has_avx512)),$(call accepts,-mprefer-vector-width=512))
 lib_cflags := $(shell pkg-config --cflags hdf5 libpcre2-8 libcjson libzstd zlib)
-# The high-level HDF5 library (dimension scales) lies beside the plain one and has no .pc file.
+# The high-level HDF5 library (dimension scales) lies next to the plain one and has no .pc file.
 lib_libs := $(shell pkg-config --libs-only-L hdf5) -lhdf5_hl \
             $(shell pkg-config --libs hdf5 libpcre2-8 libcjson libzstd zlib)
 # HDF5's own libraries are named, as its .pc file forgets them; cJSON has no static library; and the C

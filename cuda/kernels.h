@@ -68,7 +68,7 @@ typedef struct {
 } Call;
 
 /* An input gradient is dx and dskip, a weight gradient dweight and dbias.  A workspace function,
- * for which call->io is NULL, returns the most bytes that any launcher of the op uses. */
+ * for which call->io is NULL, returns the maximum of the bytes that launchers of the op use. */
 typedef void Launcher(const Call *call);
 typedef size_t Workspace(const Call *call);
 

@@ -13,7 +13,7 @@ void cuda_node_forward(const Run *run, const Node *node, const DeviceIO *io);
 void cuda_node_input_gradient(const Run *run, const Node *node, const DeviceIO *io);
 void cuda_node_weight_gradient(const Run *run, const Node *node, const DeviceIO *io);
 
-/* Returns the most bytes of workspace that any pass of the node uses for n samples. */
+/* Returns the maximum of the workspace bytes that a pass of the node uses for n samples. */
 size_t cuda_node_workspace(const Node *node, int n, Precision precision);
 
 /* Returns how many versions of its kernels a node has in this precision (at least 1), for tests and

@@ -12,5 +12,6 @@ size_t transport_nccl_bytes(void);
  * its header; there a missing rank is noticed and named.  Each rank has a GPU of its own, the one
  * that is open, and must have been started with CUDA_MODULE_LOADING=EAGER.  Values go to the next
  * rank, from the last to the first, and gradients to the one before; nothing else is a message.  A
- * receive without `data` makes its message.  NULL and an error that the others are told too. */
+ * receive without `data` makes its message.  Returns NULL, with an error that the others report
+ * too. */
 Transport *transport_nccl_create(Transport *control);

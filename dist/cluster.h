@@ -25,7 +25,7 @@ const Gpu *gpu_find(const char *key);
 /* Returns the bytes that a training may use; the driver needs the rest. */
 double gpu_usable_bytes(const Gpu *gpu);
 
-/* The fractions of peak rates that are reached in practice, and fixed costs. */
+/* The efficiency, that is the fraction of peak rates that is reached, and fixed costs. */
 typedef struct {
     double products[PRECISIONS], memory, interconnect; /* fractions */
     double launch_s;                                   /* of a kernel in a captured step */

@@ -26,7 +26,7 @@ static void *serve(void *argument) {
     return NULL;
 }
 
-/* Waits for the workers, which have been told to end or find the transport broken. */
+/* Waits for the workers, which have received the order to end, or find the transport broken. */
 static void join_workers(void *context) {
     Team *t = context;
     for (int i = 0; i < t->members; i++) pthread_join(t->member[i].thread, NULL);

@@ -64,7 +64,7 @@ static int resolve_names(Options *options) {
                : 0;
 }
 
-/* Checks that eval and sample are told which model to open, and eval what to evaluate on. */
+/* Checks that the flags of eval and sample name a model, and those of eval data. */
 static int check_model_given(const CommandLine *line) {
     const Options *o = &line->options;
     if (!*o->init == !line->positionals)

@@ -103,7 +103,7 @@ int bcd_pre_infer(const BcdState *state, const BcdSettings *settings, Engine *en
 
 /* ---- bcd_switch.c ---- */
 
-/* Returns the updates that are left of the phase, or the most there may be; `samples` is the size
+/* Returns the updates that are left of the phase, or their maximum; `samples` is the size
  * of the data set. */
 uint64_t bcd_steps_left(const BcdState *state, const BcdSettings *settings, int samples);
 

@@ -74,7 +74,7 @@ int value_stride(const Model *model, const StageSettings *settings, int value);
 size_t value_memory(const Model *model, const StageSettings *settings, int value);
 /* Returns the bytes of one element of a value, or of a weight. */
 size_t value_bytes(const StageSettings *settings);
-/* Returns the most micro-batches of a block that are in flight at once. */
+/* Returns the maximum number of micro-batches of a block that are in flight at once. */
 int block_in_flight(const StageSettings *settings, int block);
 
 /* ---- what is on a stage; without settings.local, everything is ---- */

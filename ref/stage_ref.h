@@ -23,7 +23,7 @@ typedef struct {
     bool stepping;       /* a step has started and is neither updated nor discarded yet */
     bool *active;        /* [blocks] */
     Layout layout;
-    int max_in_flight;     /* the most micro-batches in flight of any block */
+    int max_in_flight;     /* the maximum over blocks of micro-batches in flight */
     int micro_batch;       /* the selected one */
     real **value;          /* [max_in_flight][values]: stored activations */
     real **aux;            /* [max_in_flight][nodes] */

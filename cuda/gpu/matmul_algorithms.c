@@ -31,7 +31,7 @@ typedef struct {
 static struct {
     bool looked; /* the file has been looked for */
     Measured *row;
-    size_t rows, room;
+    size_t rows, capacity;
 } table;
 
 /* Returns true with BCD_LT_LOG=1 in the environment: what the table holds and every choice are then
@@ -42,12 +42,12 @@ static bool logging(void) {
 }
 
 static void table_add(const MatmulShape *shape, const cublasLtMatmulAlgo_t *code) {
-    if (table.rows == table.room) {
-        size_t room = table.room ? 2 * table.room : 64;
-        Measured *row = realloc(table.row, room * sizeof *row);
+    if (table.rows == table.capacity) {
+        size_t capacity = table.capacity ? 2 * table.capacity : 64;
+        Measured *row = realloc(table.row, capacity * sizeof *row);
         if (!row) return; /* the heuristic chooses for that shape */
         table.row = row;
-        table.room = room;
+        table.capacity = capacity;
     }
     table.row[table.rows++] = (Measured){*shape, *code};
 }
@@ -298,7 +298,8 @@ static void choose(MatmulChoice *choice, MatmulCall *call) {
     if (logging()) log_choice(choice, 0, choice->count ? "chosen" : "the library has none");
 }
 
-/* A model has only some dozens of shapes.  Where there is no room, a choice replaces the oldest. */
+/* A model has only some dozens of shapes.  Where there is no capacity, a choice replaces the
+ * oldest. */
 MatmulChoice *matmul_choice(MatmulCall *call, MatmulShape shape) {
     enum { CHOICES = 1024 };
     static MatmulChoice choices[CHOICES];

@@ -1,9 +1,9 @@
 /* Products of four warps on Hopper's tensor cores, of kernel.cuh.  PTX ISA, "Asynchronous Warpgroup
  * Level Matrix Multiply-Accumulate Instructions"; only the target sm_90a has them.
  *
- * An instruction runs beside the warps that issued it.  Its registers, accumulators and left sides,
- * are passed through empty asm statements before and after, so that the compiler writes none of
- * them after the fence, and moves no use of them to where they are in flight. */
+ * An instruction runs while the warps that issued it go on.  Its registers, accumulators and left
+ * sides, are passed through empty asm statements before and after, so that the compiler writes none
+ * of them after the fence, and moves no use of them to where they are in flight. */
 #pragma once
 
 #include <stdint.h>

@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(W::THREADS, W::BLOCKS)
     clear(sum_v);
 #pragma unroll
     for (int m = 0; m < 2 * M; m++) {
-        softmax.most[m / 2][m % 2] = -INFINITY;
+        softmax.max[m / 2][m % 2] = -INFINITY;
         softmax.sum[m / 2][m % 2] = 0;
     }
     typename W::Left q;

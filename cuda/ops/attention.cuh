@@ -13,7 +13,7 @@ struct Heads {
     const T *q, *k, *v;
     int t, heads, groups, share, d; /* heads = groups share */
     int every;  /* the number of keys that every query attends to: causal 0, else t */
-    int window; /* causal: the most keys that a query attends to, the last ones; else t */
+    int window; /* causal: a query attends to at most so many keys, the last ones; else t */
     int qk_stride, stride; /* numbers from one position to the next: of q and k; of qkv and dqkv */
     int alignment;         /* bytes that rows of d numbers are aligned to: 16, 8, 4, or 2 */
     float scale;           /* 1 / sqrt(d) */

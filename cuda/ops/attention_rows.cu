@@ -20,20 +20,20 @@ __global__ void attention_rows(T *y, float *lse, Heads<T> h) {
     const int first = keys_begin(h, query);
     const T *k = h.k + at_keys(h, head, h.qk_stride) + (size_t)first * h.qk_stride;
     const T *v = h.v + at_keys(h, head, h.stride) + (size_t)first * h.stride;
-    float most = -INFINITY, sum = 0;
+    float largest = -INFINITY, sum = 0;
     for (int i = lane; i < h.d; i += 32) sum_v[i] = 0;
     for (int key = first; key < keys_end(h, query + 1); key++, k += h.qk_stride, v += h.stride) {
         const float s = h.scale * dot(q, k, h.d);
-        const float now = fmaxf(most, s); /* fmaxf drops a NaN, but p keeps it */
-        const float rescale = expf(most - now), p = expf(s - now);
+        const float now = fmaxf(largest, s); /* fmaxf drops a NaN, but p keeps it */
+        const float rescale = expf(largest - now), p = expf(s - now);
         for (int i = lane; i < h.d; i += 32) sum_v[i] = sum_v[i] * rescale + p * to_float(v[i]);
         sum = sum * rescale + p;
-        most = now;
+        largest = now;
     }
     const int c = h.heads * h.d;
     T *out = y + at_head(h, head, c) + (size_t)query * c;
     for (int i = lane; i < h.d; i += 32) out[i] = from_float<T>(sum_v[i] / sum);
-    if (lane == 0) lse[(size_t)head * h.t + query] = most + logf(sum);
+    if (lane == 0) lse[(size_t)head * h.t + query] = largest + logf(sum);
 }
 
 /* ---- gradients ---- */

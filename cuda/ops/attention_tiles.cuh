@@ -228,7 +228,7 @@ static DEVICE float quad_max(float x) {
 /* The softmax of a warp's rows so far.  Sums are of this lane's columns only, until the end. */
 template <int M>
 struct Softmax {
-    float most[M][2], sum[M][2];
+    float max[M][2], sum[M][2];
 };
 
 /* Finds the new maxima, scales the sums and y down to them, and turns s into probabilities to be
@@ -240,12 +240,12 @@ static DEVICE void online_softmax(Softmax<M> &softmax, float (&y)[M][D / 8][4], 
     bool grown = false;
 #pragma unroll
     for (int m = 0; m < 2 * M; m++) {
-        const float old = softmax.most[m / 2][m % 2];
+        const float old = softmax.max[m / 2][m % 2];
         float now = old;
 #pragma unroll
         for (int j = 0; j < 2 * N; j++) now = fmaxf(now, s[m / 2][j / 2][m % 2 * 2 + j % 2]);
         now = quad_max(now); /* a NaN is lost here, but not in s */
-        softmax.most[m / 2][m % 2] = now;
+        softmax.max[m / 2][m % 2] = now;
         if (now == -INFINITY) now = 0; /* no key yet: a window begins later; powers are 0 */
         rescale[m / 2][m % 2] = exp2_fast((old - now) * scale);
         grown |= now > old;
@@ -285,7 +285,7 @@ static DEVICE void finish(T *y, float *lse, float *stage, const Softmax<M> &soft
         factor[m / 2][m % 2] = 1 / sum;
         const int row = accumulator_row(query, m / 2, m % 2 * 2);
         if (threadIdx.x % 4 == 0 && row < h.t)
-            lse[(size_t)head * h.t + row] = softmax.most[m / 2][m % 2] * h.scale + logf(sum);
+            lse[(size_t)head * h.t + row] = softmax.max[m / 2][m % 2] * h.scale + logf(sum);
     }
     stage_rows<D, M>(stage, sum_v, factor);
     __syncwarp();

@@ -89,9 +89,9 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
                           [&](int k, int) { ColumnSum<T>{x}.add(start, first[k], p.column); });
     columns_block_sum(start, scratch, cut, p);
     const int chunk_start = (int)blockIdx.x * cut.chunk_rows;
-    const int seen = min(COLUMN_LOADS * cut.rows, p.end - chunk_start);
+    const int rows = min(COLUMN_LOADS * cut.rows, p.end - chunk_start);
     if (p.slot == 0)
-        for (int j = 0; j < V; j++) shared_pivot[p.pack * V + j] = start[0][j] / (float)seen;
+        for (int j = 0; j < V; j++) shared_pivot[p.pack * V + j] = start[0][j] / (float)rows;
     __syncthreads();
 #pragma unroll
     for (int j = 0; j < V; j++) term.pivot[j] = shared_pivot[p.pack * V + j];

@@ -34,10 +34,10 @@ static inline Columns columns_cut(int n, int c, int V, int blocks) {
     cut.tiles = divide_up(c / V, 32);
     cut.packs = divide_up(c / V, cut.tiles);
     cut.rows = COLUMN_THREADS / cut.packs;
-    const int most = blocks > cut.tiles ? blocks / cut.tiles : 1;
-    const int least = n < COLUMN_LOADS * cut.rows ? n : COLUMN_LOADS * cut.rows;
-    const int even = n / most + (n % most != 0);
-    cut.chunk_rows = even < least ? least : even;
+    const int max_chunks = blocks > cut.tiles ? blocks / cut.tiles : 1;
+    const int min_rows = n < COLUMN_LOADS * cut.rows ? n : COLUMN_LOADS * cut.rows;
+    const int even = n / max_chunks + (n % max_chunks != 0);
+    cut.chunk_rows = even < min_rows ? min_rows : even;
     if (cut.chunk_rows < n) cut.chunk_rows = round_up(cut.chunk_rows, COLUMN_LOADS * cut.rows);
     cut.chunks = n / cut.chunk_rows + (n % cut.chunk_rows != 0);
     return cut;
@@ -48,19 +48,19 @@ static inline dim3 columns_grid(Columns cut) { return dim3(cut.chunks, cut.tiles
 /* Returns the bytes of `sums` numbers for each chunk and column, enough for any value type and
  * version. */
 static inline size_t columns_workspace(int n, int c, int sums) {
-    size_t most = 0;
+    size_t max_chunks = 0;
     for (int V = 1; V <= 8; V++) {
         if (c % V) continue;
         const size_t chunks = (size_t)columns_cut(n, c, V, COLUMN_BLOCKS).chunks;
-        if (chunks > most) most = chunks;
+        if (chunks > max_chunks) max_chunks = chunks;
     }
-    return most * c * sums * sizeof(float);
+    return max_chunks * c * sums * sizeof(float);
 }
 
 /* ---- a block ---- */
 
 typedef struct {
-    int pack, slot; /* of the tile; of the rows seen at once */
+    int pack, slot; /* of the tile; of the rows loaded at once */
     int column;     /* first of V */
     int row, end;   /* first row of the thread, and one after the last of the chunk; */
                     /* row == end if the thread has no columns */

@@ -34,8 +34,8 @@ static constexpr __host__ __device__ int pack_width() {
     return 16 / (int)sizeof(T);
 }
 
-/* A pack of more than 128 bits (floats beside packs of bf16) takes several instructions.  It has
- * may_alias because arrays of T are read and written through it. */
+/* A pack of more than 128 bits (floats that go with packs of bf16) takes several instructions.  It
+ * has may_alias because arrays of T are read and written through it. */
 template <typename T, int V>
 struct alignas(V * sizeof(T) < 16 ? V * sizeof(T) : 16) [[gnu::may_alias]] Pack {
     T at[V];

@@ -115,10 +115,10 @@ static ConvWork plan_work(const Correlation *phase, int phases) {
     }
     work.gather |= by_halo > by_tap;
     const int smallest = 2 * Mode::STEP; /* chunk for which a halo tile pays */
-    for (int most = MAX_CHUNK;; most /= 2) {
-        if (most < smallest) work.gather = true; /* the image is too wide */
-        if (work.gather) pixels = Tile::BM, most = MAX_CHUNK;
-        work.chunks = divide_up(in_c, most);
+    for (int max_chunk = MAX_CHUNK;; max_chunk /= 2) {
+        if (max_chunk < smallest) work.gather = true; /* the image is too wide */
+        if (work.gather) pixels = Tile::BM, max_chunk = MAX_CHUNK;
+        work.chunks = divide_up(in_c, max_chunk);
         work.chunk = divide_up(divide_up(in_c, work.chunks), Mode::STEP) * Mode::STEP;
         work.halo_size = (pixels + 1) * (work.chunk + Mode::GROUP);
         work.halos = Mode::AHEAD && work.chunks * (work.gather ? taps : 1) > 1 ? 2 : 1;
@@ -128,9 +128,9 @@ static ConvWork plan_work(const Correlation *phase, int phases) {
     const int tap = (Tile::BY_OUTPUT ? Tile::BN : work.chunk) * weight_pitch<Tile>(work.chunk);
     const bool several = work.chunks > 1 || work.gather || taps * tap * size > WEIGHT_BYTES;
     work.weight_buffers = Mode::AHEAD && several ? 2 : 1;
-    int most = WEIGHT_BYTES / (work.weight_buffers * tap * size);
-    most = work.gather || most < 1 ? 1 : most < taps ? most : taps;
-    work.taps = divide_up(taps, divide_up(taps, most)); /* nearly as many in each round */
+    int max_taps = WEIGHT_BYTES / (work.weight_buffers * tap * size);
+    max_taps = work.gather || max_taps < 1 ? 1 : max_taps < taps ? max_taps : taps;
+    work.taps = divide_up(taps, divide_up(taps, max_taps)); /* nearly as many in each round */
     work.weight_size = work.taps * tap;
     return work;
 }

@@ -84,10 +84,10 @@ static inline Correlation forward_correlation(const Conv *conv) {
     return c;
 }
 
-/* On the host: returns the most input pixels that the taps of `tile` consecutive output pixels
- * reach, or -1 if these are not one ascending piece.  From output pixel m to m' the first tap moves
- * by stride (m' - m), by `row` more for each end of a row in between, and by `image` more for each
- * end of an image. */
+/* On the host: returns the maximum number of input pixels that the taps of `tile` consecutive
+ * output pixels reach, or -1 if these are not one ascending piece.  From output pixel m to m' the
+ * first tap moves by stride (m' - m), by `row` more for each end of a row in between, and by
+ * `image` more for each end of an image. */
 static inline int halo_pixels(const Correlation &c, int tile) {
     int row = c.stride * (c.in_w - c.out_w), image = c.in_w * (c.in_h - c.stride * c.out_h);
     if (c.stride + row < 0 || c.stride + row + image < 0) return -1;

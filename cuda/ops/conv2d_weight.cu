@@ -60,7 +60,7 @@ static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS)
 
 /* ---- Versions 2 and 3: the plan ---- */
 
-/* The most bytes of partial sums, and the blocks that fill a large device (two each for 132
+/* The maximum bytes of partial sums, and the blocks that fill a large device (two each for 132
  * multiprocessors; a block has 6 or 8 warps). */
 enum { PARTIAL_BYTES = 5 << 20, ENOUGH_BLOCKS = 264 };
 
@@ -76,9 +76,10 @@ static int slices_of(const Conv *conv) {
     const int tiles = divide_up(conv->o, outputs_of_tile(conv)) * divide_up(taps, TAPS) *
                       divide_up(conv->c, MAX_CHANNELS);
     const int pixels = conv->n * conv2d_size(conv->h, conv) * conv2d_size(conv->w, conv);
-    const double most = (double)PARTIAL_BYTES / sizeof(float) / ((double)conv->o * conv->c * taps);
+    const double max_slices =
+        (double)PARTIAL_BYTES / sizeof(float) / ((double)conv->o * conv->c * taps);
     int slices = divide_up(ENOUGH_BLOCKS, tiles);
-    if (slices > most) slices = most < 1 ? 1 : (int)most;
+    if (slices > max_slices) slices = max_slices < 1 ? 1 : (int)max_slices;
     return slices > divide_up(pixels, BP) ? divide_up(pixels, BP) : slices;
 }
 

@@ -39,7 +39,7 @@ __global__ void move_rows(T *to, const T *from, const int *slot, int n, size_t p
 
 void cuda_move_rows(const Run *run, void *to, const void *from, const int *slot, int n,
                     size_t width, bool gather) {
-    const unsigned most = 65535, rows = (unsigned)n < most ? (unsigned)n : most;
+    const unsigned max_rows = 65535, rows = (unsigned)n < max_rows ? (unsigned)n : max_rows;
     if (n <= 0 || !width) return;
     WITH_VALUE_PACKS(run, T, V, run->version != 1 && packable(width, V, to, from),
                      LAUNCH((move_rows<T, V>), dim3(grid_blocks(width / V, THREADS), rows), THREADS,

@@ -166,8 +166,8 @@ static DEVICE RowSums combined(RowSums sums, float *scratch) {
 }
 
 enum { WIDE = 512, ROWS = 4 /* of a block that is not wide */ };
-/* The most dynamic shared memory that every device from compute capability 8.0 on has beside the
- * block's static memory: 50,304 classes in bf16, two blocks a multiprocessor on sm_90. */
+/* The maximum of dynamic shared memory, next to the block's static memory, on every device from
+ * compute capability 8.0 on: 50,304 classes in bf16, two blocks a multiprocessor on sm_90. */
 enum { HELD_BYTES = (99 << 10) - 256 };
 
 template <typename T, bool wide, bool hold>

@@ -22,7 +22,7 @@
  *   copy_async_commit(), copy_async_wait<N>()
  *
  * and on compute capability 9.0 products of a warpgroup, four warps from a multiple of four on.
- * They run beside the warps until wgmma_end.  Matrices of bf16 in shared memory are given by
+ * They run while the warps go on, until wgmma_end.  Matrices of bf16 in shared memory are given by
  * descriptors (ops/wgmma_tiles.cuh), the same ones in all warps of the group:
  *
  *   wgmma_begin(d)         makes what was written to registers, d included, visible to what follows

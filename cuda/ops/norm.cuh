@@ -31,7 +31,7 @@ enum { NORM_THREADS = 128 }; /* of a block, or as many as a row has */
 
 /* Calls launch(threads, C) with the smallest shape of version 2 that holds c columns, C a thread.
  * Narrow rows have a warp each, so that nobody waits at a barrier.  24 columns are as many as a
- * thread can sum up beside the row it holds. */
+ * thread can sum in addition to the row that it holds. */
 template <typename Launch>
 static void with_norm_shape(int c, const Launch &launch) {
     if (c <= 32 * 16)

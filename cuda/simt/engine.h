@@ -106,7 +106,7 @@ SIMT_HIDDEN __attribute__((format(printf, 1, 2))) void simt_note_error(const cha
 
 /* ---- shared memory ---- */
 
-/* The most shared memory of a block on compute capability 9.0; 8.0 has 163 KiB, 8.9 has 99. */
+/* The maximum of a block's shared memory on compute capability 9.0; 8.0 has 163 KiB, 8.9 has 99. */
 enum { SIMT_SHARED_LARGEST = 227 << 10 };
 
 typedef struct { /* one SHARED of one kernel; `memory` is valid only in launch `launch` */

@@ -152,9 +152,9 @@ static void go(LateQueue *queue) {
  * because an item waits only for records that are already on a queue. */
 static LateQueue *any(void) {
     LateQueue *chosen = NULL;
-    uint64_t seen = 0;
+    uint64_t ready = 0;
     for (LateQueue *q = queues; q; q = q->next)
-        if (can_go(q) && draw(++seen) == 0) chosen = q;
+        if (can_go(q) && draw(++ready) == 0) chosen = q;
     return chosen;
 }
 

@@ -1,4 +1,4 @@
-/* What AddressSanitizer is told: which memory must not be touched, and when the stack changes. */
+/* Calls of AddressSanitizer: which memory must not be accessed, and when the stack changes. */
 #pragma once
 
 #ifdef __SANITIZE_ADDRESS__

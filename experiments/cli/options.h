@@ -65,7 +65,7 @@ typedef struct {
     int per_node, nodes, pipeline, micro_batches;
     double network; /* gigabits per second of a node, one direction */
     bool cache, search;
-    int most_gpus;
+    int max_gpus;
     double budget;                /* dollars per hour, of all GPUs; 0: any */
     double multiplier;            /* B-F, of the cost to the same loss */
     double tokens;                /* of the training whose cost is reported */

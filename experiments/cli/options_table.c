@@ -92,7 +92,7 @@ const Option option_table[] = {
     {"search", NULL, FLAG(plan.search), LOCAL, "0", NULL,
      "also try numbers of GPUs, up to --per-node x --nodes, and with --gpu any their kinds",
      COMMAND_PLAN},
-    {"gpus", "N", INT(plan.most_gpus, 1, 32768), LOCAL, "32768", "any",
+    {"gpus", "N", INT(plan.max_gpus, 1, 32768), LOCAL, "32768", "any",
      "--search: maximum number of GPUs", COMMAND_PLAN},
     {"budget", "DOLLARS", REAL(plan.budget, 0.01, 1e9), LOCAL, NULL, "any",
      "--search: maximum price of all GPUs together, per hour", COMMAND_PLAN},

@@ -27,7 +27,7 @@ typedef struct {
     int *text;                 /* tokens so far: the prompt, then what was sampled */
     size_t count;
     Generator generator;
-    FILE *exchange; /* tokens from Python and to it */
+    FILE *tokens; /* from Python and to it */
 } Sampling;
 
 /* ---- the model's own tokenizer --------------------------------------------------------------- */
@@ -43,8 +43,8 @@ static int read_head(Sampling *s) {
     char line[256];
     const char *at = line;
     int number, used;
-    rewind(s->exchange);
-    if (!fgets(line, sizeof line, s->exchange)) *line = 0;
+    rewind(s->tokens);
+    if (!fgets(line, sizeof line, s->tokens)) *line = 0;
     for (; sscanf(at, "%d%n", &number, &used) == 1; at += used)
         if (!s->vocabulary)
             s->vocabulary = number;
@@ -58,16 +58,16 @@ static int encode_prompt(Sampling *s, const SampleFlags *flags) {
     const char *arguments[] = {flags->chat ? "--chat" : "--prompt", s->dir};
     const PythonInput in = {write_prompt, s->prompt};
     unsigned char raw[4];
-    s->exchange = tmpfile();
-    if (!s->exchange) return error_set("sample: no temporary file");
-    if (python_run("data/encode.py", arguments, 2, &in, s->exchange) != PYTHON_DONE || read_head(s))
+    s->tokens = tmpfile();
+    if (!s->tokens) return error_set("sample: no temporary file");
+    if (python_run("data/encode.py", arguments, 2, &in, s->tokens) != PYTHON_DONE || read_head(s))
         return -1;
-    const long begin = ftell(s->exchange);
-    fseek(s->exchange, 0, SEEK_END);
-    const size_t count = (size_t)(ftell(s->exchange) - begin) / 4;
+    const long begin = ftell(s->tokens);
+    fseek(s->tokens, 0, SEEK_END);
+    const size_t count = (size_t)(ftell(s->tokens) - begin) / 4;
     s->text = xmalloc((count + (size_t)flags->tokens) * sizeof *s->text);
-    fseek(s->exchange, begin, SEEK_SET);
-    while (s->count < count && fread(raw, 1, 4, s->exchange) == 4)
+    fseek(s->tokens, begin, SEEK_SET);
+    while (s->count < count && fread(raw, 1, 4, s->tokens) == 4)
         s->text[s->count++] = (int)little_endian_get(raw, 4);
     if (s->count) return 0;
     return error_set(
@@ -79,15 +79,14 @@ static int encode_prompt(Sampling *s, const SampleFlags *flags) {
  * answer, from token `begin`. */
 static int print_decoded(const Sampling *s, size_t begin) {
     unsigned char raw[4];
-    rewind(s->exchange);
-    if (ftruncate(fileno(s->exchange), 0))
-        return error_set("sample: cannot write a temporary file");
+    rewind(s->tokens);
+    if (ftruncate(fileno(s->tokens), 0)) return error_set("sample: cannot write a temporary file");
     for (size_t i = begin; i < s->count; i++) {
         little_endian_put(raw, 4, (unsigned)s->text[i]);
-        fwrite(raw, 1, 4, s->exchange);
+        fwrite(raw, 1, 4, s->tokens);
     }
-    if (fflush(s->exchange)) return error_set("sample: cannot write a temporary file");
-    const Text path = text_of("/dev/fd/%d", fileno(s->exchange));
+    if (fflush(s->tokens)) return error_set("sample: cannot write a temporary file");
+    const Text path = text_of("/dev/fd/%d", fileno(s->tokens));
     const char *arguments[] = {"--decode", s->dir, path.text};
     fflush(stdout);
     return python_run("data/encode.py", arguments, 3, NULL, NULL) == PYTHON_DONE ? 0 : -1;
@@ -211,7 +210,7 @@ int command_sample(const CommandLine *line) {
     generator_close(&s.generator);
     free(s.text);
     free(s.prompt);
-    if (s.exchange) fclose(s.exchange);
+    if (s.tokens) fclose(s.tokens);
     setup_free(&s.setup);
     return failed ? -1 : 0;
 }

@@ -141,7 +141,7 @@ TRAININGS = MeasureTable(
         Measure("peak", "peak memory", "MiB", 1, measures.peak, MEAN),
     ],
     ["Means and spreads over seeds.  Scores (accuracy in %, or perplexity, on the validation split) and losses at the end "
-     "of the training.  Time: without evaluations; other work may have run beside it.  All that is needed to repeat a "
+     "of the training.  Time: without evaluations; other work may have run at the same time.  All that is needed to repeat a "
      "training is in its file.",
      "\"every K\": phases of K updates, with an e of K epochs; \"auto\": until the loss stops falling.  Optimizer state "
      "starts from zero in each phase unless it is kept."])

@@ -13,12 +13,12 @@ from errors import Refused
 
 def find():
     """The path of the program: $BCD_PROGRAM, or next to the command that runs, or in the source tree."""
-    beside = pathlib.Path(sys.argv[0]).absolute().parent / "bcd"
+    installed = pathlib.Path(sys.argv[0]).absolute().parent / "bcd"
     built = pathlib.Path(__file__).resolve().parents[2] / "build" / "bcd"
-    for path in [os.environ.get("BCD_PROGRAM"), beside, built]:
+    for path in [os.environ.get("BCD_PROGRAM"), installed, built]:
         if path and os.access(path, os.X_OK) and os.path.isfile(path):
             return str(path)
-    raise Refused(f"the program bcd is neither in {beside.parent} nor in {built.parent}; type: make")
+    raise Refused(f"the program bcd is neither in {installed.parent} nor in {built.parent}; type: make")
 
 
 def ask(*arguments):

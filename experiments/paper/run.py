@@ -123,7 +123,7 @@ class Pool:
         self.finished, self.failed = set(finished), 0
         self.processes = {}  # by row name
         self.started = self.reported = time.monotonic()
-        self.signal, self.told = 0, False
+        self.signal, self.signalled = 0, False
         self.at_start = {row.name: Run(self._directory(row)) for row in self.left}
 
     def _directory(self, row):
@@ -210,10 +210,10 @@ class Pool:
     def _wait(self):
         """Waits until a training has ended; returns its row and exit status."""
         while True:
-            if self._stops() and not self.told:
+            if self._stops() and not self.signalled:
                 for _, process in self.processes.values():
                     process.send_signal(signal.SIGALRM)
-                self.told = True
+                self.signalled = True
             if not self._stops():
                 self._print_progress()
             for row, process in self.processes.values():

@@ -19,7 +19,7 @@ static const char *const goal_names[] = {[PLAN_CHEAPEST] = "cheapest", [PLAN_FAS
 static void add_counts(PlanSpace *space, const PlanQuestion *q) {
     const PlanFlags *flags = &q->line->options.plan;
     int all = flags->per_node * flags->nodes;
-    for (int n = 1; n <= all && n <= flags->most_gpus; n++) {
+    for (int n = 1; n <= all && n <= flags->max_gpus; n++) {
         int nodes = n / flags->per_node;
         bool whole = n % flags->per_node == 0 && (nodes & (nodes - 1)) == 0;
         bool affordable = !(flags->budget > 0) || n * space->plan.price <= flags->budget;

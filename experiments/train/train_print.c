@@ -205,7 +205,7 @@ int train_count_memory(Training *t) {
         const size_t peak = total ? counted->total_peak : counted->peak[role];
         snprintf(row->role, sizeof row->role, "%s", total ? "total" : mem_role_names[role]);
         row->current = total ? counted->total_current : counted->current[role];
-        if (peak > row->peak) row->peak = peak; /* an earlier session may have seen more */
+        if (peak > row->peak) row->peak = peak; /* an earlier session may have used more */
         row->planned = planned.device[role];
     }
     return 0;

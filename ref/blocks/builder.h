@@ -5,7 +5,7 @@
 
 #include "../model.h"
 
-/* The most that any block has; only memory is lost if they are more than a family needs. */
+/* The maxima of a block; only memory is lost if they are more than a family needs. */
 enum { BLOCK_NODES = 12, BLOCK_PARAMS = 12, BLOCK_BUFFERS = 8 };
 
 /* Comes first: allocates the tables for `blocks` blocks and adds the input, value 0: images of this

@@ -93,8 +93,8 @@ static int tiles_end(const Head *h, Span queries) {
     return end_key(h, queries.start + queries.size - 1);
 }
 
-static vec_bits visible_lanes(Visible seen, int j) {
-    return lanes_below(seen.end - j) & ~lanes_below(seen.first - j);
+static vec_bits visible_lanes(Visible keys, int j) {
+    return lanes_below(keys.end - j) & ~lanes_below(keys.first - j);
 }
 
 static bool worth_threads(int n, int t, int c) { return (ptrdiff_t)n * t * c > WORTH_THREADS / 4; }
@@ -104,15 +104,15 @@ static bool worth_threads(int n, int t, int c) { return (ptrdiff_t)n * t * c > W
 /* Does the online softmax of one row of a tile.  Overwrites the scores with exp(scale s - max), 0
  * for keys that are not visible, and updates the row's maximum and sum.  Returns exp(old max -
  * max), by which the caller rescales what it summed under the old maximum. */
-static real softmax_row(real *s, real *max, real *sum, real scale, Visible seen) {
-    if (seen.end <= seen.first) { /* no maximum yet, perhaps */
+static real softmax_row(real *s, real *max, real *sum, real scale, Visible keys) {
+    if (keys.end <= keys.first) { /* no maximum yet, perhaps */
         memset(s, 0, TILE * sizeof *s);
         return 1;
     }
     vec maxima = vec_all((real)-INFINITY), total = {0};
     for (int j = 0; j < TILE; j += LANES) {
         vec x =
-            vec_select(visible_lanes(seen, j), vec_load(s + j) * scale, vec_all((real)-INFINITY));
+            vec_select(visible_lanes(keys, j), vec_load(s + j) * scale, vec_all((real)-INFINITY));
         maxima = vec_max(x, maxima);
         vec_store(s + j, x);
     }
@@ -179,9 +179,9 @@ typedef struct {
 
 /* p = exp(scale s - lse) and ds = slope p (dp - dot), in place of s and dp. */
 static void gradient_row(real *s, real *dp, real lse, real dot, real scale, real slope,
-                         Visible seen) {
+                         Visible keys) {
     for (int j = 0; j < TILE; j += LANES) {
-        const vec_bits lanes = visible_lanes(seen, j);
+        const vec_bits lanes = visible_lanes(keys, j);
         vec p = vec_select(lanes, vec_exp(vec_load(s + j) * scale - lse), (vec){0});
         vec ds = vec_select(lanes, slope * p * (vec_load(dp + j) - dot), (vec){0});
         vec_store(s + j, p);

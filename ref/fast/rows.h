@@ -7,8 +7,8 @@
 static inline int min(int a, int b) { return a < b ? a : b; }
 
 enum {
-    SUM_COLUMNS = 64, /* the most columns in one call of a RowSum */
-    SUM_ROWS = 256    /* the most rows in one call, which may sum them in `real` */
+    SUM_COLUMNS = 64, /* the maximum in one call of a RowSum */
+    SUM_ROWS = 256    /* the maximum in one call, which may sum them in `real` */
 };
 
 /* Adds rows [first, end) of column `column` + j to sums[quantity * SUM_COLUMNS + j], for j < width.

@@ -235,7 +235,7 @@ def main():
     for name in arguments[1:]:
         if name not in jobs:
             sys.exit("peers: no model %s; there are %s" % (name, " ".join(jobs)))
-    print("PyTorch %s beside %s, %d thread(s) each%s" % (
+    print("PyTorch %s next to %s, %d thread(s) each%s" % (
         torch.__version__, arguments[0], threads(),
         ", processor time" if "--cpu-time" in sys.argv else ""))
     for name in arguments[1:] or jobs:

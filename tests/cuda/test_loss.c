@@ -139,11 +139,11 @@ static void check_row(const Data *got, const Data *truth, size_t i) {
         double value = (double)expected[j];
         bool ignored = got->targets[i] < 0;
         double p = fabs(value) / (double)SCALE + ((int)j == got->targets[i]);
-        double most =
+        double near =
             ignored ? 0 : (double)SCALE * (p * allowed + 2 * tolerance(1, 1)) + u * fabs(value);
         error = fabs((double)gradient[j] - value);
-        CHECK(error <= most, "row %zu: dlogits[%zu] is %g, not %g (allowed %g)", i, j,
-              (double)gradient[j], value, most);
+        CHECK(error <= near, "row %zu: dlogits[%zu] is %g, not %g (allowed %g)", i, j,
+              (double)gradient[j], value, near);
     }
     for (size_t j = classes; j < stride_of(row); j++)
         CHECK(gradient[j] == 0, "row %zu: between rows the gradient is %g", i, (double)gradient[j]);

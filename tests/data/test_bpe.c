@@ -38,7 +38,7 @@ static void check_known(const Tokenizer *tokenizer, const Known *known) {
 }
 
 static void merges_by_hand(void) {
-    /* A space belongs to the word behind it; \xC3\xA9 is one letter. */
+    /* A space belongs to the word after it; \xC3\xA9 is one letter. */
     static const Known known[] = {
         {"", {0}},
         {"hello", {T(259)}},

@@ -181,13 +181,13 @@ static void every_crop_and_mirror_image_appears(void) {
     }; /* the probability that one of 162 crops is missing is 162 exp(-12) */
     Images images = synthetic(2, SPLIT_TRAIN, 0);
     Dataset *dataset = images_dataset("test", images, &as_bytes, true, 7, 0);
-    int seen[162] = {0}, kinds = 0;
+    int drawn[162] = {0}, kinds = 0;
     CHECK(dataset->augmented, "not marked as augmented");
     for (int position = 0; position < POSITIONS; position++) {
         Batch batch = batch_one(dataset, 1, (uint64_t)position);
         const int crop = find_crop(batch.images, images.records + RECORD);
         if (CHECK(crop >= 0, "position %d is no crop of the image", position))
-            kinds += seen[crop]++ == 0;
+            kinds += drawn[crop]++ == 0;
         batch_free(&batch);
     }
     CHECK(kinds == 162, "%d of 162 crops", kinds);

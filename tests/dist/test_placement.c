@@ -25,21 +25,21 @@ static const PlacementRow placement_rows[] = {
 };
 
 static void check_cover(const Placement *p, int blocks) {
-    int *seen = calloc((size_t)(p->ranks * p->submodels), sizeof *seen);
-    if (!seen) abort();
+    int *held = calloc((size_t)(p->ranks * p->submodels), sizeof *held);
+    if (!held) abort();
     for (int b = 0; b < blocks; b++) {
         CHECK(p->chunk_of[b] >= 0 && p->chunk_of[b] < p->chunks, "block %d is nowhere", b);
         CHECK(b == 0 || (p->chunk_of[b] - p->chunk_of[b - 1]) / 2 == 0, "chunks jump at block %d",
               b);
         CHECK(p->submodel_of[b] >= 0 && p->submodel_of[b] < p->submodels, "block %d never trains",
               b);
-        seen[p->rank_of[p->chunk_of[b]] * p->submodels + p->submodel_of[b]]++;
+        held[p->rank_of[p->chunk_of[b]] * p->submodels + p->submodel_of[b]]++;
     }
     CHECK(p->chunk_of[blocks - 1] == p->chunks - 1, "the last chunk is empty");
     bool everywhere = p->chunks == p->ranks * p->submodels;
     for (int i = 0; i < p->ranks * p->submodels && everywhere; i++)
-        CHECK(seen[i], "rank %d holds nothing of submodel %d", i / p->submodels, i % p->submodels);
-    free(seen);
+        CHECK(held[i], "rank %d holds nothing of submodel %d", i / p->submodels, i % p->submodels);
+    free(held);
 }
 
 static void placement_covers(const void *data) {

@@ -33,7 +33,7 @@ class Row:
         self.types = kind.split(" or ")
         self.dims = [d.strip() for d in shape.strip("[]").split(",")] if shape else []
         self.units = [one.strip() for one in unit.split(",")]
-        self.seen = False
+        self.found = False
         parts = re.split(r"([A-Z][A-Z]+)", self.path)
         self.pattern = re.compile("".join(r"[^/@]+" if i % 2 else re.escape(part)
                                           for i, part in enumerate(parts)))
@@ -69,11 +69,11 @@ class Check:
             kind = text(self.file.attrs["format"])
             self.rows = kinds[kind]
             self.attributes("/", self.file)
-            self.file.visititems(lambda name, thing: self.visit("/" + name, thing))
+            self.file.visititems(lambda name, thing: self.check("/" + name, thing))
         for row in self.rows:
-            if not row.seen and not row.optional:
+            if not row.found and not row.optional:
                 self.wrong(row.path, "is missing")
-            row.seen = False
+            row.found = False
 
     def wrong(self, where, what):
         self.mistakes.append(f"{self.path}: {where}: {what}")
@@ -85,10 +85,10 @@ class Check:
             self.wrong(path, "is not on the page")
             return None
         row = min(rows, key=lambda row: (row.special, -len(row.path)))
-        row.seen = True
+        row.found = True
         return row
 
-    def visit(self, path, thing):
+    def check(self, path, thing):
         self.attributes(path, thing)
         if not isinstance(thing, h5py.Dataset):
             return

@@ -44,7 +44,7 @@ void compare_checkpoints(const char *a, const char *b, const char *start, double
     static const char *const groups[] = {"/parameters", "/buffers", "/optimizer/first",
                                          "/optimizer/second"};
     H5File x, y, z;
-    double most = 0;
+    double largest = 0;
     if (!CHECK(!h5_open(&x, scratch_path(a)) && !h5_open(&y, scratch_path(b)) &&
                    !h5_open(&z, scratch_path(start)),
                "%s", error_message()))
@@ -58,10 +58,10 @@ void compare_checkpoints(const char *a, const char *b, const char *start, double
             char name[H5_NAME], path[2 * H5_NAME];
             if (!CHECK(h5_name(&x, groups[g], i, name) == 0, "%s", error_message())) break;
             snprintf(path, sizeof path, "%s/%s", groups[g], name);
-            most = fmax(most, compare_tensor(&x, &y, &z, path, tolerance));
+            largest = fmax(largest, compare_tensor(&x, &y, &z, path, tolerance));
         }
     }
-    test_note("%s and %s: at most %.2g of the movement apart", a, b, most);
+    test_note("%s and %s: at most %.2g of the movement apart", a, b, largest);
     compare_tensor(&x, &y, &z, "/optimizer_step", 0);
     h5_close(&x);
     h5_close(&y);

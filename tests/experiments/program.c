@@ -77,9 +77,9 @@ static void read_file(const char *path, char *text, size_t size) {
 
 static int create(const char *path) { return open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666); }
 
-static void limit_files(size_t most) {
-    struct rlimit limit = {most, most};
-    if (most) setrlimit(RLIMIT_FSIZE, &limit);
+static void limit_files(size_t max_bytes) {
+    struct rlimit limit = {max_bytes, max_bytes};
+    if (max_bytes) setrlimit(RLIMIT_FSIZE, &limit);
 }
 
 const Printed *program_run(const char *line, size_t file_limit) {

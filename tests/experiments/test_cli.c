@@ -218,7 +218,7 @@ static void tells_why_it_switched(void) {
         "--switch-every auto --auto-window 3 --auto-min 6 --auto-max 11 --steps 100 --out auto "
         "--quiet");
     if (!read_run(&file, "auto")) return;
-    int stopped = 0, most = 0;
+    int stopped = 0, longest = 0;
     for (size_t i = 0; i < file.switch_rows; i++) {
         const SwitchRow *now = &file.switches[i];
         if (i == 0) {
@@ -236,9 +236,9 @@ static void tells_why_it_switched(void) {
         CHECK(says_stopped ? !fell : length == 11 && strstr(now->reason, "the most allowed"),
               "step %d: %s", (int)now->step, now->reason);
         stopped += says_stopped;
-        most += !says_stopped;
+        longest += !says_stopped;
     }
-    CHECK(stopped && most, "%d and %d switches: not both reasons were seen", stopped, most);
+    CHECK(stopped && longest, "%d and %d switches: not both reasons occur", stopped, longest);
     runfile_free(&file);
     if (!read_run(&file, "plain")) return;
     CHECK(isnan(file.switches[1].window_loss) && strstr(file.switches[1].reason, "after 7 steps"),

@@ -89,11 +89,11 @@ static void refuses_libraries_of_another_version(void) {
     if (!CHECK(copy_outside("libbcd-simt.so", library, bcd_headers), "no checksum in it")) return;
     snprintf(command, sizeof command, "chmod +x '%s'; '%s' info --model resnet8",
              scratch_path("bcd"), scratch_path("bcd"));
-    FILE *told = popen(command, "r");
+    FILE *output = popen(command, "r");
     bool refused = false;
-    for (char line[400]; told && fgets(line, sizeof line, told);)
+    for (char line[400]; output && fgets(line, sizeof line, output);)
         refused = refused || strstr(line, "was built with another version of this program");
-    CHECK(told && pclose(told) == 0 && refused, "it was loaded");
+    CHECK(output && pclose(output) == 0 && refused, "it was loaded");
 }
 
 /* ---- who computed what --------------------------------------------------------------------- */

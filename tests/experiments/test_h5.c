@@ -270,8 +270,8 @@ static void refuses_a_long_name(void) {
     }
 }
 
-/* On a disk that fills up after `most` bytes the old file stays as it was. */
-static void full_disk(size_t most) {
+/* On a disk that fills up after `bytes` bytes the old file stays as it was. */
+static void full_disk(size_t bytes) {
     const char *path = example("kept.h5");
     size_t before, after;
     char *old = read_bytes(path, &before), part[700];
@@ -280,7 +280,7 @@ static void full_disk(size_t most) {
     struct rlimit limit, tight;
     getrlimit(RLIMIT_FSIZE, &limit);
     tight = limit;
-    tight.rlim_cur = most;
+    tight.rlim_cur = bytes;
     signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &tight);
     H5File file;
@@ -292,7 +292,7 @@ static void full_disk(size_t most) {
         failed = h5_commit(&file);
     }
     setrlimit(RLIMIT_FSIZE, &limit);
-    CHECK(failed == -1, "%zu bytes were enough", most);
+    CHECK(failed == -1, "%zu bytes were enough", bytes);
     CHECK(strstr(error_message(), "kept.h5: cannot ") && strstr(error_message(), "File too large"),
           "error is \"%s\"", error_message());
     char *now = read_bytes(path, &after);
@@ -350,13 +350,13 @@ static void remembers_the_first_failure(void) {
 }
 
 /* A run's arrays grow before a row is added, so no row lies outside of the allocated memory. */
-static void rows_find_room(void) {
+static void rows_fit_their_array(void) {
     RunFile run = {0};
     uint64_t count = 0;
-    for (bool room = true; room && count < 1030; count++) {
+    for (bool fits = true; fits && count < 1030; count++) {
         runfile_add(&run, RUN_CURVE, &(CurveRow){.step = count});
-        room = run.curve_rows * sizeof *run.curve <= malloc_usable_size(run.curve);
-        CHECK(room, "%zu rows in %zu bytes", run.curve_rows, malloc_usable_size(run.curve));
+        fits = run.curve_rows * sizeof *run.curve <= malloc_usable_size(run.curve);
+        CHECK(fits, "%zu rows in %zu bytes", run.curve_rows, malloc_usable_size(run.curve));
     }
     for (uint64_t i = 0; i < count; i++)
         CHECK(run.curve[i].step == i, "row %d is %d", (int)i, (int)run.curve[i].step);
@@ -394,6 +394,6 @@ void test_h5(void) {
     RUN(has_one_writer);
     RUN(refuses_a_missing_directory);
     RUN(remembers_the_first_failure);
-    RUN(rows_find_room);
+    RUN(rows_fit_their_array);
     RUN(large_columns_are_cut);
 }

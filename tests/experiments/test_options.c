@@ -92,7 +92,7 @@ static void takes_values(void) {
           o.cache);
     CHECK(o.augment && o.switch_rule.kind == SWITCH_EPOCHS && o.switch_rule.every == 0.5,
           "augment, switch");
-    CHECK(o.steps == 7 && o.epochs == 0, "%g epochs beside --steps", o.epochs);
+    CHECK(o.steps == 7 && o.epochs == 0, "%g epochs next to --steps", o.epochs);
     CHECK(o.seed == 12345678901u && strcmp(o.out, "runs/x") == 0, "seed, out");
     CHECK(options_given(&o, "lr") && !options_given(&o, "momentum"), "given");
     CHECK(o.optimizer.weight_decay == 0 && o.fraction == 1 && o.switch_rule.window == 50,

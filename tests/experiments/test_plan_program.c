@@ -161,23 +161,23 @@ static void check_search(const Table *table, int column) {
     static const struct {
         const char *key;
         double price;
-        int most;
+        int max;
     } gpus[] = {{"rtx4090", 0.29, 8}, {"a100", 1.20, 4}, {"a800", 0.69, 8}};
     const char *note = table->note[table->notes - 1], *named = strstr(note, ": ");
-    double least = INFINITY;
+    double min = INFINITY;
     int best = 0;
     for (int r = 0; r < table->rows; r++) {
         const Cell *cell = &table->cell[r * table->columns];
         double cards = 0;
         if (isnan(cell[2].value)) continue;
-        if (cell[column].value < least) best = r;
-        least = fmin(least, cell[column].value);
+        if (cell[column].value < min) best = r;
+        min = fmin(min, cell[column].value);
         for (int g = 0; g < 3; g++) {
             if (strncmp(table->label[r], gpus[g].key, strlen(gpus[g].key))) continue;
             cards = cell[5].value / (1e9 / cell[4].value / 3600);
             CHECK(near(cell[6].value, cell[5].value * gpus[g].price), "%s: %g dollars",
                   table->label[r], cell[6].value);
-            CHECK(cards < gpus[g].most + 0.5, "%s: %g GPUs", table->label[r], cards);
+            CHECK(cards < gpus[g].max + 0.5, "%s: %g GPUs", table->label[r], cards);
         }
         CHECK(fabs(cards - 1) < 1e-9 || fabs(cards - 2) < 1e-9 || fabs(cards - 4) < 1e-9 ||
                   fabs(cards - 8) < 1e-9,
@@ -186,7 +186,7 @@ static void check_search(const Table *table, int column) {
               cell[2].value);
     }
     CHECK(named && !strncmp(named + 2, table->label[best], strlen(table->label[best])),
-          "%s: the least is %s", note, table->label[best]);
+          "%s: the minimum is %s", note, table->label[best]);
 }
 
 static void case_search(void) {

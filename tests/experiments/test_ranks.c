@@ -110,13 +110,13 @@ static void replicas_share_the_batch(void) {
                         1e-3);
 }
 
-/* ---- what is told -------------------------------------------------------------------------- */
+/* ---- what is reported ---------------------------------------------------------------------- */
 
 /* The peaks of all ranks together are as planned. */
 static void memory_is_as_planned(const void *flags) {
     RunFile file;
     const bool infers = strstr(flags, "--pre-infer");
-    const char *dir = infers ? "told-infer" : "told";
+    const char *dir = infers ? "reported-infer" : "reported";
     const Printed *printed = run(0, "train " LLAMA "--steps 22 --out %s --pipeline local:2 %s", dir,
                                  (const char *)flags);
     CHECK(strstr(printed->out, "2 ranks (threads), virtual placement, 1f1b, 4 parts"), "\"%s\"",
@@ -136,11 +136,11 @@ static void memory_is_as_planned(const void *flags) {
 
 /* The two parts of a tied embedding's gradient are on two ranks, and those of replicas on others.
  */
-static void rounding_is_told(void) {
+static void rounding_is_reported(void) {
     static const char words[] = "added up over ranks, so this differs from one device by rounding";
     static const struct {
         const char *flags;
-        bool told;
+        bool reported;
     } trainings[] = {
         {GPT "--pipeline local:2", true},
         {GPT "--pipeline local:1", false},
@@ -150,7 +150,7 @@ static void rounding_is_told(void) {
     };
     for (size_t i = 0; i < sizeof trainings / sizeof *trainings; i++) {
         const Printed *printed = run(0, "train %s --steps 1 --out tied%zu", trainings[i].flags, i);
-        CHECK((strstr(printed->out, words) != NULL) == trainings[i].told, "%s: \"%s\"",
+        CHECK((strstr(printed->out, words) != NULL) == trainings[i].reported, "%s: \"%s\"",
               trainings[i].flags, printed->out);
     }
 }
@@ -218,7 +218,7 @@ void test_ranks(void) {
     RUN(a_resume_keeps_its_ranks);
     RUN_ROW("memory_is_as_planned", memory_is_as_planned, "");
     RUN_ROW("memory_is_as_planned pre-inference", memory_is_as_planned, "--cache 1M --pre-infer");
-    RUN(rounding_is_told);
+    RUN(rounding_is_reported);
     RUN(wrong_use_is_told);
     RUN(killed_ranks_resume);
 }

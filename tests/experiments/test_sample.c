@@ -58,7 +58,7 @@ static int first_tokens(int counts[256], const char *flags) {
 static void draws_from_as_many_as_asked(void) {
     static const struct {
         const char *flags;
-        int distinct, most; /* the tokens that occur, and how often one of them may occur */
+        int distinct, max; /* the tokens that occur, and how often one of them may occur */
     } rows[] = {
         {"--temperature 100 --top-k 1", 1, 16},
         {"--temperature 100 --top-k 3", 3, 12},
@@ -69,11 +69,11 @@ static void draws_from_as_many_as_asked(void) {
     };
     int counts[256];
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-        int distinct = first_tokens(counts, rows[r].flags), most = 0;
+        int distinct = first_tokens(counts, rows[r].flags), max = 0;
         for (int byte = 0; byte < 256; byte++)
-            if (counts[byte] > most) most = counts[byte];
-        CHECK(distinct == rows[r].distinct && most <= rows[r].most,
-              "%s: %d tokens, one of them %d times", rows[r].flags, distinct, most);
+            if (counts[byte] > max) max = counts[byte];
+        CHECK(distinct == rows[r].distinct && max <= rows[r].max,
+              "%s: %d tokens, one of them %d times", rows[r].flags, distinct, max);
     }
     int distinct = first_tokens(counts, "--temperature 100 --top-k 1000000");
     CHECK(distinct > 10, "of all tokens only %d were drawn", distinct);

@@ -31,14 +31,14 @@ static void samples_are_those_of_the_epoch(void) {
     size_t count;
     int rows = 0, step, id[4];
     char *text = read_bytes("ids", &count);
-    bool visited[32] = {false};
+    bool trained[32] = {false};
     for (char *line = strtok(text, "\n"); line && rows < 8; line = strtok(NULL, "\n")) {
         CHECK(sscanf(line, "%d %d %d %d %d", &step, id, id + 1, id + 2, id + 3) == 5 &&
                   step == ++rows,
               "%s", line);
-        for (int i = 0; i < 4; i++) visited[id[i] & 31] = true;
+        for (int i = 0; i < 4; i++) trained[id[i] & 31] = true;
     }
-    for (int i = 0; i < 32; i++) CHECK(visited[i], "the first epoch leaves out %d", i);
+    for (int i = 0; i < 32; i++) CHECK(trained[i], "the first epoch leaves out %d", i);
     free(text);
 }
 

@@ -90,10 +90,10 @@ static void memory_runs_out(void) {
     CHECK(!device_info(&info), "%s", error_message());
     fake_gpu.memory_bytes = info.memory_bytes - info.free_bytes + 100000;
     info.free_bytes = 100000;
-    void *most = device_alloc(info.free_bytes - 1000);
-    CHECK(most && !device_alloc(1001) && tells("no 1001 bytes of device memory (1000 of"), "%s",
-          error_message());
-    device_free(most);
+    void *nearly_all = device_alloc(info.free_bytes - 1000);
+    CHECK(nearly_all && !device_alloc(1001) && tells("no 1001 bytes of device memory (1000 of"),
+          "%s", error_message());
+    device_free(nearly_all);
     void *again = device_alloc(1001);
     CHECK(again, "%s", error_message());
     device_free(again);

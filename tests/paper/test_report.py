@@ -282,7 +282,7 @@ def test_own_runs(folder):
 def test_one_table(folder):
     assert done(folder, "tables.h5", "--table", "memory", "--markdown").startswith("### A <title> & more\n\n| model |")
     assert "they have memory second" in refused(folder, "tables.h5", "--table", "nine")
-    assert not (folder / "report.html").exists(), "a page beside one table"
+    assert not (folder / "report.html").exists(), "a page next to one table"
 
 
 def test_study(folder):

@@ -140,9 +140,9 @@ static void random_order_is_a_fresh_permutation(void) {
     loop_run(&loop);
     for (int cycle = 0; cycle < CYCLES; cycle++) {
         const int *order = loop.mock.trained + (size_t)cycle * SUBMODELS;
-        bool seen[SUBMODELS] = {false};
-        for (int i = 0; i < SUBMODELS; i++) seen[order[i]] = true;
-        for (int i = 0; i < SUBMODELS; i++) CHECK(seen[i], "cycle %d leaves out %d", cycle, i);
+        bool trained[SUBMODELS] = {false};
+        for (int i = 0; i < SUBMODELS; i++) trained[order[i]] = true;
+        for (int i = 0; i < SUBMODELS; i++) CHECK(trained[i], "cycle %d leaves out %d", cycle, i);
         first[order[0]]++;
         if (cycle) changed += memcmp(order, order - SUBMODELS, SUBMODELS * sizeof *order) != 0;
     }
@@ -232,19 +232,19 @@ static void auto_leaves_when_the_loss_stands_still(void) {
 static void reduction_draws_a_subset_for_each_phase(void) {
     enum { SAMPLES = 40, BATCH = 5, USED = 10 };
     Loop loop;
-    bool seen[SUBMODELS][SAMPLES] = {{false}};
+    bool drawn[SUBMODELS][SAMPLES] = {{false}};
     loop_open(&loop, ORDER_CYCLIC, (SwitchRule){.kind = SWITCH_EPOCHS, .every = 3}, SAMPLES, BATCH,
               6 * SUBMODELS);
     loop.settings.fraction = 0.25;
     loop_run(&loop);
     for (int i = 0; i < loop.mock.steps; i++)
-        for (int s = 0; s < BATCH; s++) seen[i / 6][loop.mock.ids[i][s]] = true;
+        for (int s = 0; s < BATCH; s++) drawn[i / 6][loop.mock.ids[i][s]] = true;
     for (int phase = 0; phase < SUBMODELS; phase++) {
         CHECK(phase_length(&loop.mock, phase * 6) == 6, "three epochs of ten samples");
         int used = 0;
-        for (int s = 0; s < SAMPLES; s++) used += seen[phase][s];
+        for (int s = 0; s < SAMPLES; s++) used += drawn[phase][s];
         CHECK(used == USED, "phase %d saw %d samples", phase, used);
-        CHECK(phase == 0 || memcmp(seen[phase], seen[phase - 1], SAMPLES * sizeof(bool)) != 0,
+        CHECK(phase == 0 || memcmp(drawn[phase], drawn[phase - 1], SAMPLES * sizeof(bool)) != 0,
               "phases %d and %d saw the same", phase - 1, phase);
     }
     loop_close(&loop);

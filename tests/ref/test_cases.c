@@ -88,7 +88,7 @@ static void writes_all_and_nothing_else(const Case *row, bool plain) {
         size_t nan = guarded_first_nan(data.array[a]);
         CHECK(nan == data.array[a].count, "%s[%zu] of %zu is not written", array_names[a], nan,
               data.array[a].count);
-        CHECK(guarded_intact(data.array[a]), "something wrote beside %s", array_names[a]);
+        CHECK(guarded_intact(data.array[a]), "something wrote outside of %s", array_names[a]);
     }
     case_free(&data);
 }
@@ -322,10 +322,10 @@ static void run_row(const Case *row, bool plain) {
 }
 
 static void rows_make_sense(void) {
-    bool seen[OP_KINDS] = {false};
+    bool tested[OP_KINDS] = {false};
     for (int i = 0; i < case_count; i++) {
         const Node *node = &cases[i].node;
-        seen[node->kind] = true;
+        tested[node->kind] = true;
         if (node->kind != OP_CONV2D) continue;
         int h = conv2d_out(node->in_shape.h, node->kernel, node->stride, node->pad);
         int w = conv2d_out(node->in_shape.w, node->kernel, node->stride, node->pad);
@@ -333,7 +333,7 @@ static void rows_make_sense(void) {
               cases[i].name, h, w, node->out_shape.h, node->out_shape.w);
     }
     for (int kind = 0; kind < OP_KINDS; kind++)
-        CHECK(seen[kind], "%s has no row in cases.c", op_name((OpKind)kind));
+        CHECK(tested[kind], "%s has no row in cases.c", op_name((OpKind)kind));
 }
 
 /* The frequency computed from wavelengths, as in the code published with Llama 3.1. */

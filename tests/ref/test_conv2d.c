@@ -73,7 +73,7 @@ static void check_equal(Guarded got, Guarded truth, const char *what) {
     for (size_t i = 0; i < got.count; i++)
         CHECK(got.data[i] == truth.data[i], "%s[%zu] is %.9g, not %.9g", what, i,
               (double)got.data[i], (double)truth.data[i]);
-    CHECK(guarded_intact(got), "something wrote beside %s", what);
+    CHECK(guarded_intact(got), "something wrote outside of %s", what);
 }
 
 static void is_exact(const void *argument) {

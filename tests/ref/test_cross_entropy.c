@@ -148,7 +148,7 @@ static void meets_formula(const void *argument) {
     for (int i = 0; i < row->rows; i++) check_row(&data, row, i);
     CHECK(guarded_intact(data.logits) && guarded_intact(data.loss) &&
               guarded_intact(data.log_sum) && guarded_intact(data.gradient),
-          "something wrote beside an array");
+          "something wrote outside of an array");
     destroy(&data);
 }
 

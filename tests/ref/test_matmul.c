@@ -127,7 +127,7 @@ static void check_product(const Data *data, bool whole) {
         for (int j = data->n; j < data->ldc; j++)
             CHECK(isnan((double)c[j]), "%s: wrote behind row %d", name_of(data->variant), i);
     }
-    CHECK(guarded_intact(data->c), "%s: wrote beside C", name_of(data->variant));
+    CHECK(guarded_intact(data->c), "%s: wrote outside of C", name_of(data->variant));
 }
 
 static void meets_formula(const void *argument) {

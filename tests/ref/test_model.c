@@ -225,14 +225,14 @@ static void the_canonical_specification_gives_the_same(const void *spec) {
  * checkpoints from before a setting existed name the same model. */
 static void defaults_are_left_out(void) {
     Model *plain = model_create("llama:layers=2,width=16,heads=4,context=8");
-    Model *told = model_create(
+    Model *explicit = model_create(
         "llama:layers=2,width=16,heads=4,context=8,groups=4,head_size=4,"
         "tied=0,rope_base=10000,rope_factor=1");
-    if (CHECK(plain && told, "%s", error_message()))
-        CHECK(strcmp(plain->spec, told->spec) == 0 && !strstr(told->spec, "groups"), "%s",
-              told->spec);
+    if (CHECK(plain && explicit, "%s", error_message()))
+        CHECK(strcmp(plain->spec, explicit->spec) == 0 && !strstr(explicit->spec, "groups"), "%s",
+              explicit->spec);
     model_free(plain);
-    model_free(told);
+    model_free(explicit);
 }
 
 /* The longest possible specification is not cut off. */

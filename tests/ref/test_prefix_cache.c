@@ -40,7 +40,7 @@ typedef struct {
     const Row *row;
     MemCount counted;
     PrefixCache cache;
-    int kept, place[SAMPLES]; /* slot: the number of samples kept before; -1: not kept */
+    int kept, slot[SAMPLES]; /* slot: the number of samples kept before; -1: not kept */
     char dir[64];
 } Cached;
 
@@ -57,7 +57,7 @@ static void open_cache(Cached *c, const Row *row) {
 static void clear(Cached *c) {
     prefix_cache_clear(&c->cache, WIDTH, c->row->on_device);
     c->kept = 0;
-    for (int i = 0; i < SAMPLES; i++) c->place[i] = -1;
+    for (int i = 0; i < SAMPLES; i++) c->slot[i] = -1;
 }
 
 static void close_cache(Cached *c) {
@@ -68,20 +68,20 @@ static void close_cache(Cached *c) {
     CHECK(rmdir(c->dir) == 0, "%s: a file is left in %s", c->row->name, c->dir);
 }
 
-static bool on_device(const Cached *c, int sample) { return c->place[sample] < c->row->on_device; }
+static bool on_device(const Cached *c, int sample) { return c->slot[sample] < c->row->on_device; }
 
 /* Puts a batch, and CHECKs the slots that the device gets. */
 static void put(Cached *c, const int *ids) {
     real values[BATCH * WIDTH];
-    int slots[BATCH], room = c->row->on_device + c->row->in_memory;
+    int slots[BATCH], capacity = c->row->on_device + c->row->in_memory;
     for (int i = 0; i < BATCH * WIDTH; i++) values[i] = value_of(ids[i / WIDTH], i % WIDTH);
     CHECK(prefix_cache_put_reads(&c->cache, BATCH) == (c->kept + BATCH > c->row->on_device),
           "%s: %d kept", c->row->name, c->kept);
     CHECK(prefix_cache_put(&c->cache, values, ids, BATCH, slots) == 0, "%s", error_message());
     for (int i = 0; i < BATCH; i++) {
-        bool fresh = c->place[ids[i]] < 0 && (c->row->file || c->kept < room);
-        if (fresh) c->place[ids[i]] = c->kept++;
-        int expected = fresh && on_device(c, ids[i]) ? c->place[ids[i]] : -1;
+        bool fresh = c->slot[ids[i]] < 0 && (c->row->file || c->kept < capacity);
+        if (fresh) c->slot[ids[i]] = c->kept++;
+        int expected = fresh && on_device(c, ids[i]) ? c->slot[ids[i]] : -1;
         CHECK(slots[i] == expected, "%s: slot %d, not %d", c->row->name, slots[i], expected);
     }
 }
@@ -91,7 +91,7 @@ static void get(Cached *c, const int *ids) {
     real values[BATCH * WIDTH];
     bool all = true;
     for (int i = 0; i < BATCH * WIDTH; i++) values[i] = UNTOUCHED;
-    for (int i = 0; i < BATCH; i++) all = all && c->place[ids[i]] >= 0;
+    for (int i = 0; i < BATCH; i++) all = all && c->slot[ids[i]] >= 0;
     int found = prefix_cache_get(&c->cache, values, ids, BATCH);
     if (!CHECK(found == all, "%s: %d for %d", c->row->name, found, all) || !all) return;
     for (int i = 0; i < BATCH * WIDTH; i++) {
@@ -116,7 +116,7 @@ static void batch_of(int ids[BATCH], int number) {
     for (int i = 0; i < BATCH; i++) ids[i] = (5 * number + i) * 37 % SAMPLES;
 }
 
-static void keeps_what_has_room(const void *data) {
+static void keeps_what_fits(const void *data) {
     enum { BATCHES = 45 };
     Cached c;
     int ids[BATCH];
@@ -193,6 +193,6 @@ static void a_file_that_fails_is_an_error(void) {
 
 void test_prefix_cache(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        RUN_ROW(rows[i].name, keeps_what_has_room, &rows[i]);
+        RUN_ROW(rows[i].name, keeps_what_fits, &rows[i]);
     RUN(a_file_that_fails_is_an_error);
 }

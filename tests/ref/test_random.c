@@ -37,15 +37,15 @@ static void normal_moments(void) {
 
 static void permutation_is_one(void) {
     enum { N = 1000 };
-    int order[N], other[N], seen[N] = {0};
+    int order[N], other[N], found[N] = {0};
     random_permutation(order, N, 3, STREAM_SHUFFLE, 1);
     random_permutation(other, N, 3, STREAM_SHUFFLE, 2);
     int fixed = 0;
     for (int i = 0; i < N; i++) {
-        seen[order[i]]++;
+        found[order[i]]++;
         fixed += order[i] == i;
     }
-    for (int i = 0; i < N; i++) CHECK(seen[i] == 1, "%d stands %d times", i, seen[i]);
+    for (int i = 0; i < N; i++) CHECK(found[i] == 1, "%d stands %d times", i, found[i]);
     CHECK(fixed < 10, "%d of %d in place", fixed, N);
     CHECK(memcmp(order, other, sizeof order) != 0, "two epochs are shuffled alike");
 }

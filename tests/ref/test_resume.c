@@ -111,7 +111,7 @@ static int check_steps(void *context, const BcdState *state, const Loss *loss, d
         uint64_t expected = submodel == ALWAYS_ACTIVE     ? state->step
                             : submodel == state->submodel ? of_phase
                                                           : 0;
-        CHECK(t == expected, "step %d: %s has seen %d updates, not %d", (int)state->step,
+        CHECK(t == expected, "step %d: %s counts %d updates, not %d", (int)state->step,
               tiny->model->block[b].name, (int)t, (int)expected);
     }
     return 0;

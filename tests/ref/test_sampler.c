@@ -14,10 +14,10 @@ static void each_epoch_is_a_permutation(void) {
     CHECK(s.used == N, "%d used", s.used);
     for (uint64_t at = 0; at < N * EPOCHS; at += BATCH) sampler_ids(&s, stream + at, at, BATCH);
     for (int epoch = 0; epoch < EPOCHS; epoch++) {
-        int seen[N] = {0};
-        for (int i = 0; i < N; i++) seen[stream[epoch * N + i]]++;
+        int drawn[N] = {0};
+        for (int i = 0; i < N; i++) drawn[stream[epoch * N + i]]++;
         for (int i = 0; i < N; i++)
-            CHECK(seen[i] == 1, "epoch %d: %d seen %d times", epoch, i, seen[i]);
+            CHECK(drawn[i] == 1, "epoch %d: %d drawn %d times", epoch, i, drawn[i]);
         CHECK(epoch == 0 ||
                   memcmp(stream + epoch * N, stream + (epoch - 1) * N, N * sizeof(int)) != 0,
               "epochs %d and %d are alike", epoch - 1, epoch);
@@ -65,16 +65,16 @@ static void a_fraction_is_a_fresh_subset(void) {
     if (!CHECK(sampler_init(&s, 8, N, 0.3) == 0, "%s", error_message())) return;
     CHECK(s.used == 15, "%d used", s.used);
     for (int draw = 0; draw < DRAWS; draw++) {
-        int seen[N] = {0}, ids[30], differ = 0;
+        int drawn[N] = {0}, ids[30], differ = 0;
         sampler_draw(&s, (uint64_t)draw);
         sampler_ids(&s, ids, 0, 30);
-        for (int i = 0; i < 30; i++) seen[ids[i]]++;
+        for (int i = 0; i < 30; i++) drawn[ids[i]]++;
         for (int i = 0; i < N; i++) {
-            CHECK(seen[i] == 0 || seen[i] == 2, "draw %d: %d seen %d times in two epochs", draw, i,
-                  seen[i]);
-            chosen[i] += seen[i] > 0;
-            differ += (seen[i] > 0) != last[i];
-            last[i] = seen[i] > 0;
+            CHECK(drawn[i] == 0 || drawn[i] == 2, "draw %d: %d drawn %d times in two epochs", draw,
+                  i, drawn[i]);
+            chosen[i] += drawn[i] > 0;
+            differ += (drawn[i] > 0) != last[i];
+            last[i] = drawn[i] > 0;
         }
         CHECK(differ > 0, "draws %d and %d are alike", draw - 1, draw);
     }

@@ -33,7 +33,7 @@ typedef struct {
     Provenance provenance;
     char state[H5_PATH]; /* the GPU's clocks, temperature and power after some parts */
     Row *row;
-    size_t rows, room;
+    size_t rows, capacity;
 } Results;
 
 /* Reads what an earlier run of the same build left at path, unless `again`. */

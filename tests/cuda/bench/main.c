@@ -1,5 +1,5 @@
 /* bench-cuda [ceilings|key|ops|steps|table|summary]... [OPTION]...: measures how fast the device
- * is, beside its ceilings.  By default ceilings, steps, ops and table; `key` measures the three
+ * is, next to its peak rates.  By default ceilings, steps, ops and table; `key` measures the three
  * steps that matter most, `table` and `summary` print what is in DIR.
  *
  *   --out DIR     results go to DIR/results.h5; an interrupted run goes on from it  (default: .)

@@ -54,16 +54,16 @@ static size_t row_stride(const Model *m, const Node *node) {
     return (size_t)value_stride(m, &settings, node->out);
 }
 
-static size_t output_room(const Model *m, const Node *node, int n) {
+static size_t output_count(const Model *m, const Node *node, int n) {
     const Shape s = node->out_shape;
     return (size_t)n * (size_t)s.h * (size_t)s.w * row_stride(m, node);
 }
 
 /* Returns the arrays of one set, which begins at r->at. */
-static DeviceIO lay_out(NodeRun *r, const Model *m, int n) {
+static DeviceIO assign_offsets(NodeRun *r, const Model *m, int n) {
     const Node *node = r->node;
     const size_t in = (size_t)n * shape_count(node->in_shape), size = value_size(r->precision);
-    const size_t out = output_room(m, node, n);
+    const size_t out = output_count(m, node, n);
     const size_t weight = node->weight < 0 ? 0 : m->param[node->weight].count;
     const size_t bias = node->bias < 0 ? 0 : m->param[node->bias].count;
     const size_t channels = node->running < 0 ? 0 : (size_t)node->in_shape.c;
@@ -91,7 +91,7 @@ static int fill_set(const Bench *b, NodeRun *r, const Model *m, int set) {
     const DeviceIO *io = &r->io[set];
     const Node *node = r->node;
     const size_t in = (size_t)io->n * shape_count(node->in_shape);
-    const size_t out = output_room(m, node, io->n);
+    const size_t out = output_count(m, node, io->n);
     struct {
         const void *array;
         size_t count;
@@ -120,7 +120,7 @@ static int node_open(const Bench *b, NodeRun *r, const Model *m, int n) {
     if (!r->memory || !r->workspace) return -1;
     for (int set = 0; set < r->sets; set++) {
         r->at = (size_t)set * r->set_bytes;
-        r->io[set] = lay_out(r, m, n);
+        r->io[set] = assign_offsets(r, m, n);
         if (fill_set(b, r, m, set)) return -1;
     }
     return 0;
@@ -186,7 +186,7 @@ static bool known(const Bench *b, const Model *m, const Node *node, int n, Preci
 static int measure_node(Bench *b, const Model *m, const Node *node, int n, Precision p, int times) {
     NodeRun run = {.node = node, .precision = p};
     if (known(b, m, node, n, p)) return 0;
-    lay_out(&run, m, n);
+    assign_offsets(&run, m, n);
     if (!timer_fits(run.at)) {
         printf("%s of %d samples, %s: does not fit\n", op_name(node->kind), n, precision_names[p]);
         return 0;

@@ -108,7 +108,7 @@ void results_print(const Results *r) {
     print_steps(r);
 }
 
-/* ---- the summary: failures, then each measured time beside its prediction and its floor ---- */
+/* ---- the summary: failures, then each measured time next to its prediction and its floor ---- */
 
 /* The lines of each part. With their titles and what gpu_check prints they are less than sixty. */
 enum { FAILURES = 10, CEILINGS = 8, STEPS = 8, PREDICTED = 8, LOSERS = 6, KERNELS = 5 };

@@ -36,7 +36,7 @@ static int take_rows(Results *r, const H5File *file) {
     Row *rows = h5_read_table(file, "rows", columns, COLUMNS, sizeof *rows, &count);
     if (!rows) return -1;
     r->row = rows;
-    r->rows = r->room = count;
+    r->rows = r->capacity = count;
     return h5_get_text(file, "/", "state", r->state, sizeof r->state);
 }
 
@@ -72,7 +72,7 @@ int results_open(Results *r, const char *path, const Provenance *provenance, boo
 void results_free(Results *r) {
     free(r->row);
     r->row = NULL;
-    r->rows = r->room = 0;
+    r->rows = r->capacity = 0;
 }
 
 int results_save(Results *r, double wall_s) {
@@ -113,12 +113,12 @@ const Row *results_peer(const Results *r, const Row *row) {
 }
 
 int results_add(Results *r, const Row *row) {
-    if (r->rows == r->room) {
-        size_t room = r->room ? 2 * r->room : 256;
-        Row *grown = realloc(r->row, room * sizeof *grown);
-        if (!grown) return error_set("bench: out of memory for %zu results", room);
+    if (r->rows == r->capacity) {
+        size_t capacity = r->capacity ? 2 * r->capacity : 256;
+        Row *grown = realloc(r->row, capacity * sizeof *grown);
+        if (!grown) return error_set("bench: out of memory for %zu results", capacity);
         r->row = grown;
-        r->room = room;
+        r->capacity = capacity;
     }
     for (size_t i = 0; i < r->rows; i++)
         if (alike(&r->row[i], row)) {

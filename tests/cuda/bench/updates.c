@@ -101,28 +101,28 @@ static int update_open(const Bench *b, StepRun *r, const Model *m, OptimizerSett
                        Precision p) {
     const int vectors = optimizer_state_vectors(&settings);
     const bool apart = p == PRECISION_BF16;
-    size_t room = 0;
-    for (int i = 0; i < m->params; i++) room += padded(m->param[i].count);
+    size_t count = 0;
+    for (int i = 0; i < m->params; i++) count += padded(m->param[i].count);
     r->count = m->param_count;
     r->tensor = calloc((size_t)m->params, sizeof *r->tensor);
-    r->memory = device_alloc(room * sizeof(float) * (size_t)(2 + vectors + apart));
+    r->memory = device_alloc(count * sizeof(float) * (size_t)(2 + vectors + apart));
     uint64_t *t = calloc((size_t)m->blocks, sizeof *t);
     if (!r->tensor || !r->memory || !t) {
         free(t);
         return error_set("bench: no memory for the update of %s", m->name);
     }
     float *base = (float *)(void *)r->memory;
-    fill_zero(b->stream, base, room * sizeof(float) * (size_t)(2 + vectors + apart));
-    int status = fill_values(b, base, room, PRECISION_FP32, 1) ||
-                 fill_values(b, base + room, room, PRECISION_FP32, 2);
+    fill_zero(b->stream, base, count * sizeof(float) * (size_t)(2 + vectors + apart));
+    int status = fill_values(b, base, count, PRECISION_FP32, 1) ||
+                 fill_values(b, base + count, count, PRECISION_FP32, 2);
     size_t at = 0;
     for (int i = 0; i < m->params; at += padded(m->param[i++].count))
         r->tensor[i] =
-            (UpdateTensor){.p = apart ? base + (size_t)(2 + vectors) * room + at : base + at,
+            (UpdateTensor){.p = apart ? base + (size_t)(2 + vectors) * count + at : base + at,
                            .master = base + at,
-                           .g = base + room + at,
-                           .state = {vectors > 0 ? base + 2 * room + at : NULL,
-                                     vectors > 1 ? base + 3 * room + at : NULL},
+                           .g = base + count + at,
+                           .state = {vectors > 0 ? base + 2 * count + at : NULL,
+                                     vectors > 1 ? base + 3 * count + at : NULL},
                            .count = m->param[i].count,
                            .block = m->param[i].block,
                            .decay = true};
