@@ -7,6 +7,7 @@ import tomllib
 
 import numpy as np
 
+import claims
 import compare
 import comparison
 import curves
@@ -329,11 +330,7 @@ def published_rows(table, images=None):
     return rows
 
 
-@call
-def largest_loss_difference():
-    """Of Table 2: the BCD row whose printed loss differs most from its full update's, and by how much."""
-    found = [(abs(row.loss - row.full.loss), row.row) for row in published.trainings(2) if row.submodels > 1]
-    return max(found)[1], max(found)[0]
+call(published.largest_loss_difference)
 
 
 # ---- steps in pipelines -------------------------------------------------------------------------
@@ -362,11 +359,7 @@ def filled_ratios():
     return ratios
 
 
-@call
-def time_over_distributed(multiplier):
-    """The time of BCD on half the GPUs over that of distributed training: the mean of the published Table 4."""
-    speedups = made_of("cost.h5")["speedup"].column("speedup")
-    return multiplier * statistics.fmean(1 / cell.value for cell in speedups)
+call(claims.time_over_distributed)
 
 
 # ---- changes ------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import program
 import report
 import results
 import run
+import savings
 import study
 import timing
 import trainings
@@ -271,12 +272,13 @@ def choose_data(before, after):
     after.flags.setdefault("data", NO_PRETRAINING[1])
 
 
-# By name: what an experiment does, if it is not one of trainings.toml.
+# By name: what an experiment does, if it is not one of trainings.toml; its title, and whether it is beyond the paper.
 OTHERS = {
-    "finetune": (finetune, None),
-    "memory": (memory.run, "bytes: closed form, planned and measured (Tables 4, 8 to 11, Figure 5)"),
-    "cost": (cost.run, "dollars and GPU hours saved, by published times (Tables 1, 5 to 7, 12 to 14)"),
-    "timing": (timing.run, "steps, simulated and measured (Tables 3, 4, 15, 16, Figures 3, 4 and 6)"),
+    "finetune": (finetune, None, False),
+    "memory": (memory.run, "bytes: closed form, planned and measured (Tables 4, 8 to 11, Figure 5)", False),
+    "cost": (cost.run, "dollars and GPU hours saved, by published times (Tables 1, 5 to 7, 12 to 14)", False),
+    "timing": (timing.run, "steps, simulated and measured (Tables 3, 4, 15, 16, Figures 3, 4 and 6)", False),
+    "savings": (savings.run, "peaks of memory by BCD and by cheaper means", True),
 }
 
 
@@ -284,7 +286,7 @@ def listed(beyond):
     """Returns names and titles of the experiments of the paper, or of those beyond it."""
     known = {name: table["title"] for name, table in trainings.experiments().items()
              if bool(table.get("beyond")) == beyond and "part-of" not in table}
-    return known | ({} if beyond else {name: title for name, (_, title) in OTHERS.items() if title})
+    return known | {name: title for name, (_, title, other) in OTHERS.items() if title and other == beyond}
 
 
 def print_help():

@@ -210,6 +210,12 @@ def trainings(table):
     return tuple(found)
 
 
+def largest_loss_difference():
+    """The training by BCD of Table 2 whose printed loss differs most from that of its full update, and by how much."""
+    found = [(row, abs(row.loss - row.full.loss)) for row in trainings(2) if row.submodels > 1]
+    return max(found, key=lambda each: each[1])
+
+
 def mean_multiplier(optimizer, images=None):
     """The mean multiplier over the BCD rows of Table 2 with this optimizer: of image models (True), language models
     (False), or both."""

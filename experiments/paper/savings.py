@@ -1,24 +1,21 @@
-#!/usr/bin/env python3
-"""What saves memory, BCD and cheaper means side by side: savings.h5.
+"""`bcd experiment savings`: what saves memory, BCD next to cheaper means.
 
-    experiments/paper/savings.py [FILE]
-
-Each way trains for six updates, BCD in phases of one, so that every submodel has its turn; the program
-measures the peak of its memory.  Of the largest network it is only asked for the plan."""
+Each way trains for six updates, BCD in phases of one, so that every submodel trains; the program measures the peak of
+its memory.  Of the largest network it is only asked for the plan."""
 import pathlib
 import shlex
 import subprocess
 import tempfile
+import time
 
 import h5py
-import numpy as np
 
 import program
+import results
 import store
-from errors import Refused, run
+from errors import Refused
 from tables import CLOSED_FORM, MEASURED, MIB, Column, Table, Tables
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 STEPS = "--optimizer adam --steps 6 --eval-samples 16 --threads 1"
 # A network, what it trains on, and the ways to train it: the name of each, and its flags.
 NETWORKS = {
@@ -68,7 +65,7 @@ def peaks(flags, out):
         return dict(zip(names, file["memory/peak"][()].tolist())), store.attributes(file["provenance"])
 
 
-def measured(folder):
+def measured(networks, folder):
     table = Table("savings", "What saves memory: peaks of a training", "network, way", [
         Column("all", "all memory", "MiB", 1, MEASURED),
         Column("ratio", "all memory", "/ full", 2, MEASURED),
@@ -76,7 +73,7 @@ def measured(folder):
         Column("activations", "activations", "MiB", 2, MEASURED),
         Column("workspace", "workspace", "MiB", 2, MEASURED)])
     provenance = None
-    for key, (name, network, ways) in NETWORKS.items():
+    for key, (name, network, ways) in networks.items():
         full = None
         for number, (way, flags) in enumerate(ways):
             found, provenance = peaks(flags_of(STEPS, network, flags), folder / f"{key}-{number}")
@@ -101,13 +98,9 @@ def planned():
     return table
 
 
-def main(arguments):
-    out = arguments[0] if arguments else str(ROOT / "experiments" / "results" / "savings.h5")
+def run(options):
+    started = time.time()
+    networks = NETWORKS if options.preset != "smoke" else {"resnet8": NETWORKS["resnet8"]}
     with tempfile.TemporaryDirectory() as folder:
-        table, provenance = measured(pathlib.Path(folder))
-    provenance |= {"command": "experiments/paper/savings.py", "seed": np.uint64(provenance["seed"])}
-    Tables([table, planned()], provenance).write(out)
-
-
-if __name__ == "__main__":
-    run(main)
+        table, provenance = measured(networks, pathlib.Path(folder))
+    return results.finish(options, "savings", [table, planned()], started, provenance)

@@ -72,7 +72,6 @@ static void case_plan(void) {
               "an update of fewer parameters is cheaper, and here it fits: %s", cheapest);
     }
     tables_free(&t);
-    CHECK(strstr(run(0, "report plan.h5 --markdown")->out, "Memory of the fullest GPU"), "report");
     printed = run(0,
                   "plan --model resnet20 --per-node 1 --nodes 2 --pipeline 2 "
                   "--micro-batches 1 --network 0.1");

@@ -494,5 +494,6 @@ def test_figure_of_a_timeline(tmp_path):
     for form in ([], ["--markdown"]):
         text = done(tmp_path, "plan.h5", "--table", table.name, *form)
         assert table.title.split(":")[0] in text and "The GPUs wait " in text and "rank" not in text
+    assert "Memory of the fullest GPU" in done(tmp_path, "plan.h5", "--markdown")
     svg = drawn(tmp_path, re.sub(r"[^A-Za-z0-9]", "-", f"{table.name} {table.title}"[:80]), "plan.h5")
     assert ">weight gradient<" in svg and ">rank  1<" in svg
