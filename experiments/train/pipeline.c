@@ -100,6 +100,7 @@ int pipeline_join(Transport **world, const Options *o) {
     const Launched l = launched();        /* first, since MPI sets such variables, too */
     *world = mpi_module_open(o->timeout); /* NCCL needs it, too: for its ids, and for host data */
     if (!*world) return -1;
+    if ((*world)->ranks < l.ranks && l.rank > 0) return error_set("%s", ""); /* as rank 0 says */
     if ((*world)->ranks < l.ranks)
         return error_set(
             "--pipeline %s: %s says %d ranks, but MPI joined %d; start them by the mpirun of the "
