@@ -140,8 +140,11 @@ const Option option_table[] = {
      "the model that the training began with, if it has been moved; its settings and its tokenizer "
      "are kept",
      COMMAND_EXPORT},
-    {"precision", NULL, CHOICE(export_numbers, export_names), LOCAL, "fp32", NULL,
-     "numbers of the weights; bf16 rounds them, and halves the file", COMMAND_EXPORT},
+    {"precision", NULL, CHOICE(export_numbers, export_names), LOCAL, "auto", NULL,
+     "numbers of the weights; auto: bf16 if the model that the training began with has them in "
+     "bf16, "
+     "otherwise fp32.  bf16 rounds the trained weights, and halves the file",
+     COMMAND_EXPORT},
     {"out", "FILE", TEXT(out), LOCAL, "", NULL, "HDF5 file to write", COMMAND_GRADIENTS},
     {"out", "FILE", TEXT(out), LOCAL, "", "none", "also write the tables as HDF5, for bcd report",
      COMMAND_INFO | COMMAND_TRACE | COMMAND_PLAN},

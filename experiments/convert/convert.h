@@ -31,6 +31,10 @@ int convert_check(const Model *model, const char *init);
  * is missing or has another shape, a file is damaged. */
 int convert_load(Engine *engine, const char *init);
 
+/* Overwrites *numbers with NUMBER_BF16 if all tensors of the model in `init` are in bf16, or else
+ * NUMBER_F32, also if init is "".  -1 and an error. */
+int convert_numbers(NumberKind *numbers, const char *init);
+
 /* Saves the model of an engine: model.safetensors, in `numbers`, and config.json go into `dir`,
  * which is created.  init: the directory that the training started from, or "".  If that holds the
  * same model, which overwrites *same, its config.json and its learned positions beyond the trained

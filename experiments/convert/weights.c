@@ -98,6 +98,18 @@ Weight *weights_find(const Weights *w, const char *name) {
     return weight;
 }
 
+int convert_numbers(NumberKind *numbers, const char *init) {
+    Weights weights;
+    *numbers = NUMBER_F32;
+    if (!*init) return 0;
+    const int failed = weights_open(&weights, init);
+    int same = 0;
+    while (same < weights.count && weights.list[same].tensor->kind == NUMBER_BF16) same++;
+    if (same && same == weights.count) *numbers = NUMBER_BF16;
+    weights_close(&weights);
+    return failed;
+}
+
 bool convert_is_tensors(const char *init) {
     static const char ending[] = ".safetensors";
     const size_t length = strlen(init), tail = sizeof ending - 1;

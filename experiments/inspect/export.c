@@ -90,8 +90,9 @@ static int find_init(char init[PATH_BYTES], const Setup *setup, const Options *a
         init);
 }
 
-/* Writes the model of a training, see model_open_run, with the files of its tokenizer.  Files that
- * are there are replaced, unless the training started from them.  -1 and an error, also if the
+/* Writes the model of a training, see model_open_run, with the files of its tokenizer, in
+ * `numbers`; NUMBER_OTHER: in those of the model that it started from.  Files that are there are
+ * replaced, unless the training started from them.  -1 and an error, also if the
  * directory that it started from is gone, or `dir` has files of another model that would stay. */
 static int export_model(const char *place, const char *dir, const Options *asked,
                         NumberKind numbers) {
@@ -101,6 +102,7 @@ static int export_model(const char *place, const char *dir, const Options *asked
     bool same = false;
     const bool old = access(rundir_path(dir, "config.json").text, F_OK) == 0;
     int failed = model_open_run(&setup, place, asked) || find_init(init, &setup, asked);
+    if (numbers == NUMBER_OTHER) failed = failed || convert_numbers(&numbers, init);
     if (!failed && file_same(dir, init))
         failed = error_set("--out %s: the run began with the model there; give another name", dir);
     failed = failed || check_stale(dir, init, &setup) ||
@@ -116,7 +118,7 @@ static int export_model(const char *place, const char *dir, const Options *asked
 }
 
 int command_export(const CommandLine *line) {
-    static const NumberKind kinds[] = {NUMBER_F32, NUMBER_BF16}; /* as export_names */
+    static const NumberKind kinds[] = {NUMBER_OTHER, NUMBER_F32, NUMBER_BF16}; /* export_names */
     return export_model(line->positional[0], line->options.out, &line->options,
                         kinds[line->options.export_numbers]);
 }

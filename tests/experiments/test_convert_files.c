@@ -302,7 +302,41 @@ static void bf16_is_half_as_large(void) {
     safetensors_close(&full);
     safetensors_close(&half);
     eval_of("half");
-    check_error(run(2, "export tiny-run --out never --precision tf32"), "it takes fp32 or bf16");
+    check_error(run(2, "export tiny-run --out never --precision tf32"),
+                "it takes auto, fp32 or bf16");
+}
+
+/* An export has the numbers of the model that the training began with, unless others are asked
+ * for. */
+static void numbers_are_those_of_the_start(void) {
+    static const struct {
+        const char *init, *flags;
+        NumberKind kind;
+    } rows[] = {{"half", "", NUMBER_BF16},
+                {"half", " --precision fp32", NUMBER_F32},
+                {"tiny", "", NUMBER_F32},
+                {"mixed", "", NUMBER_F32}};
+    run(0, "export tiny-run --out mixed --precision bf16 --quiet");
+    write_part("mixed", "model-1.safetensors", norm_is_old, NULL);
+    CHECK(rename(scratch_path("mixed/model.safetensors"),
+                 scratch_path("mixed/model-2.safetensors")) == 0,
+          "cannot rename");
+    write_index("mixed", "model-2.safetensors");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Safetensors file;
+        char path[64];
+        run(0, "train --init %s " STILL "--out numbers%zu", rows[i].init, i);
+        const Printed *printed = run(0, "export numbers%zu --out same%zu%s", i, i, rows[i].flags);
+        const bool rounded = strstr(printed->out, "rounded to bf16");
+        CHECK(rounded == (rows[i].kind == NUMBER_BF16), "%s", printed->out);
+        snprintf(path, sizeof path, "same%zu/model.safetensors", i);
+        if (!CHECK(safetensors_open(&file, scratch_path(path)) == 0, "%s", error_message()))
+            continue;
+        for (int t = 0; t < file.tensors; t++)
+            CHECK(file.tensor[t].kind == rows[i].kind, "row %zu: %s is of kind %d", i,
+                  file.tensor[t].name, (int)file.tensor[t].kind);
+        safetensors_close(&file);
+    }
 }
 
 /* A model trained from scratch has no end token, so the export must not have one that transformers
@@ -325,5 +359,6 @@ void test_convert_files(void) {
     RUN(start_is_found_again);
     RUN(stale_files_are_refused);
     RUN(bf16_is_half_as_large);
+    RUN(numbers_are_those_of_the_start);
     RUN(no_end_token_is_invented);
 }
