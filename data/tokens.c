@@ -136,5 +136,8 @@ Dataset *tokens_dataset(const char *name, Tokens tokens, size_t begin, size_t en
     }
     if (limit > 0 && limit < set->base.samples) set->base.samples = limit;
     set->base.checksum = checksum_of(set);
+    /* The checks have read all of a mapped file, which would count as memory of the process, and
+     * once more for each split. */
+    if (tokens.mapped) madvise(tokens.base, tokens.mapped, MADV_DONTNEED);
     return &set->base;
 }

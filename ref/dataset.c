@@ -70,6 +70,7 @@ int sampler_init(Sampler *s, uint64_t seed, int samples, double fraction) {
         return error_set("data: a fraction of %g of %d samples; use more than 0, at most 1",
                          fraction, samples);
     s->used = sampler_used(samples, fraction);
+    if (samples > SAMPLER_ARRAY) return 0;
     /* Drawing permutes all samples; a subset of all of them needs no drawing. */
     s->subset = s->used < samples ? calloc((size_t)samples, sizeof *s->subset) : NULL;
     s->order = calloc((size_t)s->used, sizeof *s->order);
@@ -90,21 +91,34 @@ static int ascending(const void *a, const void *b) {
 }
 
 void sampler_draw(Sampler *s, uint64_t draw) {
-    if (s->draw == draw || !s->subset) return;
+    if (s->draw == draw) return;
+    s->draw = draw;
+    if (!s->subset) return;
     random_permutation(s->subset, s->samples, s->seed, STREAM_SUBSET, draw);
     qsort(s->subset, (size_t)s->used, sizeof *s->subset, ascending);
-    s->draw = draw;
     s->epoch = NONE;
+}
+
+/* Returns the sample at a position of an epoch, where there are no arrays. */
+static int compute_id(const Sampler *s, uint64_t epoch, int position) {
+    const int at = random_permuted(position, s->used, s->seed, STREAM_SHUFFLE, epoch);
+    return s->used == s->samples ? at
+                                 : random_permuted(at, s->samples, s->seed, STREAM_SUBSET, s->draw);
 }
 
 void sampler_ids(Sampler *s, int *ids, uint64_t position, int n) {
     for (int i = 0; i < n; i++, position++) {
-        uint64_t epoch = position / (uint64_t)s->used;
+        const uint64_t epoch = position / (uint64_t)s->used;
+        const int in_epoch = (int)(position % (uint64_t)s->used);
+        if (!s->order) {
+            ids[i] = compute_id(s, epoch, in_epoch);
+            continue;
+        }
         if (s->epoch != epoch) {
             random_permutation(s->order, s->used, s->seed, STREAM_SHUFFLE, epoch);
             s->epoch = epoch;
         }
-        const int at = s->order[position % (uint64_t)s->used];
+        const int at = s->order[in_epoch];
         ids[i] = s->subset ? s->subset[at] : at;
     }
 }

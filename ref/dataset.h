@@ -72,14 +72,19 @@ size_t dataset_resident_bytes(const Dataset *dataset);
  * needs.  Every batch has the same size, and one may span two epochs.  With fraction < 1 (dataset
  * reduction) the stream has only a random subset of the samples, a new one for each `draw`, that
  * is, for each phase.  Where a phase begins in the middle of an epoch, some samples of its subset
- * may come twice in its first epoch, and others not at all. */
+ * may come twice in its first epoch, and others not at all.
+ *
+ * Of a data set with more than SAMPLER_ARRAY samples each position is computed by itself, as arrays
+ * would take gigabytes, and each epoch would begin with a wait. */
+enum { SAMPLER_ARRAY = 1 << 24 };
 typedef struct {
     uint64_t seed;
     int samples;    /* in the data set */
     int used;       /* in the subset: max(1, round(fraction * samples)) */
     uint64_t draw;  /* the number of the subset */
-    int *subset;    /* [samples], of which the first `used` are the subset, ascending; NULL: all */
-    int *order;     /* [used]: this epoch's permutation of the subset */
+    int *subset;    /* [samples], of which the first `used` are the subset, ascending; NULL: all,
+                     * or more than SAMPLER_ARRAY */
+    int *order;     /* [used]: this epoch's permutation of the subset; NULL: as above */
     uint64_t epoch; /* the epoch that `order` belongs to */
 } Sampler;
 

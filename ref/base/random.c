@@ -66,3 +66,21 @@ void random_permutation(int *order, int n, uint64_t seed, uint32_t stream, uint6
         order[j] = swapped;
     }
 }
+
+int random_permuted(int i, int n, uint64_t seed, uint32_t stream, uint64_t number) {
+    enum { ROUNDS = 8 };
+    const uint32_t side = (uint32_t)ceil(sqrt((double)n));
+    uint32_t at = (uint32_t)i;
+    do {
+        uint32_t left = at / side, right = at % side;
+        for (uint32_t round = 0; round < ROUNDS; round++) {
+            uint32_t r[4];
+            draw(r, seed, stream, (uint32_t)number, (uint64_t)round << 32 | right);
+            const uint32_t sum = left + (uint32_t)(((uint64_t)r[0] * side) >> 32);
+            left = right;
+            right = sum % side;
+        }
+        at = left * side + right;
+    } while (at >= (uint32_t)n);
+    return (int)at;
+}

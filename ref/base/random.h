@@ -35,3 +35,9 @@ uint32_t random_below(uint64_t seed, uint32_t stream, uint64_t index, uint32_t b
 /* Overwrites order[n] with a random permutation of 0 .. n - 1 (Fisher-Yates), n >= 0.  `number`
  * selects one of 2^32 permutations of the same seed and stream, for example by epoch. */
 void random_permutation(int *order, int n, uint64_t seed, uint32_t stream, uint64_t number);
+
+/* Returns element i of a random permutation of 0 .. n - 1, 0 <= i < n, without the others: a
+ * Feistel network of Philox on the smallest square of at least n numbers, which is applied again to
+ * a result of n or more (Black, Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002).  It
+ * is not the permutation above. */
+int random_permuted(int i, int n, uint64_t seed, uint32_t stream, uint64_t number);

@@ -1,5 +1,7 @@
 /* Philox against the known answers published with Random123, and the distributions made of it. */
+#include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../ref/base/random.h"
@@ -50,6 +52,54 @@ static void permutation_is_one(void) {
     CHECK(memcmp(order, other, sizeof order) != 0, "two epochs are shuffled alike");
 }
 
+/* Of every size, also where the square of the network is larger. */
+static void permuted_is_a_permutation(void) {
+    enum { MOST = 300 };
+    for (int n = 1; n <= MOST; n++) {
+        int seen[MOST] = {0}, moved = 0;
+        for (int i = 0; i < n; i++) {
+            const int at = random_permuted(i, n, 3, STREAM_SHUFFLE, 1);
+            if (!CHECK(at >= 0 && at < n, "%d of %d", at, n)) return;
+            seen[at]++;
+            moved += at != i;
+        }
+        for (int i = 0; i < n; i++) CHECK(seen[i] == 1, "%d of %d: %d times", i, n, seen[i]);
+        CHECK(n < 10 || moved > n / 2, "%d of %d have moved", moved, n);
+    }
+    /* Another one would let a resumed training see other samples. */
+    static const int known[4] = {42, 7, 67, 97};
+    for (int i = 0; i < 4; i++) {
+        const int at = random_permuted(i, 100, 3, STREAM_SHUFFLE, 1);
+        CHECK(at == known[i], "element %d is %d", i, at);
+    }
+    CHECK(random_permuted(INT_MAX - 1, INT_MAX, 3, STREAM_SHUFFLE, 1) >= 0, "the largest");
+}
+
+/* Every permutation of four comes as often as the others, and so does every neighbour of a number
+ * in a larger one; within six deviations. */
+static void permuted_is_uniform(void) {
+    enum { EACH = 500, LARGE = 50 };
+    int order[4 * 4 * 4] = {0}, step[LARGE] = {0};
+    for (int number = 0; number < 24 * EACH; number++) {
+        int at[3];
+        for (int i = 0; i < 3; i++)
+            at[i] = random_permuted(i, 4, 7, STREAM_SHUFFLE, (uint64_t)number);
+        order[at[0] * 16 + at[1] * 4 + at[2]]++;
+        const int difference = random_permuted(8, LARGE, 7, STREAM_SHUFFLE, (uint64_t)number) -
+                               random_permuted(7, LARGE, 7, STREAM_SHUFFLE, (uint64_t)number);
+        step[(difference + LARGE) % LARGE]++;
+    }
+    int orders = 0;
+    for (int i = 0; i < 64; i++) {
+        orders += order[i] > 0;
+        CHECK(!order[i] || abs(order[i] - EACH) < 6 * sqrt(EACH), "order %d: %d", i, order[i]);
+    }
+    CHECK(orders == 24, "%d orders", orders);
+    const double each = 24.0 * EACH / (LARGE - 1);
+    for (int d = 1; d < LARGE; d++)
+        CHECK(fabs(step[d] - each) < 6 * sqrt(each), "step %d: %d, not %g", d, step[d], each);
+}
+
 static void below_is_below(void) {
     int counts[7] = {0};
     for (uint64_t i = 0; i < 7000; i++) counts[random_below(1, 2, i, 7)]++;
@@ -60,5 +110,7 @@ void test_random(void) {
     RUN(known_answers);
     RUN(normal_moments);
     RUN(permutation_is_one);
+    RUN(permuted_is_a_permutation);
+    RUN(permuted_is_uniform);
     RUN(below_is_below);
 }

@@ -1,4 +1,5 @@
 /* The order in which samples are taken. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,6 +112,45 @@ static void orders_never_change(void) {
     }
 }
 
+/* Of very many samples the order is computed position by position.  Those of an epoch, in pieces
+ * all over it, are different samples; the next subset and the next epoch differ. */
+static void many_samples_take_no_arrays(const void *row) {
+    enum { N = SAMPLER_ARRAY + 1, PIECES = 128, PIECE = 1 << 12 };
+    const double fraction = *(const double *)row;
+    static unsigned char seen[N];
+    static int ids[PIECE], other[PIECE];
+    Sampler s;
+    if (!CHECK(sampler_init(&s, 5, N, fraction) == 0, "%s", error_message())) return;
+    CHECK(!s.order && !s.subset, "arrays");
+    memset(seen, 0, sizeof seen);
+    sampler_draw(&s, 2);
+    int twice = 0, beyond = 0;
+    for (int p = PIECES - 1; p >= 0; p--) {
+        sampler_ids(&s, ids, (uint64_t)p * (uint64_t)(s.used / PIECES), PIECE);
+        for (int i = 0; i < PIECE; i++) {
+            const bool outside = ids[i] < 0 || ids[i] >= N;
+            beyond += outside;
+            if (!outside) twice += seen[ids[i]]++;
+        }
+    }
+    CHECK(!twice && !beyond, "%d twice, %d outside", twice, beyond);
+    sampler_ids(&s, other, (uint64_t)s.used, PIECE); /* the next epoch */
+    CHECK(memcmp(ids, other, sizeof ids) != 0, "two epochs are alike");
+    int common = 0;
+    sampler_draw(&s, 3);
+    sampler_ids(&s, other, 0, PIECE);
+    for (int i = 0; i < PIECE; i++) common += seen[other[i]];
+    /* A piece of another subset has as many of those seen as chance says, within six deviations. */
+    const double expected = (double)PIECE * PIECES * PIECE / N;
+    if (fraction < 1)
+        CHECK(fabs(common - expected) <= 6 * sqrt(expected), "%d seen before, expected %.0f",
+              common, expected);
+    sampler_draw(&s, 2);
+    sampler_ids(&s, other, 0, PIECE);
+    CHECK(memcmp(ids, other, sizeof ids) == 0, "the same position, another sample");
+    sampler_free(&s);
+}
+
 static void bounds_are_checked(void) {
     Sampler s;
     static const double bad[] = {0, -1, 1.01, 1e300};
@@ -130,5 +170,7 @@ void test_sampler(void) {
     RUN(seeds_differ);
     RUN(a_fraction_is_a_fresh_subset);
     RUN(orders_never_change);
+    RUN_ROW("many samples", many_samples_take_no_arrays, &(double){1});
+    RUN_ROW("a part of many samples", many_samples_take_no_arrays, &(double){0.1});
     RUN(bounds_are_checked);
 }
