@@ -90,10 +90,11 @@ int messages_reserve(RankEngine *e, const SchedulePlan *plan) {
     for (int low = 0; e->messages && low + 1 < e->placement->chunks; low++) {
         bool mine = chunk_rank(e, low) == e->transport->rank ||
                     chunk_rank(e, low + 1) == e->transport->rank;
-        int flying = schedule_bound(plan, low), value = m->block[chunk_end_block(e, low) - 1].out;
-        if (flying > plan->micro_batches) flying = plan->micro_batches;
-        if (low >= plan->lowest) flying *= 2; /* gradients, too */
-        for (int i = 0; mine && i < flying && !failed; i++, message++) {
+        int in_flight = schedule_bound(plan, low),
+            value = m->block[chunk_end_block(e, low) - 1].out;
+        if (in_flight > plan->micro_batches) in_flight = plan->micro_batches;
+        if (low >= plan->lowest) in_flight *= 2; /* gradients, too */
+        for (int i = 0; mine && i < in_flight && !failed; i++, message++) {
             *message = stage_message_create(stage, value_count(m, value, stage->settings.batch));
             failed = *message ? 0 : -1;
         }

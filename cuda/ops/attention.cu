@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(W::THREADS, W::BLOCKS)
 template <typename W, typename T>
 static void launch(const Call *k, Heads<T> h) {
     constexpr size_t bytes = W::bytes(1);
-    static_assert(bytes <= W::MOST_BYTES, "shared memory");
+    static_assert(bytes <= W::MAX_BYTES, "shared memory");
     const auto kernel = attention_tiles<W, T>;
     SHARED_LIMIT(kernel, bytes);
     LAUNCH(kernel, k->n * h.heads * divide_up(h.t, W::ROWS), W::THREADS, bytes, k->run->stream,

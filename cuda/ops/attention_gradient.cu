@@ -194,7 +194,7 @@ template <typename Q, typename K, int Q_BLOCKS, typename T>
 static void launch(const Call *k, Gradients<T> g, Heads<T> h) {
     constexpr size_t q_bytes = Q::bytes(2), k_bytes = K::bytes(2);
     constexpr size_t numbers = 4 * K::COLUMNS * sizeof(float);
-    static_assert(q_bytes <= Q::MOST_BYTES && k_bytes + numbers <= K::MOST_BYTES, "shared memory");
+    static_assert(q_bytes <= Q::MAX_BYTES && k_bytes + numbers <= K::MAX_BYTES, "shared memory");
     const auto queries = attention_query_gradient_tiles<Q, Q_BLOCKS, T>;
     const auto keys = attention_key_gradient_tiles<K, T>;
     SHARED_LIMIT(queries, q_bytes);

@@ -19,7 +19,7 @@ struct Warpgroups {
     static constexpr int D = D_, M = 1, COLUMNS = 64, N = COLUMNS / 8, BLOCKS = BLOCKS_;
     static constexpr int THREADS = 128 * GROUPS, ROWS = 64 * GROUPS;
     static constexpr int SIDE = ROWS * D, TILE = COLUMNS * D, UNIT = 64, UNIT_THREADS = 128;
-    static constexpr size_t MOST_BYTES = 227 << 10;
+    static constexpr size_t MAX_BYTES = 227 << 10;
     static constexpr bool HELD = false, IN_PAIRS = true;
 
     /* Enough for the tiles, and for the rows of results that are written over them at the end; with

@@ -114,7 +114,7 @@ struct Warps : Shape {
     typedef LeftSide<P, D_, M, Shape::HELD> Left;
     static constexpr int D = D_, SIDE = ROWS * ROW<T, D>, TILE = COLUMNS * ROW<T, D>;
     static constexpr int UNIT = 16 * M, UNIT_THREADS = 32, BLOCKS = 256 / THREADS;
-    static constexpr size_t MOST_BYTES = 99 << 10; /* of a block on sm_89; others have more */
+    static constexpr size_t MAX_BYTES = 99 << 10; /* of a block on sm_89; others have more */
     static constexpr bool IN_PAIRS = false;
 
     /* The bytes of `sides` sides and two steps of two tiles. */

@@ -6,7 +6,7 @@
 #include "../bf16.h"
 #include "internal.h"
 
-enum { ROWS = 16, DEPTH = 16, MOST_COLUMNS = 128, IN_FLIGHT = 16 };
+enum { ROWS = 16, DEPTH = 16, MAX_COLUMNS = 128, IN_FLIGHT = 16 };
 
 /* An instruction that a warp has issued and not waited for. */
 typedef struct {
@@ -90,7 +90,7 @@ static unsigned along_columns(uint64_t matrix, unsigned j, unsigned k) {
 }
 
 static void multiply(const SimtWarp *warp, const Issued *issued) {
-    static float a[ROWS][DEPTH], b[DEPTH][MOST_COLUMNS];
+    static float a[ROWS][DEPTH], b[DEPTH][MAX_COLUMNS];
     const uint64_t from_a = issued->first.a_matrix, from_b = issued->first.b_matrix;
     const bool in_registers = issued->first.a != NULL;
     const unsigned tiles = (unsigned)issued->first.n; /* of 8 columns */

@@ -29,7 +29,7 @@ static void raise_to(size_t max[MEM_ROLES + 1], const size_t bytes[MEM_ROLES]) {
     if (sum > max[MEM_ROLES]) max[MEM_ROLES] = sum;
 }
 
-/* Adds what a stage of the frozen prefix needs, which infers beside the rank's own. */
+/* Adds what a stage of the frozen prefix needs, which infers next to the rank's own. */
 static int add_prefix(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Setup *s,
                       StageSettings settings, const bool *active) {
     size_t more[MEM_ROLES], more_host[MEM_ROLES];
