@@ -1,11 +1,14 @@
 """Figure 3, pre-inference: the outputs of the frozen prefix are computed once in a phase and kept.  The figure has no
-numbers; here a cycle of long phases is trained without --cache and with it."""
+numbers.  Here a cycle of long phases is trained without --cache and with it, and pre-inference by all ranks is
+simulated."""
 import pathlib
+import time
 from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
 
+import program
 import results
 import run
 import store
@@ -77,3 +80,30 @@ def table(options):
         f"BCD-1/3, a cycle of three phases of {phases[0].phase_epochs} epochs, one thread, without evaluations.  The first "
         "epoch of a phase computes the outputs that the others reuse.  The losses have the same bits.")
     return found, 0
+
+
+# ---- pre-inference by all ranks -----------------------------------------------------------------
+
+# In which placements, and what the ranks above and below the active blocks do there.
+PLACEMENTS = {"virtual": "each rank holds a part of the prefix", "plain": "the prefix is on ranks that otherwise wait"}
+
+
+def simulated():
+    """Pre-inference by more and more ranks in each placement, as `bcd plan` simulates it."""
+    found = None
+    for placement, what in PLACEMENTS.items():
+        plan = program.ask_once("plan", *program.flags_of(model="G-1.6B", gpu="rtx4090", pipeline=8, placement=placement,
+                                                          submodels=THIRDS, cache=True))
+        answer = plan["inference"]
+        found = found or Table("inference", "Figure 3: pre-inference of a million sequences, BCD-1/3 of G-1.6B on 8 RTX 4090",
+                               "placement: ranks that infer", answer.columns, notes=list(answer.notes))
+        for label, cells in zip(answer.labels, answer.rows):
+            found.row(f"{placement}: {label}", *cells)
+        found.note(f"{placement}: {what}.")
+    return found
+
+
+def inference(options):
+    """`bcd experiment inference`."""
+    started = time.time()
+    return results.finish(options, "inference", [simulated()], started)
