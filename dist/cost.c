@@ -35,7 +35,7 @@ static double node_bytes(const Roofline *q, const Node *node, Pass pass) {
  * the forward pass: the first product writes them; scale and mask, softmax, and dropout each read
  * and write them; the second product reads them.  The backward pass moves them 11 times: its
  * products read three times and write once; dropout and mask each read and write, softmax reads two
- * arrays and writes one. */
+ * arrays and writes one.  A window leaves nothing out, because it is a part of the mask. */
 static double scores_time(const Roofline *q, const Node *node, Pass pass) {
     double t = node->out_shape.w, n = q->settings->batch;
     double passes = pass == PASS_FORWARD ? 8 : 11, products = pass == PASS_FORWARD ? 2 : 4;

@@ -62,7 +62,8 @@ int placement_reserve(Placement *p, const Model *model, PlacementKind kind, int 
                       int submodels) {
     int chunks = kind == PLACEMENT_VIRTUAL ? ranks * submodels : ranks;
     size_t blocks = (size_t)model->blocks;
-    *p = (Placement){.ranks = ranks,
+    *p = (Placement){.kind = kind,
+                     .ranks = ranks,
                      .chunks = chunks,
                      .submodels = submodels,
                      .chunk_of = calloc(blocks, sizeof(int)),

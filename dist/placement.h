@@ -19,6 +19,7 @@ typedef enum {
 extern const char *const placement_names[PLACEMENTS];
 
 typedef struct {
+    PlacementKind kind;
     int ranks, chunks, submodels;
     int *chunk_of;    /* [blocks], ascending */
     int *submodel_of; /* [blocks] */

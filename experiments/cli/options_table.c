@@ -349,7 +349,7 @@ const Option option_table[] = {
      "mpirun or srun started; nccl, the same with NCCL between their GPUs (bcd trace: local:N); "
      "--accumulate should be at least twice the number of ranks, to keep them busy",
      TRAIN | COMMAND_TRACE},
-    {"placement", NULL, CHOICE(placement, placement_choices), LOCAL, "auto", NULL,
+    {"placement", NULL, CHOICE(placement, placement_choices), FREE, "auto", NULL,
      "what each rank holds: plain, a piece of the model; virtual, a piece of every submodel; "
      "figure2, the same with submodels that are not contiguous, as in the paper; auto, virtual if "
      "there are enough blocks",

@@ -180,9 +180,7 @@ static int place_all(Setup *s, const double *work) {
     if (o->placement == PLACEMENT_FIGURE2 && !*o->partition && !*o->resume)
         return place(s, PLACEMENT_FIGURE2, work, NULL) || keep_partition(s) ? -1 : 0;
     if (o->placement != PLACEMENT_AUTO) return place(s, (PlacementKind)o->placement, work, given);
-    o->placement = PLACEMENT_VIRTUAL;
     if (s->bcd.partition.submodels > 1 && place(s, PLACEMENT_VIRTUAL, work, given) == 0) return 0;
-    o->placement = PLACEMENT_PLAIN;
     return place(s, PLACEMENT_PLAIN, work, given);
 }
 

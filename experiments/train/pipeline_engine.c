@@ -54,6 +54,7 @@ static Engine *make_rank(void *context, Transport *world) {
 typedef struct {
     Options options; /* resolved */
     char spec[OPTION_TEXT], cache_dir[OPTION_TEXT];
+    PlacementKind placement;
     StageSettings stage;
     PipelineSettings pipeline;
 } RunConfig;
@@ -77,7 +78,10 @@ static int check_builds(Transport *world) {
 
 static int send_run_config(const Setup *s, Transport *world) {
     const Placement *p = &s->placement;
-    RunConfig c = {.options = s->options, .stage = s->stage_settings, .pipeline = s->pipeline};
+    RunConfig c = {.options = s->options,
+                   .placement = p->kind,
+                   .stage = s->stage_settings,
+                   .pipeline = s->pipeline};
     snprintf(c.spec, sizeof c.spec, "%s", s->model->spec);
     snprintf(c.cache_dir, sizeof c.cache_dir, "%s",
              s->pipeline.cache_dir ? s->pipeline.cache_dir : "");
@@ -130,7 +134,7 @@ static int receive_run_config(Setup *s, RunConfig *c, Transport *world) {
     world->timeout_s = o->timeout;
     if (o->threads) omp_set_num_threads(o->threads);
     s->model = model_create(c->spec);
-    if (!s->model || placement_reserve(&s->placement, s->model, (PlacementKind)o->placement,
+    if (!s->model || placement_reserve(&s->placement, s->model, c->placement,
                                        world->ranks / o->replicas, o->submodels))
         return -1;
     size_t bytes = (size_t)s->model->blocks * sizeof(int);

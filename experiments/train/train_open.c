@@ -111,6 +111,9 @@ static int open_old(Training *t, const Options *options) {
     *o = t->run.settings;
     if (settings_resume(o, options) || pipeline_check_idle(o, options) || check_device(t, options))
         return -1;
+    /* Other ranks may be too many for the placement of the run so far. */
+    if (options_given(options, "pipeline") && !options_given(options, "placement"))
+        o->placement = PLACEMENT_AUTO;
     return setup_open(&t->setup, o);
 }
 

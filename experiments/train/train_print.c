@@ -77,7 +77,7 @@ static void print_ranks(const Setup *s) {
     printf("%d rank%s (%s)", s->ranks, s->ranks == 1 ? "" : "s",
            o->world ? o->pipeline : "threads");
     if (o->replicas > 1) printf(", %d replicas", o->replicas);
-    printf(", %s placement, %s, %d part%s\n", placement_names[o->placement],
+    printf(", %s placement, %s, %d part%s\n", placement_names[s->placement.kind],
            schedule_names[o->pipeline_schedule], o->accumulate, o->accumulate == 1 ? "" : "s");
     const int infer = s->pipeline.infer_ranks;
     if (s->bcd.pre_infer && infer < s->placement.ranks && infer)

@@ -74,8 +74,13 @@ static void plan_make(Plan *plan, const Row *row) {
             row->placement == PLACEMENT_FIGURE2 ? b % row->submodels : b * row->submodels / BLOCKS;
         plan->rank_of[b] = b % RANKS;
     }
-    plan->placement = (Placement){RANKS,          virtual ? BLOCKS : RANKS, row->submodels,
-                                  plan->chunk_of, plan->submodel_of,        plan->rank_of};
+    plan->placement = (Placement){.kind = row->placement,
+                                  .ranks = RANKS,
+                                  .chunks = virtual ? BLOCKS : RANKS,
+                                  .submodels = row->submodels,
+                                  .chunk_of = plan->chunk_of,
+                                  .submodel_of = plan->submodel_of,
+                                  .rank_of = plan->rank_of};
     for (int k = 0; k < row->submodels; k++)
         for (int b = 0, below = 1; b < BLOCKS; b++) {
             bool active = plan->submodel_of[b] == k;

@@ -60,6 +60,39 @@ static void memory_prices_efficiency(void) {
           "latencies, and the memory of the host");
 }
 
+/* A window of w of t positions leaves (t - w)^2 of the t^2 scores out where kernels are fused.
+ * Without these all scores are computed, and a mask removes those that do not count. */
+static void attention_window(void) {
+    const double t = 4096, w = 512;
+    double fused[2], unfused[2];
+    for (int windowed = 0; windowed < 2; windowed++) {
+        Model *m = model_create(windowed ? "mistral:layers=1,width=512,heads=8,ffn=64,vocabulary=9,"
+                                           "context=4096,window=512"
+                                         : "llama:layers=1,width=512,heads=8,ffn=64,vocabulary=9,"
+                                           "context=4096");
+        if (!CHECK(m, "%s", error_message())) return;
+        bool active[8] = {false};
+        BlockCost cost[8];
+        Efficiency e = efficiency_default;
+        StageSettings settings = {.batch = 64, .precision = PRECISION_FP32};
+        e.launch_s = 0;
+        CHECK(block_costs(cost, m, &settings, active, gpu_find("a100"), &e) == 0, "%s",
+              error_message());
+        fused[windowed] = cost[1].pass_s[PASS_FORWARD];
+        e.scores_in_memory = true;
+        CHECK(block_costs(cost, m, &settings, active, gpu_find("a100"), &e) == 0, "%s",
+              error_message());
+        unfused[windowed] = cost[1].pass_s[PASS_FORWARD];
+        model_free(m);
+    }
+    const double rate =
+        gpu_find("a100")->flops[PRECISION_FP32] * efficiency_default.products[PRECISION_FP32];
+    const double all = 64 * 2 * t * t * 512 / rate, saved = (t - w) * (t - w) / (t * t) * all;
+    CHECK(near(fused[0] - fused[1], saved), "a window saves %g s, not %g", fused[0] - fused[1],
+          saved);
+    CHECK(unfused[0] == unfused[1], "%g and %g s", unfused[0], unfused[1]);
+}
+
 /* An all-reduce of four takes six turns, each with a quarter of the bytes.  Between nodes, the GPUs
  * of a node that reduce at the same time share its network. */
 static void reduce_between_nodes(void) {
@@ -115,6 +148,7 @@ static void costs_in_bf16(void) {
 void test_cost(void) {
     RUN(data_sheets);
     RUN(memory_prices_efficiency);
+    RUN(attention_window);
     RUN(reduce_between_nodes);
     RUN(costs_in_bf16);
 }

@@ -67,10 +67,10 @@ static void any_number_of_ranks_resumes(void) {
 static void a_resume_keeps_its_ranks(void) {
     run(0, "train " LLAMA
            "--steps 5 --quiet --out kept --pipeline local:4 --replicas 2 --timeout 77 "
-           "--pipeline-schedule zero-bubble");
+           "--pipeline-schedule zero-bubble --placement plain");
     const Printed *printed = run(0, "train --resume kept --steps 12");
     CHECK(strstr(printed->out, "4 ranks (threads), 2 replicas, ") &&
-              strstr(printed->out, ", zero-bubble, "),
+              strstr(printed->out, ", plain placement, zero-bubble, "),
           "%s", printed->out);
     check_same_checkpoint("copies0", "kept");
     RunFile file;
