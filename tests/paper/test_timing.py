@@ -13,6 +13,7 @@ import figure03
 import steps
 import tables
 import timing_measured
+from conftest import ROOT
 from tables import DEVIATION, MEASURED, NONE, SIMULATED, Cell, Column, Table, Tables
 
 GPT = "gpt:layers=4,width=16,heads=2,context=16"
@@ -62,6 +63,18 @@ def test_steps_have_a_mean(made):
         # Medians of ratios are near the ratio of the medians.
         ratio = table.value(label, "step") / table.value("full", "step")
         assert 1 / 3 < table.value(label, "share") / ratio < 3
+
+
+def test_pre_inference_by_all_ranks():
+    """The committed table is what is simulated today.  Eight ranks infer eight times as fast as one; where the prefix is
+    on ranks that otherwise wait, that saves less."""
+    today, stored = figure03.simulated(), tables.of(str(ROOT / "experiments" / "results" / "inference.h5"))["inference"]
+    assert stored.labels == today.labels and stored.notes == today.notes
+    for column in ("compute", "gather", "saved", "pays_from"):
+        assert [cell.value for cell in stored.column(column)] == pytest.approx(
+            [cell.value for cell in today.column(column)], rel=0.1), column
+    assert today.value("virtual: 1", "compute") == pytest.approx(8 * today.value("virtual: 8", "compute"))
+    assert today.value("virtual: 8", "pays_from") < 1 < today.value("plain: 8", "pays_from")
 
 
 def test_pipelines(made):
