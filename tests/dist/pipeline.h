@@ -30,7 +30,7 @@ typedef struct {
     Stage *(*create)(const Model *model, StageSettings settings);
     StageSettings settings;
     Stage *stage[PIPELINE_MAX_RANKS]; /* of each rank, owned by the engine; to read it, first call
-                                       * engine->is->memory, which waits for all ranks */
+                                       * engine_memory, which waits for all ranks */
     Traffic sent[PIPELINE_MAX_RANKS];
     Transport *transport[PIPELINE_MAX_RANKS];
 } Pipeline;

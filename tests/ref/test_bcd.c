@@ -72,14 +72,13 @@ static void only_active_blocks_move(const void *spec) {
 /* Ordinary training, without submodels and without an engine. */
 static void train_plainly(Tiny *tiny) {
     const Model *m = tiny->model;
-    const StageClass *is = tiny->stage->is;
     Stage *stage = tiny->stage;
     bool *all = malloc((size_t)m->blocks * sizeof *all);
     memset(all, true, (size_t)m->blocks);
     Sampler sampler;
     Batch batch;
     if (sampler_init(&sampler, tiny->settings.seed, tiny->data->samples, 1) ||
-        batch_reserve(&batch, m, tiny->settings.batch) || is->activate(stage, all))
+        batch_reserve(&batch, m, tiny->settings.batch) || stage_activate(stage, all))
         abort();
     sampler_draw(&sampler, 0);
     for (uint64_t step = 0; step < tiny->settings.steps; step++) {
@@ -88,15 +87,15 @@ static void train_plainly(Tiny *tiny) {
         tiny->data->fetch(tiny->data, &batch, position);
         int counted = 0;
         for (int i = 0; i < batch.n * m->targets; i++) counted += batch.targets[i] >= 0;
-        is->begin(stage, &batch, MODE_TRAIN);
-        for (int b = 0; b < m->blocks; b++) is->forward(stage, b);
+        stage_begin(stage, &batch, MODE_TRAIN);
+        for (int b = 0; b < m->blocks; b++) stage_forward(stage, b);
         Loss loss;
-        CHECK(is->loss(stage, 1.0 / counted, &loss) == 0, "%s", error_message());
+        CHECK(stage_loss(stage, 1.0 / counted, &loss) == 0, "%s", error_message());
         for (int b = m->blocks - 1; b >= 0; b--) {
-            is->input_gradient(stage, b);
-            is->weight_gradient(stage, b);
+            stage_input_gradient(stage, b);
+            stage_weight_gradient(stage, b);
         }
-        is->update(stage, tiny->settings.optimizer.lr, 1);
+        stage_update(stage, tiny->settings.optimizer.lr, 1);
     }
     batch_free(&batch);
     sampler_free(&sampler);
