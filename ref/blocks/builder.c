@@ -211,3 +211,17 @@ int build_embedding(Model *m, int in, int vocabulary, int width, int context) {
             add_param(m, "position", "weight", 2, (int[]){context, width}, INIT_NORMAL, deviation);
     return add_node(m, node, with_channels(m->value[in].shape, width));
 }
+
+void build_end(Model *m) {
+    const Node *last = &m->node[m->nodes - 1];
+    m->outputs = m->value[last->out].shape.c;
+    for (int p = 0; p < m->params; p++)
+        m->param[p].kind = m->param[p].rank == 1 ? PARAM_VECTOR : PARAM_MATRIX;
+    for (int i = 0; i < m->nodes; i++) {
+        const Node *node = &m->node[i];
+        if (node->kind != OP_EMBEDDING && node != last) continue;
+        if (node->weight >= 0) m->param[node->weight].kind = PARAM_EMBEDDING;
+        if (node->kind == OP_EMBEDDING && node->bias >= 0)
+            m->param[node->bias].kind = PARAM_EMBEDDING;
+    }
+}

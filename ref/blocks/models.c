@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../base/error.h"
+#include "builder.h"
 #include "family.h"
 
 #define LLAMA_3 "vocabulary=128256,rope_base=500000"
@@ -160,7 +161,7 @@ static Model *build(const Family *family, const char *text, const char *over) {
         model_free(model);
         return NULL;
     }
-    model->outputs = model->value[model->values - 1].shape.c;
+    build_end(model);
     return model;
 }
 

@@ -43,28 +43,38 @@ static void parameters_are_as_published(const void *argument) {
     model_free(m);
 }
 
-/* The tensors that a packed tensor contains are as many as the names in Hugging Face's files. */
-static void packed_tensors_have_parts(void) {
+#define QWEN2 "qwen2:layers=1,width=40,heads=6,groups=2,head_size=8,ffn=24,context=4,vocabulary=11"
+#define GPT "gpt:layers=1,width=8,heads=2,context=4,vocabulary=11"
+
+/* An optimizer like Muon treats matrices in a way of their own.  The tensors that a packed tensor
+ * contains are as many as the names in Hugging Face's files. */
+static void parameters_say_what_they_are(void) {
     static const struct {
-        const char *name;
+        const char *spec, *name;
+        ParamKind kind;
         int parts, rows[PARAM_PARTS];
-    } rows[] = {{"block1.attention.qkv.weight", 3, {48, 16, 16}},
-                {"block1.attention.qkv.bias", 3, {48, 16, 16}},
-                {"block1.mlp.gate_up.weight", 2, {24, 24}},
-                {"block1.mlp.down.weight", 1, {40}},
-                {"block1.norm1.weight", 1, {40}},
-                {"embedding.token.weight", 1, {11}}};
-    Model *m = model_create(
-        "qwen2:layers=1,width=40,heads=6,groups=2,head_size=8,ffn=24,context=4,vocabulary=11");
-    if (!CHECK(m, "%s", error_message())) return;
+    } rows[] = {{QWEN2, "block1.attention.qkv.weight", PARAM_MATRIX, 3, {48, 16, 16}},
+                {QWEN2, "block1.attention.qkv.bias", PARAM_VECTOR, 3, {48, 16, 16}},
+                {QWEN2, "block1.mlp.gate_up.weight", PARAM_MATRIX, 2, {24, 24}},
+                {QWEN2, "block1.mlp.down.weight", PARAM_MATRIX, 1, {40}},
+                {QWEN2, "block1.norm1.weight", PARAM_VECTOR, 1, {40}},
+                {QWEN2, "embedding.token.weight", PARAM_EMBEDDING, 1, {11}},
+                {QWEN2, "head.weight", PARAM_EMBEDDING, 1, {11}},
+                {GPT, "embedding.token.weight", PARAM_EMBEDDING, 1, {11}},
+                {GPT, "embedding.position.weight", PARAM_EMBEDDING, 1, {4}},
+                {"resnet8", "stem.conv.weight", PARAM_MATRIX, 1, {16}},
+                {"resnet8", "head.weight", PARAM_EMBEDDING, 1, {10}}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Model *m = model_create(rows[i].spec);
+        if (!CHECK(m, "%s", error_message())) return;
         const Param *p = m->param;
         while (p < m->param + m->params && strcmp(p->name, rows[i].name)) p++;
-        if (!CHECK(p < m->param + m->params, "no %s", rows[i].name)) continue;
-        CHECK(p->parts == rows[i].parts && !memcmp(p->part_rows, rows[i].rows, sizeof rows[i].rows),
-              "%s: %d parts", p->name, p->parts);
+        if (CHECK(p < m->param + m->params, "no %s", rows[i].name))
+            CHECK(p->kind == rows[i].kind && p->parts == rows[i].parts &&
+                      !memcmp(p->part_rows, rows[i].rows, sizeof rows[i].rows),
+                  "%s: kind %d, %d parts", p->name, (int)p->kind, p->parts);
+        model_free(m);
     }
-    model_free(m);
 }
 
 static void every_preset_exists(void) {
@@ -367,7 +377,7 @@ void test_model(void) {
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         RUN_ROW(counts[i].spec, parameters_are_as_published, &counts[i]);
     RUN(every_preset_exists);
-    RUN(packed_tensors_have_parts);
+    RUN(parameters_say_what_they_are);
     RUN(a_preset_may_be_changed);
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         RUN_ROW(specs[i], tables_are_consistent, specs[i]);
