@@ -233,7 +233,7 @@ sanitize:                             ## run the tests under all sanitizers
 # At -O1 clang vectorises nothing, and would say so of each loop that asks for it.
 at_O1 := -g1 -O1 -Wno-pass-failed
 planted := tests/sanitize/planted.c
-double_suites := matmul conv2d cases step update optimizer cross_entropy
+double_suites := matmul conv2d cases step update optimizer muon cross_entropy
 sanitize-address:                     ## ... address and undefined behaviour only
 	@mkdir -p $(BUILD)/asan
 	$(Q)clang $(address_flags) $(planted) -o $(BUILD)/asan/planted

@@ -48,7 +48,7 @@ static int upload(Updater *u, UpdaterOffsets at, const UpdateTensor *tensors, in
     return status;
 }
 
-/* The kernel of each optimizer, by its number of state vectors. */
+/* The kernel of each optimizer, by its number of state vectors, the same for every parameter. */
 static const UpdateRule rules[OPTIMIZER_KINDS][3] = {
     [OPTIMIZER_SGD] = {UPDATE_SGD, UPDATE_MOMENTUM},
     [OPTIMIZER_ADAM] = {[2] = UPDATE_ADAM},
@@ -58,7 +58,7 @@ static const UpdateRule rules[OPTIMIZER_KINDS][3] = {
 
 Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
                         const OptimizerSettings *settings, Stream stream) {
-    UpdateRule rule = rules[settings->kind][optimizer_state_vectors(settings)];
+    UpdateRule rule = rules[settings->kind][optimizer_state_vectors(settings, &(Param){0})];
     if (rule == UPDATE_NONE)
         return error_null("update: there is no kernel of %s", optimizer_names[settings->kind]);
     Updater *u = calloc(1, sizeof *u);

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "../ref/memory.h"
+
 typedef struct {
     const Model *model;
     const StageSettings *settings;
@@ -57,10 +59,13 @@ static double node_time(const Roofline *q, const Node *node, Pass pass) {
     return fmax(compute, memory) + q->efficiency->launch_s;
 }
 
-double update_bytes(const OptimizerSettings *optimizer, Precision precision) {
-    double vectors = optimizer_state_vectors(optimizer);
+double update_bytes(const Model *m, const OptimizerSettings *optimizer, Precision precision,
+                    int first, int end) {
+    const double state = (double)memory_state_count(m, optimizer, first, end);
+    double count = 0;
+    for (int p = first; p < end; p++) count += (double)m->param[p].count;
     /* gradient read; parameter (or its master) and state read and written; bf16 weights written */
-    return 4 + 8 * (1 + vectors) + (precision == PRECISION_BF16 ? 2 : 0);
+    return count * (4 + 8 + (precision == PRECISION_BF16 ? 2 : 0)) + 8 * state;
 }
 
 static void add_node(BlockCost *cost, const Roofline *q, const Layout *layout, const bool *active,
@@ -77,11 +82,14 @@ static void add_node(BlockCost *cost, const Roofline *q, const Layout *layout, c
 }
 
 static double update_time(const Roofline *q, const Block *block) {
-    double count = 0;
+    const OptimizerSettings *optimizer = &q->settings->optimizer;
+    const double bytes = update_bytes(q->model, optimizer, q->settings->precision,
+                                      block->first_param, block->end_param);
+    double flops = 0;
     for (int p = block->first_param; p < block->end_param; p++)
-        count += (double)q->model->param[p].count;
-    double bytes = count * update_bytes(&q->settings->optimizer, q->settings->precision);
-    return bytes / (q->gpu->memory_rate * q->efficiency->memory);
+        flops += optimizer_flops(optimizer, &q->model->param[p]);
+    return bytes / (q->gpu->memory_rate * q->efficiency->memory) +
+           flops / (q->gpu->flops[PRECISION_FP32] * q->efficiency->products[PRECISION_FP32]);
 }
 
 int block_costs(BlockCost *cost, const Model *model, const StageSettings *settings,

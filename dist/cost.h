@@ -17,5 +17,7 @@ typedef struct {
 int block_costs(BlockCost *cost, const Model *model, const StageSettings *settings,
                 const bool *active, const Gpu *gpu, const Efficiency *efficiency);
 
-/* Returns the bytes that the optimizer reads and writes for each parameter. */
-double update_bytes(const OptimizerSettings *optimizer, Precision precision);
+/* Returns the bytes that the optimizer reads and writes to update the parameters first, ...,
+ * end - 1. */
+double update_bytes(const Model *model, const OptimizerSettings *optimizer, Precision precision,
+                    int first, int end);

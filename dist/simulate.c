@@ -102,7 +102,8 @@ static double offload_time(const Simulation *s) {
         backward +=
             s->block[b].pass_s[PASS_INPUT_GRADIENT] + s->block[b].pass_s[PASS_WEIGHT_GRADIENT];
     double out = 4 * count / rate, hidden = backward * c->micro_batches / c->pipeline;
-    double adam = count * update_bytes(&c->stage.optimizer, PRECISION_FP32) / host_rate;
+    double adam = update_bytes(c->model, &c->stage.optimizer, PRECISION_FP32, 0, c->model->params) /
+                  host_rate;
     double back = count * (double)value_bytes(&c->stage) / rate;
     return fmax(0, out - hidden) + adam + back;
 }
@@ -291,8 +292,11 @@ static void finish(const Configuration *c, Prediction *p) {
     p->tokens_per_s = p->samples_per_s * c->model->targets;
     p->fits = p->total_bytes <= gpu_usable_bytes(c->cluster.gpu);
     if (c->stage.offload)
-        p->host_bytes = (double)c->model->param_count * 4 *
-                        (1 + 1 + optimizer_state_vectors(&c->stage.optimizer)) / nodes_of(c);
+        p->host_bytes =
+            4 *
+            (2 * (double)c->model->param_count +
+             (double)memory_state_count(c->model, &c->stage.optimizer, 0, c->model->params)) /
+            nodes_of(c);
 }
 
 /* Simulates all submodels and computes their mean. */

@@ -175,6 +175,15 @@ static size_t assign_block_offsets(Layout *l, const Block *block) {
     return size_max(forward, backward);
 }
 
+/* Returns the workspace of the optimizer while a block is active. */
+static size_t update_workspace(const Layout *l, int block) {
+    const Model *m = l->model;
+    size_t numbers = 0;
+    for (int p = m->block[block].first_param; p < m->block[block].end_param; p++)
+        numbers = size_max(numbers, optimizer_workspace(&l->settings->optimizer, &m->param[p]));
+    return l->active[block] ? align_bytes(numbers * sizeof(real)) : 0;
+}
+
 static BlockWorkspace block_workspace(Layout *l, int block) {
     const Model *m = l->model;
     int out = m->block[block].out;
@@ -184,16 +193,20 @@ static BlockWorkspace block_workspace(Layout *l, int block) {
     return (BlockWorkspace){.scratch = assign_block_offsets(l, &m->block[block]),
                             .boundary = l->value[out].stored ? 0 : boundary,
                             .boundary_gradient = l->value[out].stored_gradient ? 0 : gradient,
-                            .sent_gradient = gradient};
+                            .sent_gradient = gradient,
+                            .update = update_workspace(l, block)};
 }
 
 static void assign_offsets(Layout *l) {
     const Model *m = l->model;
-    size_t scratch = 0, output = 0, gradient = 0; /* of the block that needs most */
+    size_t scratch = 0, output = 0, gradient = 0, update = 0; /* of the block that needs most */
     for (int b = 0; b < m->blocks; b++) {
         if (!value_is_local(m, l->settings, m->block[b].out)) continue;
         const BlockWorkspace need = l->need[b] = block_workspace(l, b);
-        if (block_is_local(l->settings, b)) scratch = size_max(scratch, need.scratch);
+        if (block_is_local(l->settings, b)) {
+            scratch = size_max(scratch, need.scratch);
+            update = size_max(update, need.update);
+        }
         output = size_max(output, need.boundary);
         gradient = size_max(gradient, need.boundary_gradient);
     }
@@ -202,7 +215,7 @@ static void assign_offsets(Layout *l) {
         l->value[m->block[b].out].offset = scratch + turn * output;
         l->value[m->block[b].out].gradient_offset = scratch + 2 * output + turn * gradient;
     }
-    l->workspace = scratch + 2 * (output + gradient);
+    l->workspace = size_max(scratch + 2 * (output + gradient), update);
 }
 
 int layout_check(const Model *m, const StageSettings *settings, const bool *active) {

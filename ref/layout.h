@@ -40,6 +40,7 @@ typedef struct {
     /* Room for the same gradient on the next block's stage, if that is another one: it computes the
      * gradient and sends it down, but never stores it. */
     size_t sent_gradient;
+    size_t update; /* for the optimizer, after the passes, in place of all the above */
 } BlockWorkspace;
 
 typedef struct {

@@ -18,16 +18,30 @@ static size_t stored_bytes(const Layout *layout, const Block *block) {
     return values + aux * sizeof(real);
 }
 
-/* Returns the memory of `count` parameters: weights, a gradient if they train, and if they are
+size_t memory_state_count(const Model *m, const OptimizerSettings *optimizer, int first, int end) {
+    size_t count = 0;
+    for (int p = first; p < end; p++)
+        count += m->param[p].count * (size_t)optimizer_state_vectors(optimizer, &m->param[p]);
+    return count;
+}
+
+/* Returns the memory of a block's parameters: weights, a gradient if they train, and if they are
  * active also optimizer state, and float masters in bf16. */
-static BlockMemory trained_memory(const StageSettings *settings, size_t count, bool active,
-                                  bool trains) {
-    size_t floats = active ? count * sizeof(real) : 0; /* of a master, or of a state vector */
-    size_t states = settings->offload ? 0 : (size_t)optimizer_state_vectors(&settings->optimizer);
-    bool master = settings->precision == PRECISION_BF16 && !settings->offload;
-    return (BlockMemory){.parameters = count * value_bytes(settings) + (master ? floats : 0),
-                         .gradients = trains ? count * sizeof(real) : 0,
-                         .state = states * floats};
+static BlockMemory trained_memory(const Layout *layout, int b) {
+    const StageSettings *settings = layout->settings;
+    const Block *block = &layout->model->block[b];
+    const bool on_device = layout->active[b] && !settings->offload;
+    size_t count = 0;
+    for (int p = block->first_param; p < block->end_param; p++)
+        count += layout->model->param[p].count;
+    BlockMemory memory = {.parameters = count * value_bytes(settings),
+                          .gradients = layout->trains[b] ? count * sizeof(real) : 0};
+    if (on_device && settings->precision == PRECISION_BF16)
+        memory.parameters += count * sizeof(real);
+    if (on_device)
+        memory.state = sizeof(real) * memory_state_count(layout->model, &settings->optimizer,
+                                                         block->first_param, block->end_param);
+    return memory;
 }
 
 /* Returns the bytes of the buffers of one block.  They exist twice: as they are, and as they were
@@ -48,9 +62,7 @@ static BlockMemory block_memory(const Layout *layout, int b) {
     const Model *m = layout->model;
     const StageSettings *settings = layout->settings;
     const Block *block = &m->block[b];
-    size_t count = 0;
-    for (int p = block->first_param; p < block->end_param; p++) count += m->param[p].count;
-    BlockMemory memory = trained_memory(settings, count, layout->active[b], layout->trains[b]);
+    BlockMemory memory = trained_memory(layout, b);
     memory.buffers = buffer_bytes(m, b);
     memory.activations = stored_bytes(layout, block);
     if (layout->value[block->out].stored)
@@ -73,7 +85,7 @@ int memory_blocks(BlockMemory *blocks, const Model *m, const StageSettings *sett
 
 void memory_stage(size_t bytes[MEM_ROLES], const BlockMemory *blocks, const Model *m,
                   const StageSettings *settings) {
-    size_t scratch = 0, out = 0, out_gradient = 0;
+    size_t scratch = 0, out = 0, out_gradient = 0, update = 0;
     memset(bytes, 0, MEM_ROLES * sizeof *bytes);
     for (int b = 0; b < m->blocks; b++) {
         const BlockMemory *block = &blocks[b];
@@ -91,8 +103,9 @@ void memory_stage(size_t bytes[MEM_ROLES], const BlockMemory *blocks, const Mode
         bytes[MEM_STATE] += block->state;
         bytes[MEM_WORKSPACE] += block->loss;
         scratch = size_max(scratch, w->scratch);
+        update = size_max(update, w->update);
     }
-    bytes[MEM_WORKSPACE] += scratch + 2 * (out + out_gradient);
+    bytes[MEM_WORKSPACE] += size_max(scratch + 2 * (out + out_gradient), update);
     /* A head that is tied to a block of another stage has a copy of its weight, and a gradient to
      * send there while it trains. */
     int tied = m->node[m->nodes - 1].weight;
@@ -114,26 +127,21 @@ int memory_plan(size_t bytes[MEM_ROLES], const Model *m, const StageSettings *se
     return failed;
 }
 
-/* Sets the bytes of a frozen parameter, and what it takes in addition while it is active: gradient,
- * state and, if weights are bf16, a float master. */
-static void parameter_bytes(const OptimizerSettings *optimizer, Precision precision, int *frozen,
-                            int *active) {
-    bool bf16 = precision == PRECISION_BF16;
-    *frozen = bf16 ? 2 : 4;
-    *active = 4 * (1 + optimizer_state_vectors(optimizer) + bf16);
-}
-
 double memory_closed_form(const Model *m, const OptimizerSettings *optimizer, Precision precision,
                           double submodels) {
-    int frozen, active;
-    parameter_bytes(optimizer, precision, &frozen, &active);
-    return (double)m->param_count * (frozen + active / submodels);
+    const bool bf16 = precision == PRECISION_BF16;
+    const double count = (double)m->param_count;
+    const double state = (double)memory_state_count(m, optimizer, 0, m->params);
+    return count * (bf16 ? 2 : 4) + 4 * (count * (1 + bf16) + state) / submodels;
 }
 
 const char *memory_closed_form_text(char text[48], const OptimizerSettings *optimizer,
                                     Precision precision, const char *submodels) {
-    int frozen, active;
-    parameter_bytes(optimizer, precision, &frozen, &active);
-    snprintf(text, 48, "W (%s + %d/%s)", frozen == 4 ? "1" : "1/2", active / 4, submodels);
+    const bool bf16 = precision == PRECISION_BF16;
+    const int matrix = optimizer_state_vectors(optimizer, &(Param){.kind = PARAM_MATRIX});
+    const int other = optimizer_state_vectors(optimizer, &(Param){.kind = PARAM_VECTOR});
+    const int used =
+        snprintf(text, 48, "W (%s + %d/%s)", bf16 ? "1/2" : "1", 1 + matrix + bf16, submodels);
+    if (other > matrix) snprintf(text + used, 48 - (size_t)used, " + V/%s", submodels);
     return text;
 }

@@ -25,17 +25,23 @@ int memory_blocks(BlockMemory *blocks, const Model *model, const StageSettings *
 /* Overwrites bytes[role] with the memory of the stage that has the blocks with settings->local:
  * that of its blocks, and of the outputs that it receives from blocks on other stages.  Blocks
  * share the workspace, so it is the largest scratch, twice the largest boundary and
- * boundary_gradient, and `loss`. */
+ * boundary_gradient, or the largest `update` if that is more, and `loss`. */
 void memory_stage(size_t bytes[MEM_ROLES], const BlockMemory *blocks, const Model *model,
                   const StageSettings *settings);
 
+/* Returns the numbers of optimizer state of the parameters first, ..., end - 1. */
+size_t memory_state_count(const Model *model, const OptimizerSettings *optimizer, int first,
+                          int end);
+
 /* Returns the paper's closed form in bytes, W (1 + (1 + k) / M), where W is 4 bytes per parameter
- * and k the number of state vectors.  In bf16 it is W (1/2 + (2 + k) / M): weights take half, and
- * those of the active submodel have float masters as well. */
+ * and k the number of state vectors, the mean if it depends on the parameter.  In bf16 it is
+ * W (1/2 + (2 + k) / M): weights take half, and those of the active submodel have float masters as
+ * well. */
 double memory_closed_form(const Model *model, const OptimizerSettings *optimizer,
                           Precision precision, double submodels);
 
-/* Writes that form with `submodels` for M, as "W (1 + 3/M)" or in bf16 "W (1/2 + 4/M)".  Returns
- * text. */
+/* Writes that form with `submodels` for M, as "W (1 + 3/M)" or in bf16 "W (1/2 + 4/M)".  Where
+ * only matrices have one vector less, it ends in "+ V/M": V is the part of W that is no matrix.
+ * Returns text. */
 const char *memory_closed_form_text(char text[48], const OptimizerSettings *optimizer,
                                     Precision precision, const char *submodels);

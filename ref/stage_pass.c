@@ -207,9 +207,10 @@ static void correct(RefStage *s, int param, double lr) {
     const OptimizerSettings plain = {.kind = OPTIMIZER_SGD};
     optimizer_update(&plain, &s->base.model->param[param], s->param[param].data,
                      (real *[2]){NULL, NULL}, s->param[param].gradient, 1,
-                     s->base.settings.correct_factor * lr, 1);
+                     s->base.settings.correct_factor * lr, 1, NULL);
 }
 
+/* The passes are over, so the optimizer has the workspace. */
 void stage_ref_update(Stage *base, double lr, double gradient_scale) {
     RefStage *s = of(base);
     const Model *m = base->model;
@@ -219,7 +220,7 @@ void stage_ref_update(Stage *base, double lr, double gradient_scale) {
         if (param->gradient && stage_updates(s, p))
             optimizer_update(&base->settings.optimizer, &m->param[p], param->data, param->state,
                              param->gradient, gradient_scale, lr,
-                             s->base.optimizer_step[m->param[p].block]);
+                             s->base.optimizer_step[m->param[p].block], s->workspace);
         else if (param->gradient && !s->active[m->param[p].block])
             correct(s, p, lr);
     }

@@ -87,10 +87,10 @@ static void free_state(RefStage *s, int param) {
 }
 
 static int allocate_state(RefStage *s, int param) {
+    const Param *p = &s->base.model->param[param];
     real **state = s->param[param].state;
-    for (int k = 0; k < optimizer_state_vectors(&s->base.settings.optimizer); k++)
-        if (!state[k] && !(state[k] = allocate(s, MEM_STATE, s->base.model->param[param].count)))
-            return -1;
+    for (int k = 0; k < optimizer_state_vectors(&s->base.settings.optimizer, p); k++)
+        if (!state[k] && !(state[k] = allocate(s, MEM_STATE, p->count))) return -1;
     return 0;
 }
 

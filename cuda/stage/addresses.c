@@ -45,7 +45,7 @@ size_t block_bytes(const CudaStage *s, int block) {
 float *state_at(const CudaStage *s, int vector, int param) {
     int block = s->base.model->param[param].block;
     const BlockState *state = &s->state[block];
-    if (vector >= optimizer_state_vectors(&s->base.settings.optimizer)) return NULL;
+    if (vector >= state_vectors(s)) return NULL;
     char *base = s->base.settings.offload ? state->pinned : state->arena.base;
     return in_array(base, (size_t)vector * block_bytes(s, block) + s->floats.param[param] -
                               s->floats.block[block]);

@@ -94,7 +94,7 @@ static void update_parameter(CudaStage *s, int param, double lr, double gradient
     float *const state[2] = {state_at(s, 0, param), state_at(s, 1, param)};
     float *master = host_master_at(s, param);
     optimizer_update(optimizer, p, master, state, host_gradient(s, param), gradient_scale, lr,
-                     s->base.optimizer_step[p->block]);
+                     s->base.optimizer_step[p->block], NULL);
     if (s->offload.weights)
         round_to_bf16((uint16_t *)(void *)(s->offload.weights + s->weights.param[param]), master,
                       p->count);

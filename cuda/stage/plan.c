@@ -130,7 +130,7 @@ void stored_offsets_destroy(StoredOffsets *offsets) {
 /* Of the local blocks: the tensors that train, the elements in all, and those that train. */
 typedef struct {
     int tensors;
-    size_t elements, trained;
+    size_t elements, trained, state; /* the last: of the optimizer state of those that train */
 } OwnedParams;
 
 static OwnedParams count_owned(const Model *m, const StageSettings *settings, const bool *active) {
@@ -142,6 +142,7 @@ static OwnedParams count_owned(const Model *m, const StageSettings *settings, co
         if (!active[param->block]) continue;
         own.tensors++;
         own.trained += param->count;
+        own.state += memory_state_count(m, &settings->optimizer, p, p + 1);
     }
     return own;
 }
@@ -150,12 +151,11 @@ static OwnedParams count_owned(const Model *m, const StageSettings *settings, co
 static void host_plan(size_t host[MEM_ROLES], const StageSettings *settings, OwnedParams own,
                       const FixedOffsets *fixed) {
     bool bf16 = settings->precision == PRECISION_BF16, offload = settings->offload;
-    size_t vectors = (size_t)optimizer_state_vectors(&settings->optimizer);
     for (int r = 0; r < MEM_ROLES; r++) host[r] = 0;
     if (bf16 || offload) host[MEM_PARAMETERS] += own.elements * sizeof(float);
     if (bf16 && offload) host[MEM_PARAMETERS] += own.elements * value_bytes(settings);
     if (offload) host[MEM_GRADIENTS] = own.trained * sizeof(float);
-    if (offload) host[MEM_STATE] = vectors * own.trained * sizeof(float);
+    if (offload) host[MEM_STATE] = own.state * sizeof(float);
     host[MEM_WORKSPACE] = 2 * fixed->sent + STAGING_BYTES;
 }
 

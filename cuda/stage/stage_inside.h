@@ -134,6 +134,12 @@ static inline bool has_masters(const CudaStage *s) {
     return s->base.settings.precision == PRECISION_BF16 && !s->base.settings.offload;
 }
 
+/* Returns the vectors of optimizer state of each parameter: as many for all, with the optimizers
+ * that have kernels. */
+static inline int state_vectors(const CudaStage *s) {
+    return optimizer_state_vectors(&s->base.settings.optimizer, &(Param){0});
+}
+
 /* Returns 0 if gradients are not clipped. */
 static inline double clip_norm(const CudaStage *s) { return s->base.settings.optimizer.clip_norm; }
 

@@ -37,7 +37,7 @@ int state_allocate(CudaStage *s, int block) {
     const Model *m = s->base.model;
     const Block *b = &m->block[block];
     BlockState *state = &s->state[block];
-    size_t vectors = (size_t)optimizer_state_vectors(&s->base.settings.optimizer);
+    size_t vectors = (size_t)state_vectors(s);
     size_t bytes = vectors * block_bytes(s, block), requested = 0;
     if (!bytes || state->arena.base || state->pinned) return 0;
     if (s->base.settings.offload) {

@@ -151,7 +151,7 @@ static Text list_choices(const Setup *s) {
     if (!now.recompute) add_choice(&text, s, recompute, "--recompute");
     if (now.accumulate < s->options.batch)
         add_choice(&text, s, accumulate, text_of("--accumulate %d", s->options.batch).text);
-    if (optimizer_state_vectors(&s->stage_settings.optimizer) > 1)
+    if (optimizer_state_vectors(&s->stage_settings.optimizer, &(Param){0}) > 1)
         add_choice(&text, s, lion, "--optimizer lion");
     return text;
 }

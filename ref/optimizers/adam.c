@@ -18,7 +18,8 @@
 #endif
 
 static void adam_update(const Param *param, real *restrict p, real *const state[2],
-                        const real *restrict g, real g_scale, OptimizerFactors f) {
+                        const real *restrict g, real g_scale, OptimizerFactors f, real *workspace) {
+    (void)workspace;
     real *restrict m = state[0], *restrict v = state[1];
 #pragma omp parallel for if (param->count > WORTH_THREADS)
     for (size_t i = 0; i < param->count; i++) {
@@ -32,7 +33,8 @@ static void adam_update(const Param *param, real *restrict p, real *const state[
 
 #define ADAM                                                                                   \
     .defaults = {.lr = 1e-4, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 1e-5}, \
-    .lr = {[USE_LANGUAGE] = 3e-4, [USE_TUNING] = 1e-5}, .state_vectors = 2, .update = adam_update
+    .lr = {[USE_LANGUAGE] = 3e-4, [USE_TUNING] = 1e-5}, .state_vectors = 2, .on_gpu = true,    \
+    .update = adam_update
 
 const Optimizer optimizer_adam = {ADAM};
 const Optimizer optimizer_adamw = {ADAM, .decoupled_decay = true};

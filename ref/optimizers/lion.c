@@ -10,7 +10,8 @@
 #include "optimizers.h"
 
 static void lion_update(const Param *param, real *restrict p, real *const state[2],
-                        const real *restrict g, real g_scale, OptimizerFactors f) {
+                        const real *restrict g, real g_scale, OptimizerFactors f, real *workspace) {
+    (void)workspace;
     real *restrict m = state[0];
 #pragma omp parallel for if (param->count > WORTH_THREADS)
     for (size_t i = 0; i < param->count; i++) {
@@ -27,6 +28,7 @@ const Optimizer optimizer_lion = {
     .defaults = {.lr = 1e-4, .beta1 = 0.9, .beta2 = 0.99},
     .lr = {[USE_TUNING] = 1e-5},
     .state_vectors = 1,
+    .on_gpu = true,
     .decoupled_decay = true,
     .update = lion_update,
 };

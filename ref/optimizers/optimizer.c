@@ -11,17 +11,20 @@ const char *const lr_names[LR_KINDS] = {"constant", "cosine", "step"};
 /* ---- the table ---- */
 
 const char *const optimizer_names[OPTIMIZER_KINDS] = {
-    [OPTIMIZER_SGD] = "sgd",
-    [OPTIMIZER_ADAM] = "adam",
-    [OPTIMIZER_ADAMW] = "adamw",
-    [OPTIMIZER_LION] = "lion",
+    [OPTIMIZER_SGD] = "sgd",   [OPTIMIZER_ADAM] = "adam", [OPTIMIZER_ADAMW] = "adamw",
+    [OPTIMIZER_LION] = "lion", [OPTIMIZER_MUON] = "muon",
 };
 static const Optimizer *const optimizers[OPTIMIZER_KINDS] = {
-    [OPTIMIZER_SGD] = &optimizer_sgd,
-    [OPTIMIZER_ADAM] = &optimizer_adam,
-    [OPTIMIZER_ADAMW] = &optimizer_adamw,
-    [OPTIMIZER_LION] = &optimizer_lion,
+    [OPTIMIZER_SGD] = &optimizer_sgd,     [OPTIMIZER_ADAM] = &optimizer_adam,
+    [OPTIMIZER_ADAMW] = &optimizer_adamw, [OPTIMIZER_LION] = &optimizer_lion,
+    [OPTIMIZER_MUON] = &optimizer_muon,
 };
+
+/* Returns the row that updates a parameter. */
+static const Optimizer *row_of(const OptimizerSettings *s, const Param *param) {
+    const Optimizer *row = optimizers[s->kind];
+    return row->others && param->kind != PARAM_MATRIX ? row->others : row;
+}
 
 int optimizer_find(const char *name) {
     char known[16 * OPTIMIZER_KINDS] = "";
@@ -50,13 +53,32 @@ OptimizerSettings optimizer_defaults_for(OptimizerKind kind, OptimizerUse use) {
     return settings;
 }
 
-int optimizer_state_vectors(const OptimizerSettings *s) {
+int optimizer_check_gpu(const OptimizerSettings *s) {
+    char known[16 * OPTIMIZER_KINDS] = "";
+    if (optimizers[s->kind]->on_gpu) return 0;
+    for (int kind = 0; kind < OPTIMIZER_KINDS; kind++)
+        if (optimizers[kind]->on_gpu) strcat(strcat(known, " "), optimizer_names[kind]);
+    return error_set("optimizer: %s has no kernel for a GPU; there are kernels of%s",
+                     optimizer_names[s->kind], known);
+}
+
+int optimizer_state_vectors(const OptimizerSettings *s, const Param *param) {
     if (s->kind == OPTIMIZER_SGD && s->momentum == 0) return 0;
-    return optimizers[s->kind]->state_vectors;
+    return row_of(s, param)->state_vectors;
+}
+
+size_t optimizer_workspace(const OptimizerSettings *s, const Param *param) {
+    const Optimizer *row = row_of(s, param);
+    return row->workspace ? row->workspace(param) : 0;
+}
+
+double optimizer_flops(const OptimizerSettings *s, const Param *param) {
+    const Optimizer *row = row_of(s, param);
+    return row->flops ? row->flops(param) : 0;
 }
 
 bool optimizer_decays(const OptimizerSettings *s, const Param *param) {
-    return param->rank >= 2 || !s->decay_matrices_only;
+    return param->kind != PARAM_VECTOR || !s->decay_matrices_only;
 }
 
 OptimizerFactors optimizer_factors(const OptimizerSettings *s, double lr, uint64_t t, bool decay) {
@@ -66,6 +88,7 @@ OptimizerFactors optimizer_factors(const OptimizerSettings *s, double lr, uint64
     bool decoupled = optimizers[s->kind]->decoupled_decay;
     return (OptimizerFactors){.lr = (real)lr,
                               .momentum = (real)s->momentum,
+                              .one_minus_momentum = (real)(1 - s->momentum),
                               .beta1 = (real)s->beta1,
                               .one_minus_beta1 = (real)(1 - s->beta1),
                               .beta2 = (real)s->beta2,
@@ -78,9 +101,9 @@ OptimizerFactors optimizer_factors(const OptimizerSettings *s, double lr, uint64
 }
 
 void optimizer_update(const OptimizerSettings *s, const Param *param, real *p, real *const state[2],
-                      const real *g, double g_scale, double lr, uint64_t t) {
+                      const real *g, double g_scale, double lr, uint64_t t, real *workspace) {
     OptimizerFactors f = optimizer_factors(s, lr, t, optimizer_decays(s, param));
-    optimizers[s->kind]->update(param, p, state, g, (real)g_scale, f);
+    row_of(s, param)->update(param, p, state, g, (real)g_scale, f, workspace);
 }
 
 /* ---- schedules and clipping ---- */
@@ -109,22 +132,4 @@ int optimizer_check_norm(double norm) {
 
 double optimizer_clip(const OptimizerSettings *s, double norm) {
     return s->clip_norm > 0 && norm > s->clip_norm ? s->clip_norm / norm : 1;
-}
-
-double optimizer_square_sum(const real *x, size_t count) {
-    enum { CHUNK = 1 << 16, LANES = 16, GROUP = 256 };
-    double total = 0;
-    for (size_t group = 0; group < count; group += (size_t)GROUP * CHUNK) {
-        double partial[GROUP] = {0};
-#pragma omp parallel for if (count > WORTH_THREADS)
-        for (int k = 0; k < GROUP; k++) {
-            size_t begin = group + (size_t)k * CHUNK, end = begin + CHUNK;
-            if (end > count) end = count;
-            double lane[LANES] = {0}; /* independent sums, which vectorise */
-            for (size_t i = begin; i < end; i++) lane[i % LANES] += (double)x[i] * (double)x[i];
-            for (int l = 0; l < LANES; l++) partial[k] += lane[l];
-        }
-        for (int k = 0; k < GROUP; k++) total += partial[k];
-    }
-    return total;
 }

@@ -10,6 +10,7 @@ typedef enum {
     OPTIMIZER_ADAM,
     OPTIMIZER_ADAMW,
     OPTIMIZER_LION,
+    OPTIMIZER_MUON,
     OPTIMIZER_KINDS
 } OptimizerKind;
 extern const char *const optimizer_names[OPTIMIZER_KINDS];
@@ -20,10 +21,10 @@ extern const char *const lr_names[LR_KINDS];
 typedef struct {
     OptimizerKind kind;
     double lr;
-    double momentum;          /* SGD; without momentum it needs no state */
-    double beta1, beta2, eps; /* Adam, AdamW; Lion has no eps */
+    double momentum;          /* SGD, Muon; without momentum SGD needs no state */
+    double beta1, beta2, eps; /* Adam, AdamW, also of Muon; Lion has no eps */
     double weight_decay;
-    bool decay_matrices_only; /* those of rank >= 2; false: every parameter decays, as the paper's
+    bool decay_matrices_only; /* embeddings included; false: every parameter decays, as the paper's
                                  setting implies */
     double clip_norm; /* the largest norm of all active gradients together; 0: no clipping */
     LrKind schedule;
@@ -38,8 +39,10 @@ typedef struct {
 int optimizer_find(const char *name);
 /* Returns -1 and an error if settings->kind is none of the above. */
 int optimizer_check(const OptimizerSettings *settings);
+/* Returns -1 and an error if the optimizer has no kernel for a GPU. */
+int optimizer_check_gpu(const OptimizerSettings *settings);
 
-/* Returns the settings of the BCD paper for SGD, Adam and AdamW, those of Lion's authors for Lion.
+/* Returns the settings of the BCD paper for SGD, Adam and AdamW; those of the authors for others.
  */
 OptimizerSettings optimizer_defaults(OptimizerKind kind);
 
@@ -48,8 +51,14 @@ typedef enum { USE_GENERAL, USE_LANGUAGE, USE_TUNING, OPTIMIZER_USES } Optimizer
 /* Returns the same settings with the rate for a language model, or for its fine-tuning. */
 OptimizerSettings optimizer_defaults_for(OptimizerKind kind, OptimizerUse use);
 
-/* Returns the vectors of state per parameter: 0 or 1 for SGD, 1 for Lion, 2 for Adam and AdamW. */
-int optimizer_state_vectors(const OptimizerSettings *settings);
+/* Returns the vectors of state of a parameter, each as long as the parameter: 0 or 1 for SGD, 1 for
+ * Lion, 2 for Adam and AdamW; for Muon 1 of a matrix and 2 of others. */
+int optimizer_state_vectors(const OptimizerSettings *settings, const Param *param);
+
+/* Return the numbers of workspace that the update of a parameter needs, and the floating-point
+ * operations of its products, two for a multiply-add: 0 except for matrices with Muon. */
+size_t optimizer_workspace(const OptimizerSettings *settings, const Param *param);
+double optimizer_flops(const OptimizerSettings *settings, const Param *param);
 
 /* Returns the learning rate of training step `step`, which counts from 0, of `steps` in all. */
 double optimizer_lr(const OptimizerSettings *settings, uint64_t step, uint64_t steps);
@@ -61,7 +70,7 @@ bool optimizer_decays(const OptimizerSettings *settings, const Param *param);
  * because 1 - 0.999f has a relative error of 5e-5.  Each optimizer reads what its equation names.
  */
 typedef struct {
-    real lr, momentum, beta1, one_minus_beta1, beta2, one_minus_beta2, eps;
+    real lr, momentum, one_minus_momentum, beta1, one_minus_beta1, beta2, one_minus_beta2, eps;
     real coupled_decay;          /* weight_decay, added to the gradient as coupled_decay p, or 0 */
     real decoupled_decay;        /* 1 - lr weight_decay, which multiplies p, or 1 */
     real step_size;              /* lr / bias_correction1 */
@@ -71,10 +80,12 @@ OptimizerFactors optimizer_factors(const OptimizerSettings *settings, double lr,
                                    bool decay);
 
 /* Updates one tensor: overwrites p[param->count] and the state vectors, which have the same length
- * (NULL where the optimizer has none), from the gradient g, multiplied by g_scale (clipping).  The
- * arrays must not alias.  t >= 1 is the number of updates of this state, this one included. */
+ * (NULL where the optimizer has none), from the gradient g, multiplied by g_scale (clipping).
+ * workspace[optimizer_workspace(...)] is overwritten; NULL if that is 0.  The arrays must not
+ * alias.  t >= 1 is the number of updates of this state, this one included. */
 void optimizer_update(const OptimizerSettings *settings, const Param *param, real *p,
-                      real *const state[2], const real *g, double g_scale, double lr, uint64_t t);
+                      real *const state[2], const real *g, double g_scale, double lr, uint64_t t,
+                      real *workspace);
 
 /* Return -1 and an error if the loss of a step, or the norm of its gradient, is not finite. */
 int optimizer_check_loss(double loss);

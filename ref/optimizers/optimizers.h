@@ -1,18 +1,23 @@
-/* An optimizer is a row in the tables of optimizer.c.  To add one, write its file in this folder,
- * declare it below, name it in optimizer.h, give it a row in both tables, and write its kernel in
- * cuda/ops/update.cu. */
+/* The row of an optimizer in the tables of optimizer.c; ref/README.md says how to add one. */
 #pragma once
 
 #include "optimizer.h"
 
-typedef struct {
+typedef struct Optimizer {
     OptimizerSettings defaults; /* without the kind, which is the index in the table */
     double lr[OPTIMIZER_USES];  /* where it differs from defaults.lr; else 0 */
     int state_vectors;
     bool decoupled_decay; /* weight decay is a step of its own instead of part of the gradient */
+    bool on_gpu;          /* cuda/ops/update.cu has its kernel */
+    const struct Optimizer *others; /* updates what is no matrix; NULL: this one updates all */
+    /* Return the numbers of workspace, and the floating-point operations of the products, that the
+     * update of a parameter takes; NULL: 0. */
+    size_t (*workspace)(const Param *param);
+    double (*flops)(const Param *param);
     /* The same as optimizer_update, with the factors computed; param tells the tensor's shape. */
     void (*update)(const Param *param, real *p, real *const state[2], const real *g, real g_scale,
-                   OptimizerFactors f);
+                   OptimizerFactors f, real *workspace);
 } Optimizer;
 
-extern const Optimizer optimizer_sgd, optimizer_adam, optimizer_adamw, optimizer_lion;
+extern const Optimizer optimizer_sgd, optimizer_adam, optimizer_adamw, optimizer_lion,
+    optimizer_muon;

@@ -6,7 +6,8 @@
 #include "optimizers.h"
 
 static void sgd_update(const Param *param, real *restrict p, real *const state[2],
-                       const real *restrict g, real g_scale, OptimizerFactors f) {
+                       const real *restrict g, real g_scale, OptimizerFactors f, real *workspace) {
+    (void)workspace;
     real *restrict v = state[0];
 #pragma omp parallel for if (param->count > WORTH_THREADS)
     for (size_t i = 0; i < param->count; i++) {
@@ -19,5 +20,6 @@ static void sgd_update(const Param *param, real *restrict p, real *const state[2
 const Optimizer optimizer_sgd = {
     .defaults = {.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-5},
     .state_vectors = 1, /* see optimizer_state_vectors */
+    .on_gpu = true,
     .update = sgd_update,
 };

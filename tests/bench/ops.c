@@ -8,6 +8,7 @@
 #include "../../ref/base/random.h"
 #include "../../ref/blocks/models.h"
 #include "../../ref/fast/fast.h"
+#include "../../ref/memory.h"
 #include "../../ref/node.h"
 #include "../../ref/optimizers/optimizer.h"
 #include "bench.h"
@@ -213,31 +214,42 @@ static int bench_loss(const Model *model, int n, Machine machine, double min_ms)
 }
 
 typedef struct {
+    const Model *model;
     OptimizerSettings settings;
-    real *p, *g, *state[2];
-    Param param;
+    real *p, *g, *state[2], *workspace; /* of all parameters, one after the other */
 } UpdateRun;
 
 static void run_update(void *context) {
-    UpdateRun *r = context;
-    optimizer_update(&r->settings, &r->param, r->p, r->state, r->g, 1, 1e-6, 10);
+    const UpdateRun *r = context;
+    size_t at = 0;
+    for (int i = 0; i < r->model->params; at += r->model->param[i++].count)
+        optimizer_update(&r->settings, &r->model->param[i], r->p + at,
+                         (real *[2]){r->state[0] + at, r->state[1] + at}, r->g + at, 1, 1e-6, 10,
+                         r->workspace);
 }
 
 static int bench_optimizers(const Model *model, Machine machine, double min_ms) {
     for (int k = 0; k < OPTIMIZER_KINDS; k++) {
         Arena arena = {0};
-        UpdateRun r = {.settings = optimizer_defaults((OptimizerKind)k),
-                       .param.count = model->param_count};
-        int vectors = optimizer_state_vectors(&r.settings);
-        r.p = take_random(&arena, r.param.count);
-        r.g = take_random(&arena, r.param.count);
-        for (int v = 0; v < vectors; v++) r.state[v] = take(&arena, r.param.count, sizeof(real));
+        UpdateRun r = {.model = model, .settings = optimizer_defaults((OptimizerKind)k)};
+        const size_t count = model->param_count;
+        const size_t state = memory_state_count(model, &r.settings, 0, model->params);
+        size_t workspace = 0;
+        double flops = 0;
+        for (int i = 0; i < model->params; i++) {
+            workspace = size_max(workspace, optimizer_workspace(&r.settings, &model->param[i]));
+            flops += optimizer_flops(&r.settings, &model->param[i]);
+        }
+        r.p = take_random(&arena, count);
+        r.g = take_random(&arena, count);
+        r.workspace = take(&arena, workspace, sizeof(real));
+        for (int v = 0; v < 2; v++) r.state[v] = take(&arena, count, sizeof(real));
         if (!arena.failed) {
             /* The update reads parameter, gradient and state, and writes parameter and state. */
-            double bytes = (double)(r.param.count * sizeof(real)) * (3 + 2 * vectors);
+            const double bytes = (double)((3 * count + 2 * state) * sizeof(real));
             Times update = bench_repeat(run_update, &r, min_ms);
-            printf("%-20s %-23zu %3dx %5s", optimizer_names[k], r.param.count, 1, "");
-            print_rate(0, bytes, times_median(&update), machine);
+            printf("%-20s %-23zu %3dx %5s", optimizer_names[k], count, 1, "");
+            print_rate(flops, bytes, times_median(&update), machine);
             printf("\n");
         }
         arena_free(&arena);

@@ -68,7 +68,7 @@ static double cpu_scale(const Row *row, Numbers *n) {
 }
 
 static void on_cpu(const Row *row, Numbers *n) {
-    int states = optimizer_state_vectors(&row->settings);
+    int states = optimizer_state_vectors(&row->settings, &(Param){0});
     for (int step = 0; step < STEPS; step++) {
         size_t at = 0;
         draw_gradient(n, step);
@@ -80,7 +80,7 @@ static void on_cpu(const Row *row, Numbers *n) {
             OptimizerSettings settings = row->settings;
             if (!sizes[i].decay) settings.weight_decay = 0;
             optimizer_update(&settings, &(Param){.count = sizes[i].count}, n->p + at, state,
-                             n->g + at, scale, LR, t);
+                             n->g + at, scale, LR, t, NULL);
             at += sizes[i].count;
         }
     }
@@ -99,7 +99,7 @@ typedef struct {
 /* An updater of bf16 has float masters next to the values; others have none. */
 static bool device_open_updater(Device *d, const Row *row, const Numbers *n, How how) {
     const LossSums finite = {1.5, 1, 0};
-    int states = optimizer_state_vectors(&row->settings);
+    int states = optimizer_state_vectors(&row->settings, &(Param){0});
     *d = (Device){.run = {device_test_stream(), how.precision, how.version, NULL}};
     if (!d->run.stream) return false;
     for (size_t i = 0, at = 0; i < TENSORS; at += sizes[i++].count) {
@@ -298,9 +298,22 @@ static void a_captured_update_takes_new_numbers(void) {
     free(got);
 }
 
+/* The table of optimizers, which a program without a GPU reads, says which have kernels. */
+static void kernels_are_those_of_the_table(void) {
+    Stream stream = device_test_stream();
+    for (int kind = 0; kind < OPTIMIZER_KINDS && stream; kind++) {
+        const OptimizerSettings settings = optimizer_defaults((OptimizerKind)kind);
+        Updater *updater = updater_create(NULL, 0, 1, &settings, stream);
+        CHECK(!updater == !!optimizer_check_gpu(&settings), "%s: %s", optimizer_names[kind],
+              error_message());
+        updater_free(updater);
+    }
+}
+
 void test_device_update(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         RUN_ROW(rows[i].name, update_meets_the_oracle, &rows[i]);
+    RUN(kernels_are_those_of_the_table);
     RUN(clipping_by_the_host_is_the_same);
     RUN(a_failed_update_changes_nothing);
     RUN(a_captured_update_takes_new_numbers);

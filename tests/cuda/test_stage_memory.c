@@ -21,7 +21,7 @@ static void check_host(const Tiny *tiny, int submodel, const size_t host[MEM_ROL
     const StageSettings *s = &tiny->stage->settings;
     bool bf16 = s->precision == PRECISION_BF16;
     size_t all = tiny->model->param_count, own = tiny->settings.partition.params[submodel];
-    size_t states = (size_t)optimizer_state_vectors(&s->optimizer);
+    size_t states = (size_t)optimizer_state_vectors(&s->optimizer, &(Param){0});
     size_t masters = bf16 || s->offload ? 4 * all : 0, weights = bf16 && s->offload ? 2 * all : 0;
     CHECK(host[MEM_PARAMETERS] == masters + weights, "%zu bytes of masters", host[MEM_PARAMETERS]);
     CHECK(host[MEM_GRADIENTS] == (s->offload ? 4 * own : 0) &&
@@ -56,6 +56,25 @@ static void check_bytes(const Tiny *tiny, int submodel) {
     }
     CHECK(counted->total_current == total, "%s: submodel %d has %zu bytes in all, planned %zu",
           m->name, submodel, counted->total_current, total);
+}
+
+/* A model can be evaluated with any optimizer's settings, but trains only with a kernel. */
+static void refuses_without_a_kernel(void) {
+    for (int offload = 0; offload < 2; offload++) {
+        Recipe recipe = {.spec = tiny_models[0],
+                         .create = stage_cuda_create,
+                         .offload = offload,
+                         .submodels = 1,
+                         .optimizer = OPTIMIZER_MUON};
+        Tiny tiny;
+        bool active[64];
+        memset(active, true, sizeof active);
+        tiny_open(&tiny, &recipe);
+        CHECK(stage_activate(tiny.stage, active) == -1 &&
+                  strstr(error_message(), "muon has no kernel"),
+              "%s", error_message());
+        tiny_close(&tiny);
+    }
 }
 
 static void counted_is_planned(const void *spec) {
@@ -331,6 +350,7 @@ void test_stage_memory(void) {
         RUN_ROW("bad loss", bad_loss_changes_nothing, tiny_models[i]);
         RUN_ROW("times", blocks_are_charged, tiny_models[i]);
     }
+    RUN(refuses_without_a_kernel);
     RUN(a_refusal_names_role_and_bytes);
     RUN(large_tensors_pass_in_pieces);
 }

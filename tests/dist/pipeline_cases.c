@@ -45,6 +45,8 @@ const PipelineRow pipeline_rows[] = {
      SCHEDULE_ZERO_BUBBLE, .trained = 3},
     {"llama, 3 ranks, adam, clipped", LLAMA, 3, PLACEMENT_PLAIN, 1, 2, .optimizer = OPTIMIZER_ADAM,
      .clip = 0.05, .trained = 3},
+    {"llama, 2 ranks, virtual stages, zero bubble, muon, clipped", LLAMA, 2, PLACEMENT_VIRTUAL, 3,
+     4, SCHEDULE_ZERO_BUBBLE, .optimizer = OPTIMIZER_MUON, .clip = 0.05, .trained = 3},
     {"llama, 3 ranks, ends always active", LLAMA, 3, PLACEMENT_PLAIN, 1, 2,
      .optimizer = OPTIMIZER_ADAM, .always = "ends", .trained = 2},
     {"llama, 3 ranks, one micro-batch", LLAMA, 3, PLACEMENT_PLAIN, 1, 1, .trained = 3},

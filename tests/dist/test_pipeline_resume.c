@@ -21,6 +21,8 @@ static const Row rows[] = {
     {"llama, sgd", LLAMA, .optimizer = OPTIMIZER_SGD},
     {"llama, adamw, clipped", LLAMA, OPTIMIZER_ADAMW, .clip = 0.05},
     {"llama, adam, state kept", LLAMA, OPTIMIZER_ADAM, .keep_state = true},
+    {"llama, muon, clipped", LLAMA, OPTIMIZER_MUON, .clip = 0.05},
+    {"llama, muon, state kept", LLAMA, OPTIMIZER_MUON, .keep_state = true},
     {"resnet, sgd", RESNET, .optimizer = OPTIMIZER_SGD},
 };
 

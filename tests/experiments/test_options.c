@@ -46,7 +46,7 @@ static const Wrong wrong[] = {
     {"train --steps 5 --epochs 2", "--steps and --epochs both say how long to train; give one"},
     {"train --order upwards",
      "--order \"upwards\": it takes cyclic, descending, random or gauss-southwell"},
-    {"train --optimizer sdg", "--optimizer \"sdg\": it takes sgd, adam, adamw or lion"},
+    {"train --optimizer sdg", "--optimizer \"sdg\": it takes sgd, adam, adamw, lion or muon"},
     {"train --device gpu", "--device \"gpu\": it takes cpu, plain, cuda or simt"},
     {"train --precision fp16", "--precision \"fp16\": it takes fp32, tf32 or bf16"},
     {"train --cache 2X", "--cache \"2X\": it takes bytes, as in 2G, 512M or 65536"},

@@ -10,15 +10,28 @@
 #include "../test.h"
 #include "tiny.h"
 
-/* Vectors of state for each parameter. */
-static const int state_vectors[] = {
-    [OPTIMIZER_SGD] = 1,
-    [OPTIMIZER_ADAM] = 2,
-    [OPTIMIZER_ADAMW] = 2,
-    [OPTIMIZER_LION] = 1,
+/* Vectors of state of a matrix, and of other parameters. */
+static const struct {
+    int matrix, other;
+} state_vectors[] = {
+    [OPTIMIZER_SGD] = {1, 1},  [OPTIMIZER_ADAM] = {2, 2}, [OPTIMIZER_ADAMW] = {2, 2},
+    [OPTIMIZER_LION] = {1, 1}, [OPTIMIZER_MUON] = {1, 2},
 };
 _Static_assert(sizeof state_vectors / sizeof *state_vectors == OPTIMIZER_KINDS,
                "state_vectors has a row for every optimizer");
+
+/* Returns the numbers of state of the parameters of a submodel, or of all with submodel -1. */
+static size_t state_of(const Tiny *tiny, OptimizerKind kind, int submodel) {
+    size_t count = 0;
+    for (int p = 0; p < tiny->model->params; p++) {
+        const Param *param = &tiny->model->param[p];
+        const bool matrix = param->kind == PARAM_MATRIX;
+        if (submodel >= 0 && tiny->settings.partition.of_block[param->block] != submodel) continue;
+        count += param->count *
+                 (size_t)(matrix ? state_vectors[kind].matrix : state_vectors[kind].other);
+    }
+    return count;
+}
 
 static bool *active_of(const Tiny *tiny, int submodel) {
     bool *active = malloc((size_t)tiny->model->blocks * sizeof *active);
@@ -92,8 +105,9 @@ static void counted_is_planned(const void *spec) {
             }
 }
 
-/* 3W and 4W for a full update; for BCD, parameters, gradients and state of the largest submodel are
- * the closed form with its share of the parameters in place of 1/M. */
+/* 3W and 4W for a full update, less with Muon; for BCD, parameters, gradients and state of the
+ * largest submodel are the closed form with its share of the parameters, or of the state, in place
+ * of 1/M. */
 static void closed_form_holds(const void *spec) {
     for (OptimizerKind kind = 0; kind < OPTIMIZER_KINDS; kind++)
         for (int submodels = 1; submodels <= 4; submodels++) {
@@ -105,6 +119,8 @@ static void closed_form_holds(const void *spec) {
                 size_t plan[MEM_ROLES];
                 bool *active = active_of(&tiny, m);
                 memory_plan(plan, tiny.model, &tiny.stage->settings, active);
+                CHECK(plan[MEM_STATE] == state_of(&tiny, kind, m) * sizeof(real),
+                      "%s, submodel %d: %zu bytes of state", tiny.model->name, m, plan[MEM_STATE]);
                 max = fmax(max,
                            (double)(plan[MEM_PARAMETERS] + plan[MEM_GRADIENTS] + plan[MEM_STATE]));
                 free(active);
@@ -112,9 +128,11 @@ static void closed_form_holds(const void *spec) {
             const OptimizerSettings *o = &tiny.settings.optimizer;
             double form =
                 memory_closed_form(tiny.model, o, PRECISION_FP32, 1 / share) * sizeof(real) / 4;
-            CHECK(fabs(max - form) <= 1e-9 * form, "%s, %d submodels: %g bytes, closed form %g",
-                  tiny.model->name, submodels, max, form);
-            double full = 4.0 * (double)tiny.model->param_count * (2 + state_vectors[kind]);
+            const bool same = state_vectors[kind].matrix == state_vectors[kind].other;
+            CHECK(!same || fabs(max - form) <= 1e-9 * form,
+                  "%s, %d submodels: %g bytes, closed form %g", tiny.model->name, submodels, max,
+                  form);
+            double full = 4.0 * (double)(2 * tiny.model->param_count + state_of(&tiny, kind, -1));
             CHECK(memory_closed_form(tiny.model, o, PRECISION_FP32, 1) == full,
                   "full update: %g bytes", memory_closed_form(tiny.model, o, PRECISION_FP32, 1));
             tiny_close(&tiny);
@@ -225,14 +243,14 @@ static void bf16_weights_have_masters(const void *spec) {
         const Model *m = tiny.model;
         StageSettings settings = tiny.stage->settings;
         settings.precision = PRECISION_BF16;
-        size_t states = (size_t)state_vectors[kind], max = 0, largest = 0;
+        size_t states = state_of(&tiny, kind, -1), max = 0, largest = 0;
         for (int submodel = 0; submodel < tiny.settings.partition.submodels; submodel++) {
             size_t plan[MEM_ROLES], count = tiny.settings.partition.params[submodel];
             bool *active = active_of(&tiny, submodel);
             CHECK(memory_plan(plan, m, &settings, active) == 0, "%s", error_message());
             CHECK(plan[MEM_PARAMETERS] == 2 * m->param_count + count * sizeof(real) &&
                       plan[MEM_GRADIENTS] == count * sizeof(real) &&
-                      plan[MEM_STATE] == states * count * sizeof(real),
+                      plan[MEM_STATE] == state_of(&tiny, kind, submodel) * sizeof(real),
                   "%s, submodel %d of %zu: %zu, %zu and %zu bytes", m->name, submodel, count,
                   plan[MEM_PARAMETERS], plan[MEM_GRADIENTS], plan[MEM_STATE]);
             size_t held = plan[MEM_PARAMETERS] + plan[MEM_GRADIENTS] + plan[MEM_STATE];
@@ -241,12 +259,13 @@ static void bf16_weights_have_masters(const void *spec) {
             free(active);
         }
         const OptimizerSettings *o = &tiny.settings.optimizer;
-        double n = (double)m->param_count, all = (double)(2 + states) * 4;
+        double n = (double)m->param_count, all = (2 * n + (double)states) * 4;
         for (int submodels = 1; submodels < 5; submodels++) {
             double form = memory_closed_form(m, o, PRECISION_BF16, submodels);
-            CHECK(form == n * (2 + all / submodels), "%s: closed form %g", m->name, form);
+            CHECK(form == n * 2 + all / submodels, "%s: closed form %g", m->name, form);
         }
-        if (sizeof(real) == 4) { /* the form counts the program's floats */
+        const bool same = state_vectors[kind].matrix == state_vectors[kind].other;
+        if (sizeof(real) == 4 && same) { /* the form counts the program's floats */
             double form = memory_closed_form(m, o, PRECISION_BF16, n / (double)largest);
             CHECK(fabs((double)max - form) <= 1e-9 * form, "%s: %zu bytes, closed form %g", m->name,
                   max, form);
@@ -304,6 +323,7 @@ static void closed_form_as_text(void) {
     } forms[] = {{OPTIMIZER_SGD, PRECISION_FP32, "W (1 + 2/M)"},
                  {OPTIMIZER_ADAM, PRECISION_TF32, "W (1 + 3/M)"},
                  {OPTIMIZER_LION, PRECISION_FP32, "W (1 + 2/M)"},
+                 {OPTIMIZER_MUON, PRECISION_FP32, "W (1 + 2/M) + V/M"},
                  {OPTIMIZER_SGD, PRECISION_BF16, "W (1/2 + 3/M)"},
                  {OPTIMIZER_ADAM, PRECISION_BF16, "W (1/2 + 4/M)"}};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {

@@ -75,7 +75,7 @@ static real gradient(int step, size_t i) { return (real)random_normal(1, (uint32
 /* Makes STEPS updates, from the same numbers each time. */
 static void train(const Row *row, real *p, real *m, real *v) {
     static real g[COUNT];
-    int states = optimizer_state_vectors(&row->settings);
+    int states = optimizer_state_vectors(&row->settings, &(Param){0});
     OptimizerSettings settings = row->settings;
     settings.decay_matrices_only = !row->decay; /* and the parameter is no matrix */
     real *const state[2] = {states > 0 ? m : NULL, states > 1 ? v : NULL};
@@ -86,7 +86,7 @@ static void train(const Row *row, real *p, real *m, real *v) {
     for (int t = 1; t <= STEPS; t++) {
         for (size_t i = 0; i < COUNT; i++) g[i] = gradient(t, i);
         optimizer_update(&settings, &(Param){.count = COUNT}, p, state, g, row->scale, LR,
-                         (uint64_t)t);
+                         (uint64_t)t, NULL);
     }
 }
 
@@ -109,7 +109,7 @@ static void update_meets_formula(const void *argument) {
         CHECK(!decided || error <= allowed, "p[%zu] is %.9g, not %.9g (allowed %.3g)", i,
               (double)p[i], q, allowed);
         error = fabs((double)m[i] - first);
-        bool has_state = optimizer_state_vectors(&row->settings) > 0;
+        bool has_state = optimizer_state_vectors(&row->settings, &(Param){0}) > 0;
         CHECK(!has_state || error <= tolerance(STEPS, fmax(1, fabs(first))),
               "m[%zu] is %.9g, not %.9g", i, (double)m[i], first);
         error = fabs((double)v[i] - second);
@@ -131,12 +131,19 @@ static void threads_do_not_matter(const void *argument) {
 }
 
 static void state_vectors_are_counted(void) {
-    CHECK(optimizer_state_vectors(&(OptimizerSettings){.kind = OPTIMIZER_SGD}) == 0, "SGD");
-    OptimizerSettings momentum = {.kind = OPTIMIZER_SGD, .momentum = 0.1};
-    CHECK(optimizer_state_vectors(&momentum) == 1, "momentum");
-    CHECK(optimizer_state_vectors(&(OptimizerSettings){.kind = OPTIMIZER_ADAM}) == 2, "Adam");
-    CHECK(optimizer_state_vectors(&(OptimizerSettings){.kind = OPTIMIZER_ADAMW}) == 2, "AdamW");
-    CHECK(optimizer_state_vectors(&(OptimizerSettings){.kind = OPTIMIZER_LION}) == 1, "Lion");
+    static const struct {
+        OptimizerSettings settings;
+        int vector, matrix;
+    } counts[] = {
+        {{.kind = OPTIMIZER_SGD}, 0, 0},  {{.kind = OPTIMIZER_SGD, .momentum = 0.1}, 1, 1},
+        {{.kind = OPTIMIZER_ADAM}, 2, 2}, {{.kind = OPTIMIZER_ADAMW}, 2, 2},
+        {{.kind = OPTIMIZER_LION}, 1, 1}, {{.kind = OPTIMIZER_MUON}, 2, 1}};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        const OptimizerSettings *s = &counts[i].settings;
+        CHECK(optimizer_state_vectors(s, &(Param){.kind = PARAM_VECTOR}) == counts[i].vector &&
+                  optimizer_state_vectors(s, &(Param){.kind = PARAM_MATRIX}) == counts[i].matrix,
+              "%s", optimizer_names[s->kind]);
+    }
 }
 
 /* An unknown name or number is an error; it never selects another optimizer. */
@@ -146,9 +153,20 @@ static void unknown_ones_are_errors(void) {
         OptimizerSettings settings = optimizer_defaults((OptimizerKind)kind);
         CHECK((int)settings.kind == kind && optimizer_check(&settings) == 0, "kind %d", kind);
     }
-    CHECK(optimizer_find("adamx") < 0 && strstr(error_message(), "adamw lion"), "%s",
+    CHECK(optimizer_find("adamx") < 0 && strstr(error_message(), "adamw lion muon"), "%s",
           error_message());
     CHECK(optimizer_check(&(OptimizerSettings){.kind = OPTIMIZER_KINDS}) < 0, "a kind too many");
+}
+
+/* As --help says. */
+static void decay_is_coupled_in_sgd_and_adam(void) {
+    for (int kind = 0; kind < OPTIMIZER_KINDS; kind++) {
+        OptimizerSettings settings = optimizer_defaults((OptimizerKind)kind);
+        settings.weight_decay = 0.5;
+        const bool coupled = optimizer_factors(&settings, 0.1, 1, true).coupled_decay > 0;
+        CHECK(coupled == (kind == OPTIMIZER_SGD || kind == OPTIMIZER_ADAM), "%s",
+              optimizer_names[kind]);
+    }
 }
 
 static void defaults_are_the_papers(void) {
@@ -160,6 +178,10 @@ static void defaults_are_the_papers(void) {
     CHECK(adam.lr == 1e-4 && adam.beta1 == 0.9 && adam.beta2 == 0.999 && adam.eps == 1e-8 &&
               adam.weight_decay == 1e-5,
           "Adam");
+    OptimizerSettings muon = optimizer_defaults(OPTIMIZER_MUON);
+    CHECK(muon.momentum == 0.95 && muon.beta1 == 0.9 && muon.beta2 == 0.95 &&
+              muon.weight_decay == 0.1,
+          "Muon");
     CHECK(!sgd.decay_matrices_only && sgd.clip_norm == 0 && sgd.schedule == LR_CONSTANT, "SGD");
 }
 
@@ -223,6 +245,7 @@ void test_optimizer(void) {
         RUN_ROW(corners[i].name, schedule_turns_the_corner, &corners[i]);
     RUN(state_vectors_are_counted);
     RUN(unknown_ones_are_errors);
+    RUN(decay_is_coupled_in_sgd_and_adam);
     RUN(defaults_are_the_papers);
     RUN(square_sum_is_exact_on_integers);
 }

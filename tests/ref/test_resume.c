@@ -28,6 +28,8 @@ static void stopped_is_uninterrupted(const void *spec) {
     Recipe sgd = {.spec = spec, .steps = 7, .fraction = 0.5, .order = ORDER_RANDOM};
     Recipe adamw = {.spec = spec, .steps = 7, .optimizer = OPTIMIZER_ADAMW, .clip = 0.5};
     Recipe lion = {.spec = spec, .steps = 7, .optimizer = OPTIMIZER_LION};
+    Recipe muon = {.spec = spec, .steps = 7, .optimizer = OPTIMIZER_MUON, .clip = 0.5};
+    Recipe muon_kept = {.spec = spec, .steps = 9, .optimizer = OPTIMIZER_MUON, .keep_state = true};
     Recipe kept = {.spec = spec, .steps = 9, .optimizer = OPTIMIZER_ADAM, .keep_state = true};
     Recipe converging = {
         .spec = spec,
@@ -43,6 +45,8 @@ static void stopped_is_uninterrupted(const void *spec) {
     check_resumes(&sgd, "SGD, random order, reduced data");
     check_resumes(&adamw, "AdamW, clipped");
     check_resumes(&lion, "Lion");
+    check_resumes(&muon, "Muon, clipped");
+    check_resumes(&muon_kept, "Muon, state kept");
     check_resumes(&kept, "Adam, state kept");
     check_resumes(&converging, "switched by convergence");
     check_resumes(&lisa, "ends always active");

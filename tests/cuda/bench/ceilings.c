@@ -125,7 +125,7 @@ typedef struct {
 
 static void run_adam(void *context) {
     Adam *a = context;
-    optimizer_update(&a->settings, &a->param, a->p, a->state, a->g, 1, 1e-6, 10);
+    optimizer_update(&a->settings, &a->param, a->p, a->state, a->g, 1, 1e-6, 10, NULL);
 }
 
 static int measure_adam(Bench *b) {

@@ -99,7 +99,7 @@ static size_t padded(size_t count) { return (count + 63) / 64 * 64; }
 /* Allocates the tensors of a model: their weights and state, one after the other. */
 static int update_open(const Bench *b, StepRun *r, const Model *m, OptimizerSettings settings,
                        Precision p) {
-    const int vectors = optimizer_state_vectors(&settings);
+    const int vectors = optimizer_state_vectors(&settings, &(Param){0});
     const bool apart = p == PRECISION_BF16;
     size_t count = 0;
     for (int i = 0; i < m->params; i++) count += padded(m->param[i].count);
@@ -139,7 +139,7 @@ static int update_open(const Bench *b, StepRun *r, const Model *m, OptimizerSett
 static int measure_update(Bench *b, const Model *m, OptimizerKind kind, Precision p) {
     OptimizerSettings settings = optimizer_defaults(kind);
     settings.clip_norm = 1;
-    const int vectors = optimizer_state_vectors(&settings);
+    const int vectors = optimizer_state_vectors(&settings, &(Param){0});
     const double count = (double)m->param_count, each = sizeof(float);
     StepRun r = {0};
     int status = update_open(b, &r, m, settings, p);
