@@ -25,6 +25,7 @@ NO_TARGET = 1 << 31
 BATCH = 256  # records
 PIECE = 1 << 18  # characters that are encoded at once; the tokenizer takes some 200 bytes for each
 OVERLAP, AGREE = 1 << 12, 32  # characters, and tokens
+THREADS = min(len(os.sched_getaffinity(0)), 8)  # pieces that are encoded together; more take memory
 PACKAGES = "transformers jinja2"
 
 # What Stanford's Alpaca was trained on (Taori et al. 2023), for models without a chat template.
@@ -136,31 +137,43 @@ class Encoder:
     def stream(self, record):
         """Yields the tokens of a long text.  Pieces overlap, and are joined in the middle of AGREE
         tokens that are the same in both; where they never are, the piece grows."""
-        text = record.read(PIECE if self.tokenizer.is_fast else -1)
-        if not text:
-            return
-        yield self.before
-        ids, spans = self.encode_spans(text)
+        text, ids, spans = "", [], None
         done = 0  # of these tokens
-        while more := record.read(PIECE) if self.tokenizer.is_fast else "":
-            start = max(len(text) - OVERLAP, 0)
-            next_ids, next_spans = self.encode_spans(text[start:] + more)
-            cut = common_run(ids, spans, done, next_ids, next_spans, start)
+        for tail, more, (next_ids, next_spans) in self.pieces(record):
+            start = len(text) - len(tail)
+            cut = common_run(ids, spans, done, next_ids, next_spans, start) if text else (0, 0)
+            if not text:
+                yield self.before
             if cut:
                 yield ids[done:cut[0]]
-                text, ids, spans, done = text[start:] + more, next_ids, next_spans, cut[1]
+                text, ids, spans, done = tail + more, next_ids, next_spans, cut[1]
             else:
                 text += more
-                ids, spans = self.encode_spans(text)
-        yield ids[done:]
-        yield self.after
+                (ids, spans), = self.encode_spans([text])
+        if text:
+            yield ids[done:]
+            yield self.after
 
-    def encode_spans(self, text):
-        """Returns the tokens of a text, and the characters that each stands for."""
+    def pieces(self, record):
+        """Yields the pieces of a text: the end of the one before, what is new, and the tokens of both
+        with their characters.  As many as there are threads are encoded at a time."""
+        tail, more, size = "", " ", PIECE if self.tokenizer.is_fast else -1
+        while more:
+            batch = []
+            while len(batch) < THREADS and (more := record.read(size)):
+                batch.append((tail, more))
+                tail = (tail + more)[-OVERLAP:]
+            encoded = self.encode_spans([before + new for before, new in batch])
+            yield from ((*piece, tokens) for piece, tokens in zip(batch, encoded))
+
+    def encode_spans(self, texts):
+        """Returns for each text its tokens, and the characters that each stands for."""
+        if not texts:
+            return []
         if not self.tokenizer.is_fast:
-            return self.encode([text])["input_ids"][0], None
-        encoded = self.encode([text], return_offsets_mapping=True)
-        return encoded["input_ids"][0], encoded["offset_mapping"][0]
+            return [(ids, None) for ids in self.encode(texts)["input_ids"]]
+        encoded = self.encode(texts, return_offsets_mapping=True)
+        return list(zip(encoded["input_ids"], encoded["offset_mapping"]))
 
     # ---- prompts and answers ----
 
@@ -232,7 +245,7 @@ class Encoder:
     def masked(self, text, learned):
         """Tokens count that have a character in one of the ranges `learned`.  Some tokenizers trim
         the range of a blank to its end."""
-        ids, spans = self.encode_spans(text)
+        (ids, spans), = self.encode_spans([text])
         if spans is None:
             raise Stop(f"{self.directory}: chats need a tokenizer.json")
         return [t if any(b < end and min(begin, end - 1) < e for b, e in learned) else t | NO_TARGET

@@ -232,10 +232,12 @@ def test_plain_text_keeps_its_line_ends(model):
 
 
 @pytest.mark.parametrize("piece", [64, 100, 1000])
-def test_pieces_give_the_tokens_of_the_whole(model, monkeypatch, piece):
+@pytest.mark.parametrize("threads", [1, 3])
+def test_pieces_give_the_tokens_of_the_whole(model, monkeypatch, piece, threads):
     model = model(post_processor=around(["<s>"], []))
     text = (ROOT / "README.md").read_text()[:8000] + "ab" * 400 + " \n\n  日本語 " + LONG * 20
     monkeypatch.setattr(encode, "PIECE", piece)
+    monkeypatch.setattr(encode, "THREADS", threads)
     monkeypatch.setattr(encode, "OVERLAP", piece // 2)
     monkeypatch.setattr(encode, "AGREE", 8)
     expected = [0] + model.tokenizer.encode(text).ids + [1]
@@ -249,12 +251,15 @@ def test_long_text_is_cut(model, monkeypatch):
     before."""
     model = model()
     text = (ROOT / "README.md").read_text()
-    lengths = []
+    batches = []
     real = encode.Encoder.encode_spans
-    monkeypatch.setattr(encode.Encoder, "encode_spans", lambda self, t: lengths.append(len(t)) or real(self, t))
+    monkeypatch.setattr(encode.Encoder, "encode_spans", lambda self, ts: batches.append(ts) or real(self, ts))
     monkeypatch.setattr(encode, "PIECE", 1000)
     monkeypatch.setattr(encode, "OVERLAP", 200)
+    monkeypatch.setattr(encode, "THREADS", 4)
     encoded(model, b"text\n" + text.encode())
+    assert all(len(batch) == 4 for batch in batches[:-2]), "not encoded together"
+    lengths = [len(text) for batch in batches for text in batch]
     assert len(lengths) >= len(text) // 1000 and sum(lengths) < 1.3 * len(text) and max(lengths) <= 1200
 
 
