@@ -121,7 +121,7 @@ const Option option_table[] = {
      "--model: the optimizer", COMMAND_INFO},
     {"tokenizer", "bytes|gpt2|DIR", TEXT(tokenizer), LOCAL, "gpt2", NULL,
      "tokenizer; DIR: a model's directory with tokenizer.json or tokenizer.model (needs Python and "
-     "the package tokenizers or sentencepiece)",
+     "the package transformers)",
      COMMAND_TOKENIZE},
     {"out", "FILE", TEXT(out), LOCAL, "", "the input's name, ending in .tokens",
      "token file to write", COMMAND_TOKENIZE},
