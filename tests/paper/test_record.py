@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 import pytest
 
+import compare
 import curves
 import document
 import published
@@ -158,6 +159,44 @@ def test_when_bcd_pays():
     assert memory["ResNet-8: full, batch of 108"] == pytest.approx(memory["ResNet-8: BCD-1/3"], rel=0.01)
     assert memory["GPT 8x192: full, plain SGD"] == pytest.approx(memory["GPT 8x192: BCD-1/3"], rel=0.01)
     assert memory["GPT 8x192: BCD-1/3"] < memory["GPT 8x192: full, Lion"]
+
+
+def test_what_three_seeds_decide():
+    """Three of twelve comparisons are significant by Welch's test and none by the paired one, since pairing removes
+    nothing."""
+    assert (document.significant(), document.significant(paired=True)) == (3, 0)
+    assert len(record.decided()) == 12 and abs(record.pairing()) < 0.2
+
+
+def test_plateaus_come_early():
+    """BCD stops at its own plateau after 1.32 times the epochs, at a worse score, and gains points after it."""
+    images, text = [("half10", "bcd3"), ("half", "bcd3"), ("resnet8", "bcd3")], [("gpt", f"bcd{m}") for m in (2, 3, 4)]
+    assert document.mean_own_plateau(*images, *text) == "1.32"
+    for network, method in images + text:
+        full, bcd = (np.nanmean([record.score_at_plateau(each) for each in record.seeds(network, which).values()])
+                     for which in ("full", method))
+        assert (bcd < full) == (network != "gpt"), network
+    for network, method in images:
+        assert np.nanmean([record.gain(each) for each in record.seeds(network, method).values()]) > 2, network
+
+
+def test_less_data_cannot_be_decided():
+    for network, all_data in (("half10", "bcd3 every 2e"), ("half", "bcd3 every 1e"), ("gpt", "bcd3")):
+        less = all_data.replace("bcd3", "bcd3 x0.9")
+        found = compare.welch(record.scores(network, less), record.scores(network, all_data))
+        assert found.low < 0 < found.high, network
+
+
+def test_the_advantage_of_half_the_ranks_shrinks():
+    for table in ("pipeline1", "pipeline2"):
+        ratios = document.pipeline_ratios(table)
+        assert ratios == sorted(ratios, reverse=True) and ratios[0] > 1.2, table
+    assert max(document.filled_ratios()) < 1
+
+
+def test_phases_by_auto_are_as_short_as_allowed():
+    assert float(document.phase_updates("half", "bcd3 every auto")[1]) == record.first("half", "bcd3 every auto").setting(
+        "auto-min")
 
 
 def test_pilots_third_submodel():
