@@ -81,6 +81,27 @@ static int add_presets(Tables *tables, OptimizerKind kind, Precision precision) 
     return 0;
 }
 
+/* Adds what depends on the optimizer alone. */
+static void add_optimizers(Tables *tables) {
+    static const TableColumn columns[] = {
+        {"matrix_state", "state", "of a matrix", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
+        {"other_state", "state", "of others", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
+        {"devices", "devices", "", COLUMN_TEXT, 0, SOURCE_NONE},
+    };
+    Table *table = tables_add(tables, "optimizers", "Optimizers", "--optimizer", columns, 3);
+    for (int kind = 0; kind < OPTIMIZER_KINDS; kind++) {
+        const OptimizerSettings settings = optimizer_defaults((OptimizerKind)kind);
+        table_row(table, "%s", optimizer_names[kind]);
+        table_put(table, 0, optimizer_state_vectors(&settings, &(Param){.kind = PARAM_MATRIX}),
+                  optimizer_state_vectors(&settings, &(Param){.kind = PARAM_VECTOR}));
+        table_text(table, 2, SOURCE_NONE, optimizer_check_gpu(&settings) ? "cpu" : "cpu and GPU");
+    }
+    table_note(table,
+               "state: vectors, k of the closed form, each as long as the parameter.  Embeddings "
+               "and the layer of the outputs are no matrices here.  V in a closed form: what is no "
+               "matrix, of W.");
+}
+
 /* Adds what bcd plan knows of GPUs. */
 static void add_gpus(Tables *tables) {
     static const TableColumn columns[] = {
@@ -246,6 +267,7 @@ int command_info(const CommandLine *line) {
     } else {
         failed = add_presets(&tables, OPTIMIZER_SGD, precision) ||
                  add_presets(&tables, OPTIMIZER_ADAM, precision);
+        add_optimizers(&tables);
         add_gpus(&tables);
     }
     model_free(model);

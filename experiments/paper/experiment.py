@@ -66,7 +66,7 @@ Flags
   --preset smoke|laptop|gpu|paper
                             how much to train, see above [laptop]
   --models LIST             models separated by spaces [the preset's]
-  --optimizers LIST         sgd, adam, adamw, lion, separated by commas [the
+  --optimizers LIST         optimizers separated by commas, see bcd info [the
                             preset's]
   --seeds N                 repeat each training with N seeds, starting at
                             --seed [3; smoke and paper 1]
@@ -82,7 +82,6 @@ Flags
 
 All other flags are those of bcd train (see bcd train --help), and override the preset's.
 """
-OPTIMIZERS = ("sgd", "adam", "adamw", "lion")
 LONG_CURVE_ROW = 20  # updates of a row of a long training's stored curve: 120 epochs of CIFAR-10 are 46,920
 
 
@@ -161,7 +160,7 @@ def parse(words):
     parser.add_argument("name")
     parser.add_argument("--preset", choices=trainings.PRESETS, default="laptop")
     parser.add_argument("--models", "--model", type=lambda text: names_of(text, " "))
-    parser.add_argument("--optimizers", "--optimizer", type=lambda text: names_of(text, ",", OPTIMIZERS))
+    parser.add_argument("--optimizers", "--optimizer", type=lambda text: names_of(text, ",", program.optimizers()))
     parser.add_argument("--seeds", type=whole(1, 100))
     parser.add_argument("--jobs", type=whole(1, 256), default=1)
     parser.add_argument("--minutes", type=minutes)

@@ -56,6 +56,13 @@ def flags_of(**flags):
 
 
 @functools.cache
+def optimizers():
+    """The optimizers by name, each with its vectors of state of a matrix and of other parameters."""
+    table = ask_once("info")["optimizers"]
+    return {name: (table.value(name, "matrix_state"), table.value(name, "other_state")) for name in table.labels}
+
+
+@functools.cache
 def operations(spec, submodels, partition="", always_active="", correct_above=0.0):
     """Floating point operations (two for a multiply-add) of a step on one sample, of each submodel, counted from
     shapes; None when the settings do not make these submodels, or the program does not know the model."""

@@ -15,6 +15,7 @@ import numpy as np
 import curves
 import program
 import store
+import tables
 from errors import Refused
 
 FORMAT, VERSION = "bcd study", 2
@@ -29,7 +30,7 @@ COLUMNS = [
     ("model", TEXT, "", "preset or specification"),
     ("input", TEXT, "", "images or tokens"),
     ("data", TEXT, "", "data set"),
-    ("optimizer", TEXT, "", "sgd, adam or adamw"),
+    ("optimizer", TEXT, "", "its name, as --optimizer has it"),
     ("method", TEXT, "", "full: every parameter at each step; BCD: one submodel; offload: full, with the optimizer in "
      "host memory"),
     ("submodels", INTEGER, "", "M"),
@@ -103,8 +104,6 @@ ADDED_FLAGS = {"always-active": "", "beta1": 0.9, "beta2": 0.999, "correct-above
                "switch-warmup": 0, "valid": ""}
 # Settings without a default that every training has.
 NEEDED = "model", "data", "optimizer", "lr", "batch"
-# Vectors of optimizer state, k of the closed form; sgd has one if it has momentum.
-STATE_VECTORS = {"sgd": 1, "adam": 2, "adamw": 2, "lion": 1}
 
 
 class Training:
@@ -216,7 +215,7 @@ def run_row(path, settings, provenance, model, data, parts):
                 "parameters": model["parameters"], "batch": settings["batch"], "lr": settings["lr"],
                 "weight_decay": settings["weight-decay"], "fraction": settings["fraction"], "seed": settings["seed"],
                 "checksum": f"{data['checksum']:016x}",
-                "closed_form": closed_form(model["parameters"], submodels, settings, provenance["precision"])})
+                "closed_form": closed_form(model, submodels, settings, provenance["precision"])})
     if len(curve["step"]):
         targets = int(re.search(r"context=(\d+)", model["spec"])[1]) if is_tokens else 1
         seconds = float(curve["seconds"][-1])
@@ -229,13 +228,20 @@ def run_row(path, settings, provenance, model, data, parts):
     return row
 
 
-def closed_form(parameters, submodels, settings, precision):
-    """Bytes of parameters, gradients and optimizer state in equal submodels, as the paper counts."""
-    vectors = STATE_VECTORS.get(settings["optimizer"], math.nan)
-    if settings["optimizer"] == "sgd" and settings["momentum"] == 0:
-        vectors = 0
-    bf16 = precision == "bf16"
-    return parameters * ((2 if bf16 else 4) + 4 * (1 + vectors + bf16) / submodels)
+def closed_form(model, submodels, settings, precision):
+    """Bytes of parameters, gradients and optimizer state in equal submodels, as the paper counts; k, the vectors of
+    state, is what the program says, except that sgd has none without momentum.  Where k depends on the parameter, so
+    does the program's form for this model."""
+    optimizer, bf16 = settings["optimizer"], precision == "bf16"
+    matrix, other = program.optimizers().get(optimizer, (math.nan, math.nan))
+    frozen = model["parameters"] * (2 if bf16 else 4)
+    if matrix != other and optimizer in program.optimizers():
+        answer = program.ask_once("info", "--model", model["spec"], "--optimizer", optimizer, "--precision", precision)
+        trained = answer["memory"].value(f"{optimizer} full", "equal_parts") * tables.MIB - frozen
+    else:
+        vectors = 0 if optimizer == "sgd" and settings["momentum"] == 0 else matrix
+        trained = model["parameters"] * 4 * (1 + vectors + bf16)
+    return frozen + trained / submodels
 
 
 def directory_name(path):

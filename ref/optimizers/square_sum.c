@@ -1,4 +1,4 @@
-/* The sum of squares of a gradient, which clipping and Muon need. */
+/* The sum of squares, for the norm of a gradient or of an update. */
 #include "optimizer.h"
 
 double optimizer_square_sum(const real *x, size_t count) {

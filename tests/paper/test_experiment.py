@@ -129,7 +129,7 @@ def test_hours_are_only_estimated_without_yes(tmp_path):
     (["nothing"], "experiment nothing: no such experiment; there are validity, "),
     (["validity", "--seeds", "0"], "argument --seeds: 0: expected a whole number from 1 to 100"),
     (["validity", "--optimizers", "sgd,sgd"], "sgd is given twice"),
-    (["validity", "--optimizers", "adamx"], "adamx: expected sgd, adam, adamw, lion"),
+    (["validity", "--optimizers", "adamx"], "adamx: expected sgd, adam, adamw, lion, muon"),
     (["validity", "--preset", "tiny"], "argument --preset: invalid choice"),
     (["validity", "x"], "x: expected a flag"),
     (["validity", "--lr", "1", "--lr", "2"], "--lr is given twice"),

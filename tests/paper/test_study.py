@@ -272,15 +272,16 @@ def test_knows_every_flag(runs):
         assert unknown == set(), "it goes into study.ADDED_FLAGS, or into cases.IRRELEVANT if it changes no result"
 
 
-@pytest.mark.parametrize("optimizer", study.STATE_VECTORS)
+@pytest.mark.parametrize("optimizer", program.optimizers())
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_closed_form(optimizer, precision):
     """The closed form gives what the program prints."""
     answer = program.ask("info", "--model", "resnet8", "--optimizer", optimizer, "--precision", precision)
     parameters = sum(cell.value for cell in answer["blocks"].column("parameters"))
+    model = {"parameters": parameters, "spec": "resnet8"}
     for submodels in (1, 2, 3):
         label = f"{optimizer} " + (f"BCD-1/{submodels}" if submodels > 1 else "full")
-        bytes_ = study.closed_form(parameters, submodels, {"optimizer": optimizer, "momentum": 0.9}, precision)
+        bytes_ = study.closed_form(model, submodels, {"optimizer": optimizer, "momentum": 0.9}, precision)
         assert answer["memory"].value(label, "equal_parts") * tables.MIB == pytest.approx(bytes_)
 
 
