@@ -157,7 +157,7 @@ static void plans_its_memory(void) {
 }
 
 /* With --steps 0 a run holds the initial weights, and a resume trains on from them. */
-static void trains_not_at_all(void) {
+static void trains_zero_steps(void) {
     const Printed *printed = run(0, "train " RESNET "--steps 0 --out nothing");
     CHECK(strstr(printed->out, "nothing trained: validation loss"), "%s", printed->out);
     run(0, "eval nothing");
@@ -209,7 +209,7 @@ static void threads_do_not_matter(void) {
 
 /* The losses stored with a switch are those of the curve, and they agree with the reason stored.
  * */
-static void tells_why_it_switched(void) {
+static void stores_why_it_switched(void) {
     enum { WINDOW = 3 };
     const double tolerance = 0.01;
     RunFile file;
@@ -328,11 +328,11 @@ void test_cli(void) {
     RUN(says_that_threads_do_not_fit);
     RUN(trains);
     RUN(plans_its_memory);
-    RUN(trains_not_at_all);
+    RUN(trains_zero_steps);
     RUN(trains_like_another);
     RUN(same_again);
     RUN(threads_do_not_matter);
-    RUN(tells_why_it_switched);
+    RUN(stores_why_it_switched);
     RUN(quiet_and_named_by_itself);
     RUN(evaluates);
     RUN(validates_on_a_file);

@@ -141,7 +141,7 @@ static void exported_is_theirs(const void *data) {
 
 /* bcd eval --init gives the loss with which fine-tuning begins, and an export has the type and the
  * number of positions of the model that was loaded. */
-static void goes_without_a_run(const void *data) {
+static void evaluates_and_exports_without_a_run(const void *data) {
     const char *name = data;
     char first[512], path[64];
     size_t bytes;
@@ -331,8 +331,8 @@ void test_convert(void) {
     RUN(shorter_contexts_are_beginnings);
     RUN_ROW("exported: gpt2", exported_is_theirs, "gpt2");
     RUN_ROW("exported: grouped", exported_is_theirs, "grouped");
-    RUN_ROW("without a run: gpt2", goes_without_a_run, "gpt2");
-    RUN_ROW("without a run: mistral", goes_without_a_run, "mistral");
+    RUN_ROW("without a run: gpt2", evaluates_and_exports_without_a_run, "gpt2");
+    RUN_ROW("without a run: mistral", evaluates_and_exports_without_a_run, "mistral");
     RUN_ROW("starts again: llama", starts_again_from_the_model, "llama");
     RUN_ROW("starts again: mistral", starts_again_from_the_model, "mistral");
     RUN_ROW("starts again: qwen3biased", starts_again_from_the_model, "qwen3biased");

@@ -142,7 +142,7 @@ static void escape_codes_are_for_terminals(void) {
 }
 
 /* HDF5 crashes when memory runs out. The program ends with an error line wherever it happens. */
-static void memory_that_ends_is_told(void) {
+static void running_out_of_memory_is_reported(void) {
     if (TEST_SANITIZED) SKIP("a sanitizer needs all of the address space");
     int refused = 0, trained = 0;
     for (int kib = 30000; kib < 90000 && trained < 3; kib += 1500) {
@@ -161,8 +161,8 @@ static void memory_that_ends_is_told(void) {
     CHECK(refused && trained == 3, "%d times refused, %d times trained", refused, trained);
 }
 
-/* What a directory lacks is told before memory is taken for its model, here of 13 GB. */
-static void lack_of_weights_is_told_first(void) {
+/* What a directory lacks is reported before memory is taken for its model, here of 13 GB. */
+static void missing_weights_are_reported_first(void) {
     if (TEST_SANITIZED) SKIP("a sanitizer needs all of the address space");
     scratch_text("weightless/config.json",
                  "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 8192, \"n_head\": 64, "
@@ -202,7 +202,7 @@ void test_environment(void) {
     RUN(small_stacks_are_refused);
     RUN(closed_streams_get_nothing);
     RUN(escape_codes_are_for_terminals);
-    RUN(memory_that_ends_is_told);
-    RUN(lack_of_weights_is_told_first);
+    RUN(running_out_of_memory_is_reported);
+    RUN(missing_weights_are_reported_first);
     RUN(resident_memory_is_as_planned);
 }

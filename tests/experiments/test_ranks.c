@@ -176,7 +176,7 @@ static const struct {
     {"--pipeline local:65", "local:N needs a number of ranks from 1 to 64"},
 };
 
-static void wrong_use_is_told(void) {
+static void wrong_use_is_reported(void) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char line[1024];
         snprintf(line, sizeof line, "train " LLAMA "--steps 2 --quiet --out wrong %s",
@@ -219,6 +219,6 @@ void test_ranks(void) {
     RUN_ROW("memory_is_as_planned", memory_is_as_planned, "");
     RUN_ROW("memory_is_as_planned pre-inference", memory_is_as_planned, "--cache 1M --pre-infer");
     RUN(rounding_is_reported);
-    RUN(wrong_use_is_told);
+    RUN(wrong_use_is_reported);
     RUN(killed_ranks_resume);
 }

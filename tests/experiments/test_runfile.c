@@ -55,7 +55,7 @@ static void rows_come_back(void) {
 }
 
 /* Each table loses its rows after the step, and keeps all others. */
-static void cut_leaves_what_was_done(void) {
+static void a_cut_keeps_what_was_done(void) {
     static const struct {
         uint64_t step;
         size_t left[RUN_PARTS]; /* the rows that each table keeps */
@@ -173,7 +173,7 @@ static void sessions_are_told_apart(void) {
 
 void test_runfile(void) {
     RUN(rows_come_back);
-    RUN(cut_leaves_what_was_done);
+    RUN(a_cut_keeps_what_was_done);
     RUN(smooth_is_a_mean);
     RUN(windows_by_hand);
     RUN(windows_of_half_a_curve);

@@ -106,13 +106,13 @@ static void example_runs(void) {
     CHECK(strstr(text, "7 after 7 steps") && strstr(text, "stem "), "%s", text);
 }
 
-static void is_watched_elsewhere(void) {
+static void is_covered_elsewhere(void) {
     SKIP("what writes and reads these files is watched in suites of its own");
 }
 
 void test_schema(void) {
     if (TEST_SANITIZED) {
-        RUN(is_watched_elsewhere);
+        RUN(is_covered_elsewhere);
         return;
     }
     make_words();

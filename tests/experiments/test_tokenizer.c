@@ -84,7 +84,7 @@ static void numpy_writes_one(void) {
 
 /* An export takes the tokenizer of its model along, which encodes the prompt and decodes the
  * sampled text. */
-static void the_tokenizer_goes_along(void) {
+static void an_export_has_the_tokenizer(void) {
     size_t bytes;
     make_word_tokenizer();
     char lines[12 * 18 + 1] = "";
@@ -230,7 +230,7 @@ static void python_ends(void) {
 }
 
 /* On a terminal the line that shows progress is followed by the result. */
-static void goes_on_on_a_terminal(void) {
+static void a_result_follows_the_progress(void) {
     make_words();
     const char *text = program_on_terminal("tokenize words.txt --tokenizer bytes --out t.tokens");
     if (!text) SKIP("no pseudo-terminal here");
@@ -238,11 +238,11 @@ static void goes_on_on_a_terminal(void) {
 }
 
 void test_tokenizer(void) {
-    RUN(goes_on_on_a_terminal);
+    RUN(a_result_follows_the_progress);
     RUN(text_by_the_models_own_tokenizer);
     RUN(numpy_writes_one);
     RUN(another_tokenizer_is_refused);
     RUN(error_of_the_last_python);
     RUN(python_ends);
-    RUN(the_tokenizer_goes_along);
+    RUN(an_export_has_the_tokenizer);
 }

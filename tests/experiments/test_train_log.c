@@ -69,7 +69,7 @@ static void other_files_stay(void) {
     CHECK(!file_exists(scratch_path("third")), "a directory is left");
 }
 
-static void what_is_no_regular_file(void) {
+static void a_pipe_or_device_as_log(void) {
     /* A resumed run cannot append to a pipe, so it writes its own lines only. */
     int reader =
         mkfifo(scratch_path("pipe"), 0600) ? -1 : open(scratch_path("pipe"), O_RDONLY | O_NONBLOCK);
@@ -98,6 +98,6 @@ void test_train_log(void) {
     RUN(samples_are_those_of_the_epoch);
     RUN(a_gap_is_refused);
     RUN(other_files_stay);
-    RUN(what_is_no_regular_file);
+    RUN(a_pipe_or_device_as_log);
     RUN(a_nan_has_no_sign);
 }

@@ -53,7 +53,7 @@ static void says_what_it_trains(void) {
 }
 
 /* A training that ends before every submodel has trained says so in its first line. */
-static void says_whose_turn_never_comes(void) {
+static void names_submodels_that_never_train(void) {
     static const char gpt[] =
         "--model gpt:layers=3,width=16,heads=2,context=16 --data words.tokens --limit 32";
     /* 32 samples are 8 batches an epoch. */
@@ -213,7 +213,7 @@ static void one_line_on_a_terminal(void) {
     runfile_free(&file);
 }
 
-static void says_whose_turn_it_is(void) {
+static void names_the_submodel_that_trains(void) {
     RunFile file;
     const char *out = run(0, "train " RESNET "--steps 8 --out turns")->out;
     CHECK(strstr(out, "step 7: submodel 2 of 3 ("), "%s", out);
@@ -295,13 +295,13 @@ void test_train_print(void) {
     make_words();
     RUN(help_has_each_section_once);
     RUN(says_what_it_trains);
-    RUN(says_whose_turn_never_comes);
+    RUN(names_submodels_that_never_train);
     RUN(fine_tunes_by_its_own_defaults);
     RUN(plans_memory_before_it_trains);
     RUN(images_train_their_ends);
     RUN(a_loss_that_diverges_is_short);
     RUN(one_line_on_a_terminal);
-    RUN(says_whose_turn_it_is);
+    RUN(names_the_submodel_that_trains);
     RUN(says_where_it_was_trained);
     RUN(progress_by_hand);
 }

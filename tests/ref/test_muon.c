@@ -194,7 +194,7 @@ static void the_rest_is_adamw(void) {
 }
 
 /* The part of a matrix whose gradient is all 0 only decays. */
-static void nothing_comes_of_nothing(void) {
+static void a_zero_gradient_only_decays(void) {
     const Row *row = &rows[1];
     const Param param = param_of(row);
     const OptimizerSettings settings = settings_of(row);
@@ -212,5 +212,5 @@ void test_muon(void) {
         RUN_ROW(rows[i].name, threads_do_not_matter, &rows[i]);
     }
     RUN(the_rest_is_adamw);
-    RUN(nothing_comes_of_nothing);
+    RUN(a_zero_gradient_only_decays);
 }

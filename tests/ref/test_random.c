@@ -52,18 +52,18 @@ static void permutation_is_one(void) {
     CHECK(memcmp(order, other, sizeof order) != 0, "two epochs are shuffled alike");
 }
 
-/* Of every size, also where the square of the network is larger. */
+/* Tests every size, also those below the square on which the network permutes. */
 static void permuted_is_a_permutation(void) {
-    enum { MOST = 300 };
-    for (int n = 1; n <= MOST; n++) {
-        int seen[MOST] = {0}, moved = 0;
+    enum { MAX = 300 };
+    for (int n = 1; n <= MAX; n++) {
+        int found[MAX] = {0}, moved = 0;
         for (int i = 0; i < n; i++) {
             const int at = random_permuted(i, n, 3, STREAM_SHUFFLE, 1);
             if (!CHECK(at >= 0 && at < n, "%d of %d", at, n)) return;
-            seen[at]++;
+            found[at]++;
             moved += at != i;
         }
-        for (int i = 0; i < n; i++) CHECK(seen[i] == 1, "%d of %d: %d times", i, n, seen[i]);
+        for (int i = 0; i < n; i++) CHECK(found[i] == 1, "%d of %d: %d times", i, n, found[i]);
         CHECK(n < 10 || moved > n / 2, "%d of %d have moved", moved, n);
     }
     /* Another one would let a resumed training see other samples. */
@@ -100,7 +100,7 @@ static void permuted_is_uniform(void) {
         CHECK(fabs(step[d] - each) < 6 * sqrt(each), "step %d: %d, not %g", d, step[d], each);
 }
 
-static void below_is_below(void) {
+static void random_below_stays_below(void) {
     int counts[7] = {0};
     for (uint64_t i = 0; i < 7000; i++) counts[random_below(1, 2, i, 7)]++;
     for (int i = 0; i < 7; i++) CHECK(counts[i] > 850 && counts[i] < 1150, "%d: %d", i, counts[i]);
@@ -112,5 +112,5 @@ void test_random(void) {
     RUN(permutation_is_one);
     RUN(permuted_is_a_permutation);
     RUN(permuted_is_uniform);
-    RUN(below_is_below);
+    RUN(random_below_stays_below);
 }

@@ -112,17 +112,17 @@ static void orders_never_change(void) {
     }
 }
 
-/* Of very many samples the order is computed position by position.  Those of an epoch, in pieces
- * all over it, are different samples; the next subset and the next epoch differ. */
+/* With very many samples the order is computed position by position.  Pieces from all over an epoch
+ * have different samples, and the next subset and the next epoch differ. */
 static void many_samples_take_no_arrays(const void *row) {
     enum { N = SAMPLER_ARRAY + 1, PIECES = 128, PIECE = 1 << 12 };
     const double fraction = *(const double *)row;
-    static unsigned char seen[N];
+    static unsigned char drawn[N];
     static int ids[PIECE], other[PIECE];
     Sampler s;
     if (!CHECK(sampler_init(&s, 5, N, fraction) == 0, "%s", error_message())) return;
     CHECK(!s.order && !s.subset, "arrays");
-    memset(seen, 0, sizeof seen);
+    memset(drawn, 0, sizeof drawn);
     sampler_draw(&s, 2);
     int twice = 0, beyond = 0;
     for (int p = PIECES - 1; p >= 0; p--) {
@@ -130,7 +130,7 @@ static void many_samples_take_no_arrays(const void *row) {
         for (int i = 0; i < PIECE; i++) {
             const bool outside = ids[i] < 0 || ids[i] >= N;
             beyond += outside;
-            if (!outside) twice += seen[ids[i]]++;
+            if (!outside) twice += drawn[ids[i]]++;
         }
     }
     CHECK(!twice && !beyond, "%d twice, %d outside", twice, beyond);
@@ -139,11 +139,12 @@ static void many_samples_take_no_arrays(const void *row) {
     int common = 0;
     sampler_draw(&s, 3);
     sampler_ids(&s, other, 0, PIECE);
-    for (int i = 0; i < PIECE; i++) common += seen[other[i]];
-    /* A piece of another subset has as many of those seen as chance says, within six deviations. */
+    for (int i = 0; i < PIECE; i++) common += drawn[other[i]];
+    /* A piece of another subset has as many of those samples as by chance, within six deviations.
+     */
     const double expected = (double)PIECE * PIECES * PIECE / N;
     if (fraction < 1)
-        CHECK(fabs(common - expected) <= 6 * sqrt(expected), "%d seen before, expected %.0f",
+        CHECK(fabs(common - expected) <= 6 * sqrt(expected), "%d drawn before, expected %.0f",
               common, expected);
     sampler_draw(&s, 2);
     sampler_ids(&s, other, 0, PIECE);
