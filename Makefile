@@ -311,8 +311,9 @@ documents: $(BUILD)/bcd $(commands)   ## render paper_repro.md and its appendix 
 bench: $(BUILD)/bench                 ## measure every op, whole training steps, transports
 	$(BUILD)/bench
 
-bench-peers: $(BUILD)/bench           ## compare training steps with PyTorch, if installed
+bench-peers: $(BUILD)/bench $(BUILD)/bcd $(if $(filter yes,$(MPI)),$(BUILD)/libbcd-mpi.so) ## compare training steps with PyTorch, if installed
 	$(PYTHON) tests/bench/peers.py $(BUILD)/bench
+	$(PYTHON) tests/bench/pipeline_peers.py $(BUILD)/bcd
 
 # The program with its libraries and Python's parts in one directory, where it looks for them.
 PREFIX ?= /usr/local

@@ -10,7 +10,9 @@ channels last, an allocator that keeps its pages, no gradients of what does not 
     --cpu-time   one thread each, and processor time, for a machine with other users
 """
 import glob
+import importlib.util
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -24,6 +26,7 @@ JOBS = {
     "resnet20": ("resnet20", "sgd", 128, 6, 5),
     "resnet14": ("resnet14", "sgd", 128, 6, 5),
     "resnet8": ("resnet8", "sgd", 128, 6, 5),
+    "smollm2": ("smollm2:context=128", "adamw", 4, 3, 2),
 }
 QUICK = {
     "gpt2": ("gpt:layers=3,width=192,heads=3,context=64,vocabulary=2000", "adamw", 4, 2, 2),
@@ -36,6 +39,11 @@ SPELLED_OUT = {
     "resnet14": "resnet:depth=14,width=16,classes=10,size=32",
     "resnet8": "resnet:depth=8,width=16,classes=10,size=32",
 }
+# SmolLM2 135M, which data/fetch smollm2 brings. PyTorch loads it into the model of transformers.
+SMOLLM2 = os.path.join(os.environ.get("BCD_DATA", "datasets"), "smollm2")
+SPELLED_OUT["smollm2:context=128"] = (
+    "llama:layers=30,width=576,heads=9,groups=3,ffn=1536,context=128,vocabulary=49152,tied=1,"
+    "rope_base=100000")
 PARTS = ["full", "bottom third", "middle third", "top third"]
 
 
@@ -96,14 +104,32 @@ def worker(spec, optimizer_name, batch):
             y = torch.bmm(p, v).view(n, self.heads, t, d).transpose(1, 2)
             return self.out(y.reshape(n, t, c))
 
+    class Pretrained(nn.Module):
+        """The real model, cut into the blocks of ours."""
+
+        def __init__(self):
+            super().__init__()
+            from transformers import AutoModelForCausalLM
+            self.model = AutoModelForCausalLM.from_pretrained(SMOLLM2, dtype=torch.float32)
+
+        def blocks(self):
+            inner = self.model.model
+            parts = [inner.embed_tokens, *inner.layers,
+                     nn.ModuleList([inner.norm, self.model.lm_head])]
+            return list(enumerate(parts))
+
+        def forward(self, tokens):
+            return self.model(tokens, use_cache=False).logits
+
     networks.Attention = Attention
-    net = networks.build(SPELLED_OUT.get(spec, spec))
+    real = spec.startswith("smollm2")
+    net = Pretrained() if real else networks.build(SPELLED_OUT.get(spec, spec))
     settings = dict(p.split("=") for p in SPELLED_OUT.get(spec, spec).split(":")[1].split(","))
     if "context" in settings:
         shape, bound = (batch, int(settings["context"])), int(settings["vocabulary"])
         inputs, targets = torch.randint(bound, shape), torch.randint(bound, shape)
         for module in net.modules():
-            if isinstance(module, nn.Embedding):
+            if isinstance(module, nn.Embedding) and not real:
                 nn.init.normal_(module.weight, std=0.02)
     else:
         net = net.to(memory_format=torch.channels_last)
@@ -187,7 +213,7 @@ def compare(bench, name, job):
     spec, optimizer, batch, rounds, steps = job
     rounds = next((int(word[9:]) for word in sys.argv if word.startswith("--rounds=")), rounds)
     arguments = [spec, optimizer, str(batch)] + ["--cpu-time"] * ("--cpu-time" in sys.argv)
-    ours = Peer([bench, "serve"] + arguments)
+    ours = Peer([bench, "serve", SPELLED_OUT.get(spec, spec)] + arguments[1:])
     torch = Peer([sys.executable, os.path.abspath(__file__), "--worker"] + arguments,
                  best_environment())
     if ours.parameters != torch.parameters:
@@ -205,6 +231,7 @@ def compare(bench, name, job):
 
     print("\n%s, %d parameters, batch %d, %s; %d rounds of %d steps, by turns"
           % (spec, ours.parameters, batch, optimizer, rounds, steps))
+    context = re.search(r"context=(\d+)", spec)
     print("%-13s %11s %11s   %-26s %-26s %s" % (
         "", "ours", "PyTorch", "ours / PyTorch (by round)", "part / full: ours", "PyTorch"))
     medians = {key: [statistics.median(turn) for turn in turns] for key, turns in times.items()}
@@ -216,6 +243,10 @@ def compare(bench, name, job):
         for who, part_times in (("A", a), ("B", b)):
             line += " %-26s" % (spread([x / y for x, y in zip(part_times, medians[who, 0])])
                                 if part else "")
+        if context:
+            tokens = 1e3 * batch * int(context.group(1))
+            line += "  tokens/s: %.0f, PyTorch %.0f" % (tokens / statistics.median(a),
+                                                       tokens / statistics.median(b))
         print(line.rstrip(), flush=True)
 
 
@@ -239,6 +270,12 @@ def main():
         torch.__version__, arguments[0], threads(),
         ", processor time" if "--cpu-time" in sys.argv else ""))
     for name in arguments[1:] or jobs:
+        if name == "smollm2" and not os.path.isdir(SMOLLM2):
+            print("\nsmollm2: skipped, there is no %s; data/fetch smollm2 brings it" % SMOLLM2)
+            continue
+        if name == "smollm2" and not importlib.util.find_spec("transformers"):
+            print("\nsmollm2: skipped, %s has no transformers" % sys.executable)
+            continue
         compare(arguments[0], name, jobs[name])
     return None
 
