@@ -18,14 +18,16 @@ static bool name_dimension(hid_t file, hid_t data, int number, const H5Dim *dim)
     return H5Dclose(scale) >= 0 && ok;
 }
 
-/* Has HDF5 store a checksum with each piece of a data set, about a mebibyte of whole rows, and
- * check it at each read.  Without elements there is nothing to check. */
+/* Has HDF5 store a checksum with each piece of a data set, at most about a mebibyte of whole rows,
+ * and check it at each read.  Pieces have equal sizes, as the last one takes the space of a whole
+ * one.  Without elements there is nothing to check. */
 static void set_checksum(hid_t creation, const hsize_t *size, int rank, size_t element_bytes) {
     hsize_t chunk[H5_RANK], row_bytes = element_bytes;
     for (int i = 1; i < rank; i++) row_bytes *= chunk[i] = size[i];
     if (!rank || !size[0] || !row_bytes) return;
-    chunk[0] = row_bytes < 1 << 20 ? (1 << 20) / row_bytes : 1;
-    if (chunk[0] > size[0]) chunk[0] = size[0];
+    const hsize_t rows = row_bytes < 1 << 20 ? (1 << 20) / row_bytes : 1;
+    const hsize_t pieces = (size[0] + rows - 1) / rows;
+    chunk[0] = (size[0] + pieces - 1) / pieces;
     H5Pset_chunk(creation, rank, chunk);
     H5Pset_fletcher32(creation);
 }

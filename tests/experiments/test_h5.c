@@ -2,18 +2,17 @@
  * error. */
 #include <hdf5.h>
 #include <hdf5_hl.h>
-#include <malloc.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../../experiments/store/h5.h"
-#include "../../experiments/store/runfile.h"
 #include "../data/scratch.h"
 
 typedef struct {
@@ -252,6 +251,22 @@ static void counts_dimensions(void) {
 }
 
 /* A name must fit into H5_NAME with the zero at its end, or it is refused. */
+/* A file has the size of its numbers, whatever part of a matrix one piece can hold. */
+static void pieces_waste_nothing(void) {
+    static float data[3001 * 300];
+    for (size_t rows_of = 1; rows_of <= 3001; rows_of += 500) {
+        const H5Dim dims[2] = {{"out", rows_of, NULL}, {"in", 300, NULL}};
+        const double bytes = (double)(rows_of * 300 * sizeof *data);
+        H5File file;
+        struct stat status;
+        CHECK(h5_create(&file, scratch_path("pieces.h5")) == 0, "%s", error_message());
+        h5_write(&file, "/matrix", H5_FLOAT, data, 2, dims, NULL);
+        CHECK(h5_commit(&file) == 0 && stat(scratch_path("pieces.h5"), &status) == 0, "%s",
+              error_message());
+        CHECK((double)status.st_size < 1.01 * bytes + 20000, "%zu rows", rows_of);
+    }
+}
+
 static void refuses_a_long_name(void) {
     const char *path = scratch_path("name.h5");
     for (int length = H5_NAME - 1; length <= H5_NAME; length++) {
@@ -349,20 +364,6 @@ static void remembers_the_first_failure(void) {
     CHECK(!file_exists(path), "a file is there");
 }
 
-/* A run's arrays grow before a row is added, so no row lies outside of the allocated memory. */
-static void rows_fit_their_array(void) {
-    RunFile run = {0};
-    uint64_t count = 0;
-    for (bool fits = true; fits && count < 1030; count++) {
-        runfile_add(&run, RUN_CURVE, &(CurveRow){.step = count});
-        fits = run.curve_rows * sizeof *run.curve <= malloc_usable_size(run.curve);
-        CHECK(fits, "%zu rows in %zu bytes", run.curve_rows, malloc_usable_size(run.curve));
-    }
-    for (uint64_t i = 0; i < count; i++)
-        CHECK(run.curve[i].step == i, "row %d is %d", (int)i, (int)run.curve[i].step);
-    runfile_free(&run);
-}
-
 /* A column of 4 MiB is stored in chunks of 1 MiB. */
 static void large_columns_are_cut(void) {
     enum { NUMBERS = 1 << 19 };
@@ -389,11 +390,11 @@ void test_h5(void) {
     RUN(refuses_strange_files);
     RUN(refuses_strange_contents);
     RUN(counts_dimensions);
+    RUN(pieces_waste_nothing);
     RUN(refuses_a_long_name);
     RUN(survives_a_full_disk);
     RUN(has_one_writer);
     RUN(refuses_a_missing_directory);
     RUN(remembers_the_first_failure);
-    RUN(rows_fit_their_array);
     RUN(large_columns_are_cut);
 }

@@ -1,4 +1,5 @@
 /* The rows of run.h5: in memory, in the file and back, cut at a step, and averaged. */
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -171,7 +172,22 @@ static void sessions_are_told_apart(void) {
     runfile_free(&run);
 }
 
+/* A run's arrays grow before a row is added, so no row lies outside of the allocated memory. */
+static void rows_fit_their_array(void) {
+    RunFile run = {0};
+    uint64_t count = 0;
+    for (bool fits = true; fits && count < 1030; count++) {
+        runfile_add(&run, RUN_CURVE, &(CurveRow){.step = count});
+        fits = run.curve_rows * sizeof *run.curve <= malloc_usable_size(run.curve);
+        CHECK(fits, "%zu rows in %zu bytes", run.curve_rows, malloc_usable_size(run.curve));
+    }
+    for (uint64_t i = 0; i < count; i++)
+        CHECK(run.curve[i].step == i, "row %d is %d", (int)i, (int)run.curve[i].step);
+    runfile_free(&run);
+}
+
 void test_runfile(void) {
+    RUN(rows_fit_their_array);
     RUN(rows_come_back);
     RUN(a_cut_keeps_what_was_done);
     RUN(smooth_is_a_mean);
