@@ -9,6 +9,13 @@
 
 #include "cli.h"
 
+/* A fine-tuning, whose weights are in the checkpoint from the first save on. */
+#define TUNED                                                                                      \
+    "--init " BCD_SOURCE_DIR                                                                       \
+    "/tests/fixtures/pretrained/grouped --data words.tokens --context 8 "                          \
+    "--limit 32 --batch 4 --lr 1e-3 --schedule constant --submodels 3 --switch-every 4 --threads " \
+    "2 "
+
 /* ---- interrupted --------------------------------------------------------------------------- */
 
 /* A training that is killed several times, each time a little later, ends like one that was not
@@ -317,6 +324,7 @@ void test_interrupted(void) {
     run(0, "train " RESNET "--steps 30 --out uncut --quiet");
     RUN_ROW("killed_and_resumed resnet", killed_and_resumed, RESNET);
     RUN_ROW("killed_and_resumed gpt", killed_and_resumed, GPT);
+    RUN_ROW("killed_and_resumed tuned", killed_and_resumed, TUNED);
     RUN(curves_ahead_of_the_checkpoint);
     RUN(checkpoint_missing);
     RUN(curves_lost);
