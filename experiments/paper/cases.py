@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 # Flags that change nothing of what is learned, or only how it is rounded; the length is in `steps`.
 IRRELEVANT = {"data-dir", "threads", "recompute", "cache", "device-cache", "eval-every", "eval-samples", "save-every",
               "keep-last", "device", "precision", "method", "steps", "epochs", "seed", "model", "pipeline",
-              "pipeline-schedule", "pre-infer", "replicas", "timeout"}
+              "pipeline-schedule", "placement", "pre-infer", "replicas", "timeout"}
 
 # The flags of a method: how the submodels take turns; and the learning rate, whose best value differs between methods.
 # A flag in which variants differ is in their names, with these words: always, or unless it is the default; the flags

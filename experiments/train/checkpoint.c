@@ -85,15 +85,18 @@ static int read_tensor(const H5File *file, Engine *engine, int group, int number
     TensorRole role = groups[group].role;
     const TensorInfo info = tensor_info(engine->model, role, number);
     const Text name = text_of("%s/%s", groups[group].group, info.name);
+    const bool is_state = role == TENSOR_STATE0 || role == TENSOR_STATE1;
+    const bool missing = !h5_exists(file, name.text);
     size_t size[4];
-    /* Frozen parameters have no state. */
-    bool optional = role == TENSOR_BUFFER ? foreign : role != TENSOR_PARAMETER;
-    if (optional && !h5_exists(file, name.text)) return 0;
+    if (missing && foreign && role == TENSOR_BUFFER) return 0;
     for (int i = 0; i < info.rank; i++) size[i] = info.dims[i].size;
     real *place = engine->is->view ? engine_view(engine, role, number, &(size_t){0}) : NULL;
     if (place) return h5_read(file, name.text, H5_REAL, place, info.rank, size);
     real *numbers = xmalloc(info.count * sizeof *numbers);
-    int failed = h5_read(file, name.text, H5_REAL, numbers, info.rank, size) ||
+    int failed = 0;
+    /* Frozen parameters have no state. */
+    if (!missing || !is_state || engine_read(engine, role, number, numbers))
+        failed = h5_read(file, name.text, H5_REAL, numbers, info.rank, size) ||
                  engine_write(engine, role, number, numbers);
     free(numbers);
     return failed ? -1 : 0;

@@ -263,15 +263,32 @@ static void damaged_files(void) {
     check_error(run(1, "train --resume damaged --steps 6"), "damaged/run.h5: not an HDF5 file");
 }
 
+static void delete_tensor(const char *name, const char *tensor) {
+    hid_t file = H5Fopen(scratch_path(name), H5F_ACC_RDWR, H5P_DEFAULT);
+    CHECK(H5Ldelete(file, tensor, H5P_DEFAULT) >= 0, "no %s", tensor);
+    H5Fclose(file);
+}
+
 /* A checkpoint that lacks running statistics is refused: the network would be another. */
 static void missing_statistics(void) {
     static const char tensor[] = "/buffers/stem.norm.running_mean";
     run(0, "train " RESNET "--steps 3 --out bare --quiet");
-    hid_t file = H5Fopen(scratch_path("bare/checkpoint.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
-    CHECK(H5Ldelete(file, tensor, H5P_DEFAULT) >= 0, "no %s", tensor);
-    H5Fclose(file);
+    delete_tensor("bare/checkpoint.h5", tensor);
     check_error(run(1, "train --resume bare --steps 6"), tensor);
     check_error(run(1, "eval bare"), tensor);
+}
+
+/* So is one that lacks optimizer state of a parameter that trains, on one device and on ranks: the
+ * training would go on with zeros.  An evaluation reads no state. */
+static void missing_state(void) {
+    static const char tensor[] = "/optimizer/first/stem.conv.weight";
+    run(0, "train " RESNET "--steps 3 --out stateless --quiet");
+    delete_tensor("stateless/checkpoint.h5", tensor);
+    check_error(run(1, "train --resume stateless --steps 6"), tensor);
+    run(0, "eval stateless");
+    run(0, "train " RESNET "--steps 3 --pipeline local:2 --out stateless2 --quiet");
+    delete_tensor("stateless2/checkpoint.h5", tensor);
+    check_error(run(1, "train --resume stateless2 --steps 6"), tensor);
 }
 
 /* Changes one setting in a file and nothing else. */
@@ -340,6 +357,7 @@ void test_interrupted(void) {
     RUN(cache_without_space);
     RUN(damaged_files);
     RUN(missing_statistics);
+    RUN(missing_state);
     RUN(changed_settings);
     RUN(writes_to_files_alone);
 }
