@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cublasLt.h>
+#include <string.h>
 
 #include "fake.h"
 
