@@ -81,11 +81,19 @@ static void tell_all(const Transport *transport, ControlMessage message) {
     if (!left) pending_free(&sends); /* otherwise MPI may still read them */
 }
 
+/* Marks the transport as broken.  The caller frees its memory soon, so MPI must not write to it
+ * when it is called once more: receives that have not begun are cancelled. */
+static void set_broken(MpiTransport *mpi, const char *why) {
+    mpi->broken = world.broken = true;
+    snprintf(mpi->why, sizeof mpi->why, "%s", why);
+    for (PendingTransfer *m = mpi->pending.first; m; m = m->next)
+        if (!m->t.send && m->request != MPI_REQUEST_NULL) MPI_Cancel(&m->request);
+}
+
 /* Marks the transport as broken and tells the other ranks. */
 static void break_transport(MpiTransport *mpi, const char *why) {
     if (mpi->broken) return;
-    mpi->broken = world.broken = true;
-    snprintf(mpi->why, sizeof mpi->why, "%s", why);
+    set_broken(mpi, why);
     ControlMessage message = {.kind = CONTROL_ABORT};
     memcpy(message.why, mpi->why, sizeof message.why);
     tell_all(&mpi->base, message);
@@ -96,8 +104,7 @@ static int act_on(MpiTransport *mpi, const ControlMessage *message, int from) {
     switch (message->kind) {
         case CONTROL_ABORT:
             if (mpi->broken) return 0; /* the first failure counts */
-            mpi->broken = world.broken = true;
-            memcpy(mpi->why, message->why, sizeof mpi->why);
+            set_broken(mpi, message->why);
             return -1;
         case CONTROL_QUERY:
             return send_control(mpi, from,
@@ -233,13 +240,13 @@ static void mpi_abort(Transport *transport, const char *why) {
 /* Receives control messages until *flag is set.  Returns *flag. */
 static bool await(MpiTransport *mpi, const bool *flag, double seconds) {
     static const struct timespec moment = {0, 1000000};
-    Deadline until = deadline_in(seconds);
-    do {
+    /* A signal may end the pause early: mpirun sends SIGTERM to the ranks that are left. */
+    for (Deadline until = deadline_in(seconds);; nanosleep(&moment, NULL)) {
         pthread_mutex_lock(&mpi->lock);
         receive_control(mpi);
         pthread_mutex_unlock(&mpi->lock);
-    } while (!*flag && !deadline_over(until) && nanosleep(&moment, NULL) == 0);
-    return *flag;
+        if (*flag || deadline_over(until)) return *flag;
+    }
 }
 
 /* Of the ranks that answer, the lowest reports the failure, whoever found it and whichever rank it

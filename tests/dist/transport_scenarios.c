@@ -230,9 +230,9 @@ static int all_give_up(Transport *transport, double *results) {
 
 static int rest_gives_up(Transport *transport, double *results) {
     (void)results;
-    if (transport_barrier(transport)) return -1;
+    const int failed = transport_barrier(transport); /* another may have given up meanwhile */
     if (transport->rank == 0) raise(SIGSTOP);
-    return give_up_alone(transport);
+    return failed ? -1 : give_up_alone(transport);
 }
 
 const Scenario *scenario_find(const char *name) {
