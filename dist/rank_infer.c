@@ -76,13 +76,13 @@ static int infer_open(RankEngine *e) {
     return (infers(e) && open_stage(e)) || share_prefix(e) ? -1 : 0;
 }
 
-/* Counts in the peaks that the stage of the prefix was there beside this rank's own. */
-static void count_peaks(MemCount *counted, const MemCount *beside) {
+/* Counts in the peaks that the stage of the prefix was there with this rank's own. */
+static void count_peaks(MemCount *counted, const MemCount *prefix) {
     for (int role = 0; role < MEM_ROLES; role++)
         counted->peak[role] =
-            size_max(counted->peak[role], counted->current[role] + beside->peak[role]);
+            size_max(counted->peak[role], counted->current[role] + prefix->peak[role]);
     counted->total_peak =
-        size_max(counted->total_peak, counted->total_current + beside->total_peak);
+        size_max(counted->total_peak, counted->total_current + prefix->total_peak);
 }
 
 void rank_infer_close(RankEngine *e) {

@@ -36,7 +36,7 @@
 typedef enum { FROZEN_RUNNING, FROZEN_BATCH } FrozenNorm;
 
 typedef struct {
-    int batch;       /* the most samples in a micro-batch */
+    int batch;       /* the maximum number of samples in a micro-batch */
     bool recompute;  /* keep only block inputs, and recompute the rest in the backward pass */
     bool keep_state; /* keep a submodel's optimizer state when another becomes active */
     FrozenNorm frozen_norm;

@@ -39,7 +39,7 @@ typedef struct {
     PendingTransfers pending;
     bool inside; /* the rank is in a sendrecv and advances the transfers itself */
     int waits_for, reply;
-    bool broken; /* MPI is no longer called */
+    bool broken; /* only control messages follow */
     AbortLine why;
     pthread_t progress_thread;
     bool ends;
