@@ -81,12 +81,17 @@ class Method:
 
 @dataclass(eq=False)
 class Case:
-    """Methods: full updates first, then by M, by fraction of the data, as read."""
+    """Methods: full updates first, then by M, by fraction of the data, then as read, or by weight."""
     methods: list = field(default_factory=list)
 
     @property
     def name(self):
         return case_name(self.methods[0].first)
+
+    @property
+    def weight(self):
+        """What decides which case a reader sees first."""
+        return max(weight_of(method.trainings) for method in self.methods)
 
     def full_update(self, training):
         """The full update with the same seed; of several, one with the same learning rate, then one with as many
@@ -103,10 +108,11 @@ class Case:
 
 
 class Cases:
-    """The cases of trainings, in the order of their first ones; `left_out`: how many have the settings and the seed of
+    """The cases of trainings, in the order of their first ones, or with `heaviest_first`, as in a report of several files,
+    whose first one may be a pilot, by weight; `left_out`: how many have the settings and the seed of
     an earlier one, which is one training read from two files, but other losses."""
 
-    def __init__(self, trainings):
+    def __init__(self, trainings, heaviest_first=False):
         self.cases, self.left_out = [], 0
         found = {}
         for number, training in enumerate(trainings):
@@ -115,8 +121,10 @@ class Cases:
         for methods in found.values():
             case = Case()
             self.cases.append(case)
-            for _, numbered in sorted(methods.items(), key=lambda item: order_of(item[1])):
+            for numbered in sorted(methods.values(), key=lambda numbered: order_of(numbered, heaviest_first)):
                 case.methods.append(Method(case, self.once(sorted(numbered, key=lambda one: one[:2]))))
+        if heaviest_first:
+            self.cases.sort(key=lambda case: case.weight, reverse=True)
 
     def once(self, numbered):
         """Of trainings with the same seed only the first."""
@@ -155,10 +163,16 @@ def method_key(training):
             settings_key(training, of_method=True))
 
 
-def order_of(numbered):
+def order_of(numbered, heaviest_first):
     training = numbered[0][2]
-    return (training["submodels"], training.is_offload, -training.setting("fraction"),
+    weight = weight_of([training for _, _, training in numbered]) if heaviest_first else ()
+    return (training["submodels"], training.is_offload, -training.setting("fraction"), [-part for part in weight],
             min(number for _, number, _ in numbered))
+
+
+def weight_of(trainings):
+    """How much trainings that differ in the seed alone say: their number, then their updates."""
+    return len({training["seed"] for training in trainings}), max(training["steps"] for training in trainings)
 
 
 def differs(a, b):

@@ -100,12 +100,6 @@ class ShownCase:
         self.own = [(label, {name: value for name, value in own.items() if value and name not in self.common})
                     for label, own in zip(labels, every)]
 
-    @property
-    def weight(self):
-        """What decides which case comes first: seeds, then the length of the longest training."""
-        return (max(len(method.trainings) for method in self.every),
-                max(0 if math.isnan(t["seconds"]) else t["seconds"] for t in self.trainings))
-
 
 # ---- the page -----------------------------------------------------------------------------------
 
@@ -171,7 +165,7 @@ def verdict_first(table, cases):
 def make(out, directory, report):
     """Writes the page of a report.Report, and into `directory`, unless it is None, each figure."""
     draw = Drawer(directory)
-    cases = sorted(map(ShownCase, report.cases.cases), key=lambda case: case.weight, reverse=True)
+    cases = [ShownCase(case) for case in sorted(report.cases.cases, key=lambda case: case.weight, reverse=True)]
     sections = [([ShownTable(table) for table in section],
                  {name: clean(str(value)) for name, value in section.provenance.items()}) for section in report.sections]
     for number, case in enumerate(cases):

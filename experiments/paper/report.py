@@ -34,11 +34,11 @@ the full update.
 
 # ---- tables of trainings ------------------------------------------------------------------------
 
-def make(trainings, paper=True):
+def make(trainings, paper=True, heaviest_first=False):
     """Computes what is known of trainings, and returns all tables that can be made of them, with those of the paper only
     if `paper`; and their Cases."""
     compare.converge(trainings)
-    cases = Cases(trainings)
+    cases = Cases(trainings, heaviest_first)
     if not trainings:
         return [], cases
     made = [answer.table(cases), registered.answers(cases), registered.best_rates(cases)]
@@ -62,7 +62,7 @@ class Report:
         of_trainings = [path for path in paths if path not in of_tables]
         self.study = study.read(of_trainings)
         only_runs = not paper and all(formats[path] == study.RUN_FORMAT for path in of_trainings)
-        found, self.cases = make(self.study.trainings, not only_runs)
+        found, self.cases = make(self.study.trainings, not only_runs, len(of_trainings) > 1)
         self.sections = [Tables(found), *(tables.read(path) for path in of_tables)]
         if not self.study.trainings and not of_tables:
             raise Refused(f"report: {paths[0]}: no training has finished yet")

@@ -441,6 +441,23 @@ def test_foreign_answer(tmp_path):
     assert "Of something else" in (tmp_path / "foreign.html").read_text()
 
 
+def test_of_several_files_the_longest_trainings_come_first(tmp_path):
+    """Of those with most seeds, also where the file of a pilot is named first. A file alone keeps its order."""
+    pilot = [like(t, model="gpt-pilot") for t in pairs()[:2]]
+    study.write(str(tmp_path / "pilot.h5"), pilot)
+    seeds = [like(t, seed=seed) for seed in (1, 2) for t in pairs()[:2]]
+    study.write(str(tmp_path / "seeds.h5"), seeds)
+    study.write(str(tmp_path / "both.h5"), pilot + seeds)
+
+    def first_of(*files):
+        text = done(tmp_path, *files, "--markdown", "--table", "same_loss")
+        table = [line for line in text.splitlines() if line.startswith("| ")]
+        return table[1].split()[1]  # below the head
+
+    assert first_of("pilot.h5", "seeds.h5") == "resnet8"
+    assert first_of("both.h5") == "gpt-pilot"
+
+
 # ---- figures ------------------------------------------------------------------------------------
 
 def drawn(folder, name, *arguments):
