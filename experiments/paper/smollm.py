@@ -4,23 +4,26 @@
     smollm.py prepare              makes train.tokens, choose.tokens and score.tokens in $BCD_DATA/smollm
     smollm.py lora RUN --lr F --out FILE.h5
                                    trains by LoRA as the full update in the directory RUN was trained: the same
-                                   model, tokens, order, batch, schedule and evaluations (needs torch and peft)
+                                   model, tokens, order, batch, schedule and evaluations (needs torch and peft); adds
+                                   the training to FILE.h5, which bcd report reads next to those of bcd train
 """
 import argparse
+import datetime
 import math
 import os
 import pathlib
 import resource
 import subprocess
+import sys
 import tempfile
 import time
 
-import h5py
 import numpy as np
 
+import compare
 import errors
 import program
-import tables
+import study
 import trainings
 from errors import Refused
 
@@ -81,14 +84,14 @@ def rate(settings, step):
     return final + (1 - final) * wave
 
 
-def lora(run, lr, out):
+def lora(full, lr):
+    """Trains as `full`, a study.Training, was trained.  Returns a row (seconds, training loss) for each update, a row
+    (update, loss, accuracy, seconds) for each evaluation, and the numbers of all parameters and of the active ones."""
     import peft
     import torch
     import transformers
 
-    with h5py.File(pathlib.Path(run) / "run.h5") as file:
-        settings = {name: value.decode() if isinstance(value, bytes) else value.item() if hasattr(value, "item") else value
-                    for name, value in file["settings"].attrs.items()}
+    settings = full.settings
     torch.set_num_threads(settings["threads"] or 1)
     torch.manual_seed(settings["seed"])
     model = transformers.AutoModelForCausalLM.from_pretrained(settings["init"], dtype=torch.float32)
@@ -98,44 +101,82 @@ def lora(run, lr, out):
     active = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(active, lr=lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=settings["weight-decay"])
     train, valid = read_tokens(settings["data"]), read_tokens(settings["valid"])
-    context, evaluations, spent = settings["context"], [], 0.0
+    context, spent = settings["context"], 0.0
+    updates, evaluations = [], []
 
-    def loss_of(tokens, samples):
+    def logits_of(tokens, samples):
         pairs = [sample(tokens, index, context) for index in samples]
         inputs, targets = (torch.tensor(np.stack(part)) for part in zip(*pairs))
-        logits = model(input_ids=inputs).logits
-        return torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        return model(input_ids=inputs).logits.flatten(0, 1), targets.flatten()
 
-    def evaluate():
+    def evaluate(step):
+        count = min((len(valid) - 1) // context, settings["eval-samples"] or len(valid))
+        losses, correct = [], []
         with torch.no_grad():
-            count = min((len(valid) - 1) // context, settings["eval-samples"] or len(valid))
-            return float(np.mean([float(loss_of(valid, [i])) for i in range(count)]))
+            for index in range(count):
+                logits, targets = logits_of(valid, [index])
+                losses.append(float(torch.nn.functional.cross_entropy(logits, targets)))
+                correct.append(float((logits.argmax(-1) == targets).float().mean()))
+        evaluations.append((step, float(np.mean(losses)), float(np.mean(correct)), spent))
+        print(f"update {step} of {settings['steps']}: on the other text {evaluations[-1][1]:.4f}, "
+              f"{spent:.0f} s", flush=True)
 
+    evaluate(0)
     for step, samples in enumerate(order(settings)):
         start = time.perf_counter()
         for group in optimizer.param_groups:
             group["lr"] = lr * rate(settings, step)
         optimizer.zero_grad(set_to_none=True)
-        loss = loss_of(train, samples)
+        loss = torch.nn.functional.cross_entropy(*logits_of(train, samples))
         loss.backward()
         torch.nn.utils.clip_grad_norm_(active, settings["clip"])
         optimizer.step()
         spent += time.perf_counter() - start
+        updates.append((spent, float(loss.detach())))
         if (step + 1) % settings["eval-every"] == 0 or step + 1 == settings["steps"]:
-            evaluations.append((step + 1, float(loss.detach()), evaluate(), spent))
-            print(f"update {step + 1} of {settings['steps']}: loss {evaluations[-1][1]:.4f}, on the other text "
-                  f"{evaluations[-1][2]:.4f}, {spent:.0f} s", flush=True)
-    curve = tables.Table("curve", f"LoRA of rank {RANK} by peft {peft.__version__}, rate {lr:g}", "update", [
-        tables.Column(name, name.replace("_", " "), unit, 4, tables.MEASURED)
-        for name, unit in (("training_loss", ""), ("validation_loss", ""), ("seconds", "s"))])
-    for step, *values in evaluations:
-        curve.row(str(step), *values)
-    total = tables.Table("total", "What it trains and takes", "of", [tables.Column("value", "value", "", 0, tables.MEASURED)])
-    total.row("parameters", float(parameters))
-    total.row("active parameters", float(sum(p.numel() for p in active)))
-    total.row("resident bytes at most", 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-    total.row("seed", float(settings["seed"]))
-    tables.Tables([curve, total], program.provenance()).write(out, {"lr": lr, "init": settings["init"]})
+            evaluate(step + 1)
+    return updates, evaluations, parameters, sum(p.numel() for p in active)
+
+
+def as_training(full, lr, measured, provenance):
+    """A study.Training of what lora() measured, with the settings of `full` but its rate, and its own provenance."""
+    updates, evaluations, parameters, active = measured
+    steps = np.arange(1, len(updates) + 1)
+    seconds, losses = (np.array(column) for column in zip(*updates))
+    settings = full.settings | {"lr": lr}
+    curve = {"step": steps.astype(np.uint64), "samples": (full["batch"] * steps).astype(np.uint64), "loss": losses,
+             "lr": np.array([lr * rate(settings, step) for step in range(len(steps))]),
+             "submodel": np.zeros(len(steps), np.int32), "seconds": seconds}
+    when, loss, accuracy, after = (np.array(column) for column in zip(*evaluations))
+    evaluation = {"step": when.astype(np.uint64), "loss": loss, "accuracy": accuracy, "perplexity": np.exp(loss),
+                  "seconds": after}
+    row = full.row | dict.fromkeys(study.COMPUTED, math.nan) | {f"peak_{role}": math.nan for role in study.ROLES} | {
+        "row": f"lora-lr-{lr:g}-seed{full['seed']}", "method": f"LoRA of rank {RANK}", "parameters": active, "lr": lr,
+        "steps": len(steps), "valid_loss": loss[-1], "accuracy": accuracy[-1], "perplexity": math.exp(loss[-1]),
+        "seconds": seconds[-1], "rate": full["batch"] * settings["context"] * len(steps) / seconds[-1],
+        "closed_form": 4.0 * (parameters + 4 * active),  # of the adapters also gradients and AdamW's two vectors
+        **{name: provenance[name] for name in ("commit", "started", "wall")}}
+    return study.Training(row, settings, full.provenance | provenance, full.spec, curve, evaluation, full.switches)
+
+
+def train_lora(run, lr, out):
+    import peft
+    import torch
+
+    full, _ = study.read_run(str(pathlib.Path(run) / "run.h5"))
+    start, started = time.perf_counter(), datetime.datetime.now(datetime.timezone.utc)
+    measured = lora(full, lr)
+    provenance = {
+        "commit": program.provenance()["commit"], "command": program.provenance()["command"],
+        "compiler": f"Python {sys.version.split()[0]}", "flags": "",
+        "libraries": f"torch {torch.__version__}, peft {peft.__version__}", "started": f"{started:%Y-%m-%dT%H:%M:%SZ}",
+        "wall": time.perf_counter() - start}
+    made = as_training(full, lr, measured, provenance)
+    made.row["resident"] = 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    had = study.read([out]).trainings if os.path.exists(out) else []
+    rows = [one for one in had if one["row"] != made["row"]] + [made]
+    compare.converge(rows)
+    study.write(out, rows)
 
 
 def main(words):
@@ -150,7 +191,7 @@ def main(words):
     if options.command == "prepare":
         prepare()
     else:
-        lora(options.run, options.lr, options.out)
+        train_lora(options.run, options.lr, options.out)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ COLUMNS = [
     ("data", TEXT, "", "data set"),
     ("optimizer", TEXT, "", "its name, as --optimizer has it"),
     ("method", TEXT, "", "full: every parameter at each step; BCD: one submodel; offload: full, with the optimizer in "
-     "host memory"),
+     "host memory; otherwise how another program trained, such as LoRA"),
     ("submodels", INTEGER, "", "M"),
     ("imbalance", REAL, "", "the largest submodel over the mean, minus 1"),
     ("order", TEXT, "", "in which the submodels take turns"),
@@ -64,6 +64,7 @@ COLUMNS = [
     *((f"peak_{role}", REAL, "bytes", "measured: " + what) for role, what in zip(ROLES, [
         "weights, active or frozen", "running statistics", "of the active submodel", "optimizer state",
         "kept for the backward pass", "outputs of the frozen prefix", "scratch", "all roles together"])),
+    ("resident", REAL, "bytes", "measured: the most that the process held, mapped files included"),
     ("closed_form", REAL, "bytes", "W (1 + (1 + k)/M): parameters, gradients and k vectors of state, as the paper "
      "counts; in bf16 W (1/2 + (2 + k)/M)"),
     ("seconds", REAL, "s", "of training, evaluations left out"),
@@ -83,6 +84,9 @@ UNITS = {name: unit for name, _, unit, _ in COLUMNS}
 COMPUTED = {"steps_to_converge", "epochs_to_converge", "level", "multiplier", "valid_steps", "valid_level",
             "valid_multiplier", "train_loss", "plateau_steps", "plateau_epochs", "plateau_score", "plateau_spread",
             "end_score", "end_spread"}
+
+# What older files know nothing of.
+LATER = {"resident"}
 
 # The curves: group in a study, group in a run, attribute here, units of the columns.
 PARTS = [
@@ -130,8 +134,8 @@ class Training:
 
     @property
     def is_full(self):
-        """A full update that is not offloaded."""
-        return self["submodels"] == 1 and not self.is_offload
+        """A full update that is not offloaded, of all parameters."""
+        return self["method"] == "full"
 
     @property
     def is_offload(self):
@@ -197,6 +201,7 @@ def read_run(path):
         training = Training(run_row(path, settings, provenance, model, data, parts), settings, provenance, model["spec"],
                             *parts)
         training.row.update({f"peak_{role}": float(peaks.get(role, math.nan)) for role in ROLES})
+        training.row["resident"] = float(store.attribute(file["memory"], "resident", 0)) or math.nan
     check(training, path)
     return training, status
 
@@ -287,7 +292,7 @@ def read_study(path):
 
 def read_table(group):
     rows = len(group["row"])
-    return {name: plain(store.column(group, name, *([np.full(rows, math.nan)] if name in COMPUTED else [])))
+    return {name: plain(store.column(group, name, *([np.full(rows, math.nan)] if name in COMPUTED | LATER else [])))
             for name, _, _, _ in COLUMNS}
 
 

@@ -47,7 +47,8 @@ void h5_set_fields(H5File *file, const char *group, const H5Column *columns, int
                    const void *row) {
     for (const H5Column *c = columns; c < columns + count; c++) {
         const char *value = (const char *)row + c->offset;
-        if (!c->optional || *value) h5_set(file, group, c->name, c->kind, value);
+        const bool is_text = c->kind == H5_TEXT || c->kind == H5_LINE;
+        if (!(c->optional && is_text && !*value)) h5_set(file, group, c->name, c->kind, value);
     }
 }
 

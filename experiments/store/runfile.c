@@ -47,6 +47,9 @@ static const H5Column memory_columns[] = {
     {H5_FIELD(MemoryRow, peak, H5_UINT64), .unit = "bytes"},
     {H5_FIELD(MemoryRow, planned, H5_UINT64), .unit = "bytes"},
 };
+static const H5Column resident_fields[] = {
+    {H5_FIELD(RunFile, resident, H5_UINT64), .unit = "bytes", .optional = true},
+};
 static const H5Column model_fields[] = {
     {H5_FIELD(RunFile, spec, H5_LINE)},
     {H5_FIELD(RunFile, parameters, H5_UINT64)},
@@ -176,6 +179,7 @@ int runfile_write(const RunFile *run, const char *path) {
                        part->row_size, *count_of(run, part));
     h5_write_table(&file, "/memory", NULL, TABLE(memory_columns), run->memory, sizeof *run->memory,
                    COUNT(run->memory));
+    h5_set_fields(&file, "/memory", TABLE(resident_fields), run);
     return h5_commit(&file);
 }
 
@@ -187,7 +191,8 @@ static int read_all(RunFile *run, const H5File *file) {
         h5_get_fields(file, "/model", TABLE(model_fields), run) ||
         h5_get_fields(file, "/data", TABLE(data_fields), run) ||
         h5_read_columns(file, "/memory", TABLE(memory_columns), run->memory, sizeof *run->memory,
-                        COUNT(run->memory)))
+                        COUNT(run->memory)) ||
+        h5_get_fields(file, "/memory", TABLE(resident_fields), run))
         return -1;
     for (const RunPart *part = run_parts; part < run_parts + RUN_PARTS; part++) {
         char **rows = rows_of(run, part);

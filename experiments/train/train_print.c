@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "../../dist/coordinator.h"
 #include "../../ref/memory.h"
@@ -195,6 +196,13 @@ void train_print_start(const Training *t) {
     fflush(stdout);
 }
 
+/* Bytes that this process held in memory at most, files that are mapped included. */
+static uint64_t resident_bytes(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return 1024 * (uint64_t)usage.ru_maxrss; /* it is in KiB */
+}
+
 int train_count_memory(Training *t) {
     const MemCount *counted = engine_memory(t->setup.engine);
     FitBytes planned;
@@ -208,6 +216,8 @@ int train_count_memory(Training *t) {
         if (peak > row->peak) row->peak = peak; /* an earlier session may have used more */
         row->planned = planned.device[role];
     }
+    const uint64_t resident = resident_bytes();
+    if (resident > t->run.resident) t->run.resident = resident;
     return 0;
 }
 
@@ -244,6 +254,7 @@ static void print_memory(const Training *t) {
             printf("%-12s %9s %12s\n", row->role, format_bytes((double)row->peak).text,
                    format_bytes((double)row->planned).text);
     }
+    printf("resident in this process: %s\n", format_bytes((double)t->run.resident).text);
     if (t->setup.ranks) print_fullest_rank(&t->setup);
     print_host_memory(&t->setup);
     const Setup *s = &t->setup;

@@ -42,6 +42,7 @@ static void rows_come_back(void) {
         snprintf(path, sizeof path, "%s", scratch_path("rows.h5"));
         options_defaults(&run.settings, COMMAND_TRAIN);
         run.settings.batch = 4;
+        run.resident = 3ULL << 32; /* its lowest bytes are 0 */
         provenance_fill(&run.provenance, 5);
         add_curve(&run, counts[c]);
         check_curve(&run, counts[c], "in memory");
@@ -49,6 +50,7 @@ static void rows_come_back(void) {
         runfile_free(&run);
         if (!CHECK(runfile_read(&back, path) == 0, "%s", error_message())) continue;
         check_curve(&back, counts[c], "read");
+        CHECK(back.resident == 3ULL << 32, "resident %llu", (unsigned long long)back.resident);
         add_curve(&back, counts[c] + 600);
         check_curve(&back, counts[c] + 600, "grown");
         runfile_free(&back);

@@ -6,6 +6,8 @@ import pytest
 from scipy import stats
 
 import registered
+import smollm
+import study
 from cases import Cases
 from samples import GPT, evaluations, like, training
 
@@ -136,3 +138,38 @@ def test_fine_tuning():
 
 def test_single_seeds():
     assert registered.answers(Cases(seeds([70]) + seeds([60], submodels=3))) is None
+
+
+# ---- LoRA, by another program -------------------------------------------------------------------
+
+def fine_tuned(loss, **columns):
+    made = of_loss(loss, init="model", optimizer="adamw", schedule="cosine", steps=10, **columns)
+    made.settings |= {"warmup": 2, "steps": 10, "final-lr": 0.1, "context": 8}
+    return made
+
+
+def lora(full, loss):
+    measured = [(1.0 + step, 3.0) for step in range(10)], [(0, 2.5, 0.1, 0.0), (10, loss, 0.2, 10.0)], 1000, 10
+    made = smollm.as_training(full, 2e-4, measured, {"commit": "abc", "command": "x", "started": LATER, "wall": 12.0})
+    made.row["resident"] = 5 * 2.0**20
+    return made
+
+
+def test_lora_is_compared_with_the_full_update(tmp_path):
+    """It is no full update, although it has one submodel, and goes through a file."""
+    full = [fine_tuned(loss, seed=seed) for seed, loss in enumerate((2.00, 2.01, 2.02), 1)]
+    study.write(str(tmp_path / "lora.h5"), [lora(one, 1.9) for one in full])
+    cases = Cases(full + study.read([str(tmp_path / "lora.h5")]).trainings)
+    table = registered.answers(cases)
+    label, = table.labels
+    assert label.endswith("LoRA of rank 16") and table.value(label, "answer") == "yes"
+    assert table.value(label, "difference") == pytest.approx(0.11)
+    costs = registered.COSTS.make(cases)
+    assert costs.value(label, "resident") == 5 and costs.value(label, "updates") == 10
+    assert costs.value(label, "closed_form") == pytest.approx(4 * (1000 + 4 * 10) / 2**20)
+    assert costs.value(label, "lowest") == pytest.approx(1.9)
+
+
+def test_rates_of_lora_follow_the_schedule():
+    rates = lora(fine_tuned(2.0), 1.9).curve["lr"] / 2e-4
+    assert rates[:3] == pytest.approx([0.5, 1, 1]) and rates[6] == pytest.approx(0.55) and rates[-1] > 0.1
