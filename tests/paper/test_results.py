@@ -73,12 +73,6 @@ def test_provenance(name, history):
         assert full in history, f"commit {commit} is not in the history"
 
 
-@pytest.mark.parametrize("name, seconds", [("cost", 1), ("memory", 60), ("timing", 1800)])
-def test_seconds(name, seconds):
-    """What the page says about their seconds."""
-    assert tables.of(str(RESULTS / f"{name}.h5")).provenance["wall"] < seconds
-
-
 def test_multipliers():
     """In no training does BCD reach the loss of its full update in fewer updates."""
     found = [t for name in STUDIES for t in read(name) if t["submodels"] > 1]
