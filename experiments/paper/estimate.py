@@ -28,8 +28,8 @@ def probe(flags):
     short = {name: value for name, value in flags.items() if name not in ("steps", "epochs", "switch-every")}
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "run")
-        program.run("train", *program.flags_of(**short), "--steps", str(PROBE_STEPS), "--eval-samples", "1", "--quiet",
-                    "--out", out)
+        short |= {"steps": PROBE_STEPS, "eval-samples": 1, "quiet": True, "out": out}
+        program.run("train", *program.flags_of(**short))
         with h5py.File(os.path.join(out, "run.h5")) as file:
             seconds = file["curve/seconds"][:]
             return Probe(file["model"].attrs["spec"].decode(), float(seconds[-1] - seconds[0]) / (len(seconds) - 1),

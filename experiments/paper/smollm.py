@@ -65,10 +65,10 @@ def order(settings):
     """The samples of each update.  They depend on the data and the seed, so a tiny model on the same ones says them."""
     with tempfile.TemporaryDirectory() as folder:
         log = os.path.join(folder, "samples")
-        words = {name: settings[name] for name in ("data", "valid", "context", "batch", "steps", "seed")}
-        subprocess.run([program.find(), "train", "--model", "gpt:layers=1,width=8,heads=1,context=128", "--eval-samples", "1",
-                        "--quiet", "--log-samples", log, "--out", os.path.join(folder, "run"), *program.flags_of(**words)],
-                       check=True)
+        words = {name: settings[name] for name in ("data", "valid", "batch", "steps", "seed")}
+        tiny = f"gpt:layers=1,width=8,heads=1,context={settings['context']}"
+        subprocess.run([program.find(), "train", "--model", tiny, "--eval-samples", "1", "--quiet", "--log-samples", log,
+                        "--out", os.path.join(folder, "run"), *program.flags_of(**words)], check=True)
         return [[int(word) for word in line.split()[1:]] for line in open(log, encoding="ascii")]
 
 

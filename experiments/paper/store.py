@@ -8,7 +8,7 @@ import numpy as np
 
 from errors import Refused
 
-TEXT, LINE = 128, 1024  # bytes of a text in a data set: of a name, and of a line such as a command
+TEXT, LINE = 128, 1024  # bytes of a text in a data set, and of a long one such as a command
 
 
 @contextlib.contextmanager
@@ -101,11 +101,11 @@ def attributes(thing):
 
 # ---- data sets ----------------------------------------------------------------------------------
 
-def write(group, name, values, unit="", scale=None, dimension=None, size=TEXT):
+def write(group, name, values, unit="", scale=None, dimension=None):
     """Writes a data set of one dimension, which is attached to the data set `scale` or else called
-    `dimension`; values: an array of numbers, or a list of texts, which are stored in `size` bytes."""
+    `dimension`; values: an array of numbers, or a list of texts."""
     if not isinstance(values, np.ndarray):
-        values = as_texts(values, name, size)
+        values = as_texts(values, name)
     checksum = {"chunks": (min(len(values), max(1, 2**20 // values.dtype.itemsize)),), "fletcher32": True}
     data = group.create_dataset(name, data=values, track_times=False, **(checksum if len(values) else {}))
     if scale is None:
@@ -119,12 +119,13 @@ def write(group, name, values, unit="", scale=None, dimension=None, size=TEXT):
     return data
 
 
-def as_texts(values, name, size=TEXT):
+def as_texts(values, name):
+    """Texts in TEXT bytes each, or in LINE where one of them is longer."""
     encoded = [value.encode() for value in values]
-    for value in encoded:
-        if len(value) >= size:
-            raise Refused(f"{name}: text of {len(value)} bytes, at most {size - 1} fit: {value.decode()[:60]}...")
-    return np.array(encoded, dtype=h5py.string_dtype("utf-8", size))
+    longest = max(encoded, key=len, default=b"")
+    if len(longest) >= LINE:
+        raise Refused(f"{name}: text of {len(longest)} bytes, at most {LINE - 1} fit: {longest.decode()[:60]}...")
+    return np.array(encoded, dtype=h5py.string_dtype("utf-8", TEXT if len(longest) < TEXT else LINE))
 
 
 def column(group, name, *default):

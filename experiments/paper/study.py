@@ -101,7 +101,6 @@ PROVENANCE = {  # the attributes of a run, and how a study stores them
     "started": TEXT, "accelerator": TEXT, "runtime": TEXT, "driver": TEXT, "libraries": TEXT, "threads": np.int32,
     "seed": np.uint64, "wall": REAL}
 OPTIONAL = {"accelerator", "runtime", "driver", "libraries"}
-LINES = {"command", "flags"}  # longer than a name
 
 # Flags that were added after the first files, with what a training did without them.
 ADDED_FLAGS = {"always-active": "", "beta1": 0.9, "beta2": 0.999, "correct-above": 0.0, "eps": 1e-8, "submodel-lr": "",
@@ -324,7 +323,7 @@ def write(path, trainings):
         links = file.create_group("curves")
         for number, (group, name, units) in enumerate(PARTS):
             write_part(file.create_group(group), links, scale, [getattr(t, name) for t in trainings], group, units)
-        store.write(links, "spec", [t.spec for t in trainings], scale=scale, size=store.LINE)
+        store.write(links, "spec", [t.spec for t in trainings], scale=scale)
         if trainings:
             write_settings(file.create_group("settings"), scale, trainings)
             write_provenance(file.create_group("provenance"), scale, trainings)
@@ -358,8 +357,7 @@ def write_settings(group, scale, trainings):
         missing = ADDED_FLAGS.get(flag, type(known)())  # of an older training: it did without
         values = [t.settings.get(flag, missing) for t in trainings]
         if isinstance(known, str):
-            size = store.TEXT if max(len(value.encode()) for value in values) < store.TEXT else store.LINE
-            store.write(group, flag, values, scale=scale, size=size)
+            store.write(group, flag, values, scale=scale)
         else:
             store.write(group, flag, np.array(values, np.float64 if isinstance(known, float) else np.uint64),
                         scale=scale)
@@ -369,7 +367,7 @@ def write_provenance(group, scale, trainings):
     for name, kind in PROVENANCE.items():
         values = [t.provenance.get(name, "") if name in OPTIONAL else t.provenance[name] for t in trainings]
         if kind == TEXT:
-            store.write(group, name, values, scale=scale, size=store.LINE if name in LINES else store.TEXT)
+            store.write(group, name, values, scale=scale)
         else:
             store.write(group, name, np.array(values, kind), "s" if name == "wall" else "", scale)
 

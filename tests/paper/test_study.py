@@ -74,6 +74,16 @@ def test_schema(tmp_path):
         assert file["training/loss"].fletcher32 and file["table/accuracy"].dims[0].values() == [file["table/row"]]
 
 
+def test_long_model(tmp_path):
+    """The specification of a real model, which takes the place of its name, is longer than a name."""
+    model = ("llama:layers=30,width=576,heads=9,ffn=1536,context=8192,vocabulary=49152,groups=3,tied=1,rope_base=100000,"
+             "rope_scaling=linear,rope_factor=2")
+    assert len(model) > store.TEXT
+    path = str(tmp_path / "study.h5")
+    study.write(path, [like(pairs()[0], model=model)])
+    assert study.read([path]).trainings[0]["model"] == model
+
+
 def test_empty_study(tmp_path):
     path = str(tmp_path / "none.h5")
     study.write(path, [])
@@ -187,8 +197,8 @@ def test_failed_write_leaves_the_old_file(tmp_path):
     path = tmp_path / "kept.h5"
     study.write(str(path), pairs())
     before = path.read_bytes()
-    with pytest.raises(Refused, match="text of 128 bytes"):
-        study.write(str(path), [like(training(), model="m" * 128)])
+    with pytest.raises(Refused, match="text of 1024 bytes"):
+        study.write(str(path), [like(training(), model="m" * 1024)])
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
 
 

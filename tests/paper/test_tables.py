@@ -185,8 +185,8 @@ def test_failed_write_leaves_the_old_file(tmp_path):
     sample().write(str(path))
     before = path.read_bytes()
     wrong = sample()
-    wrong["second"].labels[0] = "x" * 128
-    with pytest.raises(Refused, match="row: text of 128 bytes"):
+    wrong["second"].labels[0] = "x" * 1024
+    with pytest.raises(Refused, match="row: text of 1024 bytes"):
         wrong.write(str(path))
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
 

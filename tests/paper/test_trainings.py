@@ -4,6 +4,8 @@ import pathlib
 
 import pytest
 
+import estimate
+import program
 import run
 import study
 import trainings
@@ -122,3 +124,16 @@ def test_what_was_trained_otherwise_is_refused():
     assert not run.compare(stored, asked | {"epochs": 7}, "x")
     with pytest.raises(Refused, match="x: trained with --lr 0.1; for 0.2 choose another --out"):
         run.compare(stored, asked | {"lr": 0.2}, "x")
+
+
+# ---- their estimate -----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("name", trainings.experiments())
+def test_every_training_can_be_estimated(name, monkeypatch):
+    """The few steps that are timed have a length and evaluations of their own; no flag is given twice."""
+    asked = []
+    monkeypatch.setattr(program, "run", lambda *words: asked.append([word for word in words if word.startswith("--")]))
+    for row in plan(name, "laptop").rows:
+        with pytest.raises(FileNotFoundError):  # nothing was trained
+            estimate.probe(estimate.full_update(row.flags))
+        assert len(set(asked[-1])) == len(asked[-1]) and "--steps" in asked[-1], row.name
