@@ -3,14 +3,15 @@
 
     encode.py DIR NAME           tokens of the records on standard input (records.py); NAME is the
                                  file's, for errors
-    encode.py --prompt DIR       tokens of the text on standard input, which a model is to continue
-    encode.py --chat DIR         the same for a message, which it is to answer
-    encode.py --decode DIR FILE  the text of tokens
+    encode.py --prompt DIR       answers with the tokens of a text, which a model is to continue, and
+                                 then with the text of tokens, for as long as some come
+    encode.py --chat DIR         the same for a message, which the model is to answer
 
 DIR is a model's directory.  Output is a line and then 32-bit little-endian tokens, whose highest bit
 marks those that are no targets of the loss.  The line begins with the vocabulary.  For records it
-may go on with a note for the user, for prompts with the tokens that end a text.  An error is one
-line, with exit status 1, or 3 if a package is missing."""
+may go on with a note for the user, for prompts with the tokens that end a text.  Questions and
+answers are their length as such a number, and then that many bytes.  An error is one line, with exit
+status 1, or 3 if a package is missing."""
 import array
 import io
 import itertools
@@ -276,6 +277,13 @@ def bytes_of(ids):
     return numbers.tobytes()
 
 
+def ids_of(raw):
+    numbers = array.array("I", raw)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tolist()
+
+
 def encode_batch(encoder, batch, out):
     """Writes the tokens of records of one kind; an error says which record it is about."""
     kinds = {Text: encoder.texts, Stream: lambda batch: encoder.stream(batch[0]),
@@ -314,34 +322,63 @@ def encode(out, directory, name):
         encode_batch(encoder, batch, out)
 
 
-def prompt(out, directory, chat=False):
+class Decoder:
+    """The text of tokens that come one after the other."""
+
+    def __init__(self, tokenizer):
+        self.tokenizer, self.ids, self.shown = tokenizer, [], ""
+
+    def more(self, ids):
+        """Returns the text that is certain now and was not before; without ids, all that is left.  A
+        character may take several tokens; and where later tokens change what was shown, nothing is
+        shown until the end."""
+        self.ids += ids
+        text = self.tokenizer.decode(self.ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        certain = text.rstrip("\N{REPLACEMENT CHARACTER}") if ids else text
+        known = os.path.commonprefix([self.shown, certain])
+        if ids and known != self.shown:
+            return ""
+        self.shown += certain[len(known):]
+        return certain[len(known):]
+
+
+def questions(stream):
+    while head := stream.read(4):
+        yield stream.read(int.from_bytes(head, "little"))
+
+
+def answer(out, data):
+    out.write(len(data).to_bytes(4, "little") + data)
+    out.flush()
+
+
+def converse(out, directory, chat=False):
     encoder = Encoder(directory)
+    out.write(" ".join(map(str, [encoder.vocabulary] + encoder.ends())).encode() + b"\n")
+    out.flush()
+    asked = questions(sys.stdin.buffer)
+    answer(out, bytes_of(prompt(encoder, next(asked, b""), chat)))
+    decoder = Decoder(encoder.tokenizer)
+    for raw in asked:
+        answer(out, decoder.more(ids_of(raw)).encode())
+
+
+def prompt(encoder, raw, chat):
+    """Returns the tokens of a text that is to be continued, or of a message that is to be answered."""
     try:
-        text = sys.stdin.buffer.read().decode("utf-8")
+        text = raw.decode("utf-8")
     except UnicodeDecodeError:
         raise not_utf8("the prompt") from None
-    if chat and not encoder.tokenizer.chat_template:
-        raise Stop(f"{directory}: has no chat template")
-    before = [] if chat else encoder.before
-    if chat:
-        text = encoder.render([{"role": "user", "content": text}], prompt=True)
-    ids, = encoder.encode([text])["input_ids"]
-    out.write(" ".join(map(str, [encoder.vocabulary] + encoder.ends())).encode() + b"\n")
-    out.write(bytes_of(before + ids))
+    if not chat:
+        ids, = encoder.encode([text])["input_ids"]
+        return encoder.before + ids
+    if not encoder.tokenizer.chat_template:
+        raise Stop(f"{encoder.directory}: has no chat template")
+    ids, = encoder.encode([encoder.render([{"role": "user", "content": text}], prompt=True)])["input_ids"]
+    return ids
 
 
-def decode(out, directory, path):
-    with open(path, "rb") as file:
-        numbers = array.array("I", file.read())
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    tokenizer = load(directory)
-    out.write(tokenizer.decode(numbers.tolist(), skip_special_tokens=True,
-                               clean_up_tokenization_spaces=False).encode())
-
-
-MODES = {"--prompt": prompt, "--chat": lambda out, directory: prompt(out, directory, chat=True),
-         "--decode": decode}
+MODES = {"--prompt": converse, "--chat": lambda out, directory: converse(out, directory, chat=True)}
 
 
 def main():

@@ -27,24 +27,18 @@ typedef struct {
     int *text;                 /* tokens so far: the prompt, then what was sampled */
     size_t count;
     Generator generator;
-    FILE *tokens; /* from Python and to it */
+    PythonProcess *python; /* the tokenizer of dir */
 } Sampling;
 
 /* ---- the model's own tokenizer --------------------------------------------------------------- */
 
-static int write_prompt(void *context, FILE *to) {
-    fputs(context, to);
-    return 0;
-}
-
-/* Reads the first line that encode.py writes for a prompt: the vocabulary, and the tokens that end
- * a text. */
-static int read_head(Sampling *s) {
+/* Starts it, and reads its first line: the vocabulary, and the tokens that end a text. */
+static int open_tokenizer(Sampling *s, const SampleFlags *flags) {
     char line[256];
-    const char *at = line;
+    const char *arguments[] = {flags->chat ? "--chat" : "--prompt", s->dir}, *at = line;
     int number, used;
-    rewind(s->tokens);
-    if (!fgets(line, sizeof line, s->tokens)) *line = 0;
+    s->python = python_open("data/encode.py", arguments, 2, line, sizeof line);
+    if (!s->python) return -1;
     for (; sscanf(at, "%d%n", &number, &used) == 1; at += used)
         if (!s->vocabulary)
             s->vocabulary = number;
@@ -55,41 +49,32 @@ static int read_head(Sampling *s) {
 
 /* Overwrites s->text with the prompt's tokens, with space for those to come. */
 static int encode_prompt(Sampling *s, const SampleFlags *flags) {
-    const char *arguments[] = {flags->chat ? "--chat" : "--prompt", s->dir};
-    const PythonInput in = {write_prompt, s->prompt};
-    unsigned char raw[4];
-    s->tokens = tmpfile();
-    if (!s->tokens) return error_set("sample: no temporary file");
-    if (python_run("data/encode.py", arguments, 2, &in, s->tokens) != PYTHON_DONE || read_head(s))
-        return -1;
-    const long begin = ftell(s->tokens);
-    fseek(s->tokens, 0, SEEK_END);
-    const size_t count = (size_t)(ftell(s->tokens) - begin) / 4;
-    s->text = xmalloc((count + (size_t)flags->tokens) * sizeof *s->text);
-    fseek(s->tokens, begin, SEEK_SET);
-    while (s->count < count && fread(raw, 1, 4, s->tokens) == 4)
-        s->text[s->count++] = (int)little_endian_get(raw, 4);
+    size_t bytes;
+    if (open_tokenizer(s, flags)) return -1;
+    const unsigned char *raw = python_ask(s->python, s->prompt, strlen(s->prompt), &bytes);
+    if (!raw) return -1;
+    s->count = bytes / 4;
+    s->text = xmalloc((s->count + (size_t)flags->tokens) * sizeof *s->text);
+    for (size_t i = 0; i < s->count; i++) s->text[i] = (int)little_endian_get(raw + 4 * i, 4);
     if (s->count) return 0;
     return error_set(
         "sample: give a --prompt to begin with; this tokenizer has no token for the beginning of a "
         "text");
 }
 
-/* Decodes the text as a whole, as the text of a token may depend on those before it; or only the
- * answer, from token `begin`. */
+/* Prints what the tokens from `begin` on add to the text; without any, what is left of it. */
 static int print_decoded(const Sampling *s, size_t begin) {
-    unsigned char raw[4];
-    rewind(s->tokens);
-    if (ftruncate(fileno(s->tokens), 0)) return error_set("sample: cannot write a temporary file");
-    for (size_t i = begin; i < s->count; i++) {
-        little_endian_put(raw, 4, (unsigned)s->text[i]);
-        fwrite(raw, 1, 4, s->tokens);
-    }
-    if (fflush(s->tokens)) return error_set("sample: cannot write a temporary file");
-    const Text path = text_of("/dev/fd/%d", fileno(s->tokens));
-    const char *arguments[] = {"--decode", s->dir, path.text};
+    const size_t count = s->count - begin;
+    size_t bytes;
+    unsigned char *raw = xmalloc(4 * count + 1);
+    for (size_t i = 0; i < count; i++)
+        little_endian_put(raw + 4 * i, 4, (unsigned)s->text[begin + i]);
+    const unsigned char *text = python_ask(s->python, raw, 4 * count, &bytes);
+    free(raw);
+    if (!text) return -1;
+    fwrite(text, 1, bytes, stdout);
     fflush(stdout);
-    return python_run("data/encode.py", arguments, 3, NULL, NULL) == PYTHON_DONE ? 0 : -1;
+    return 0;
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -106,7 +91,10 @@ static int check_tokens(const Sampling *s) {
 
 static int start_text(Sampling *s, const SampleFlags *flags) {
     const Tokenizer *tokenizer = s->tokenizer;
-    if (!tokenizer) return (!s->text && encode_prompt(s, flags)) || check_tokens(s) ? -1 : 0;
+    if (!tokenizer) {
+        if ((!s->text && encode_prompt(s, flags)) || check_tokens(s)) return -1;
+        return flags->chat ? 0 : print_decoded(s, 0); /* of a chat only the answer is printed */
+    }
     if (flags->chat)
         return error_set("--chat: the tokenizer %s has no chat template; it takes --init DIR",
                          tokenizer->name);
@@ -133,7 +121,6 @@ static bool is_end(const Sampling *s, int token) {
 static int sample(Sampling *s, const SampleFlags *flags, uint64_t seed) {
     if (generator_open(&s->generator, &s->setup) || start_text(s, flags)) return -1;
     const int known = s->tokenizer ? s->tokenizer->vocabulary : s->vocabulary;
-    const size_t begin = flags->chat ? s->count : 0;
     const int vocabulary = known < s->setup.model->outputs ? known : s->setup.model->outputs;
     for (int i = 0; i < flags->tokens; i++) {
         const real *logits = generator_next(&s->generator, s->text, s->count);
@@ -141,14 +128,17 @@ static int sample(Sampling *s, const SampleFlags *flags, uint64_t seed) {
         const int token = generator_draw(logits, vocabulary, flags,
                                          random_uniform(seed, STREAM_SAMPLE, (uint64_t)i));
         s->text[s->count++] = token;
-        if (!s->tokenizer && is_end(s, token)) break;
-        if (!s->tokenizer) continue;
+        if (!s->tokenizer) {
+            if (print_decoded(s, s->count - 1)) return -1;
+            if (is_end(s, token)) break;
+            continue;
+        }
         size_t bytes;
         const char *text = s->tokenizer->decode(s->tokenizer, token, &bytes);
         fwrite(text, 1, bytes, stdout);
         fflush(stdout);
     }
-    if (!s->tokenizer && print_decoded(s, begin)) return -1;
+    if (!s->tokenizer && print_decoded(s, s->count)) return -1;
     printf("\n");
     return 0;
 }
@@ -210,7 +200,7 @@ int command_sample(const CommandLine *line) {
     generator_close(&s.generator);
     free(s.text);
     free(s.prompt);
-    if (s.tokens) fclose(s.tokens);
+    python_close(s.python);
     setup_free(&s.setup);
     return failed ? -1 : 0;
 }

@@ -10,7 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../data/file.h"
 #include "../../ref/base/error.h"
+#include "../base/alloc.h"
 #include "modules.h"
 
 extern char **environ;
@@ -31,38 +33,56 @@ static int find_script(char path[PATH], const char *script) {
     return error_set("%s is neither next to the program nor in its source tree", name);
 }
 
-/* Writes a child's standard input.  If it ends before it has read all, its status says why. */
-static int write_input(const PythonInput *in, int pipe_end) {
+/* Starts one Python, whose standard input and output are these files (-1: our own).  Returns 0 if
+ * there is none. */
+static pid_t start(char *const argv[], int in, int out, FILE *complaints) {
+    posix_spawn_file_actions_t streams;
+    pid_t child;
+    posix_spawn_file_actions_init(&streams);
+    if (in >= 0) posix_spawn_file_actions_adddup2(&streams, in, 0);
+    if (out >= 0) posix_spawn_file_actions_adddup2(&streams, out, 1);
+    posix_spawn_file_actions_adddup2(&streams, fileno(complaints), 2);
+    const bool started = posix_spawnp(&child, argv[0], &streams, NULL, argv, environ) == 0;
+    posix_spawn_file_actions_destroy(&streams);
+    return started ? child : 0;
+}
+
+/* Returns the status of a child, as waitpid gives it, or what a shell says of a missing program. */
+static int wait_for(pid_t child) {
+    int status = NO_PYTHON << 8;
+    if (child)
+        while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+    return status;
+}
+
+/* A child may end before it has read all; its status says why. */
+static struct sigaction ignore_broken_pipes(void) {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+    sigaction(SIGPIPE, &ignore, &before);
+    return before;
+}
+
+/* Writes a child's standard input. */
+static int write_input(const PythonInput *in, int pipe_end) {
     FILE *to = fdopen(pipe_end, "wb");
     if (!to) return error_set("python: no memory for its input");
-    sigaction(SIGPIPE, &ignore, &before);
+    const struct sigaction before = ignore_broken_pipes();
     const int failed = in->write(in->context, to);
     fclose(to);
     sigaction(SIGPIPE, &before, NULL);
     return failed;
 }
 
-/* Runs one Python and sets *status, as waitpid does.  Returns -1 and an error if its input
- * failed. */
+/* Runs one Python and sets *status.  Returns -1 and an error if its input failed. */
 static int run_one(int *status, char *const argv[], const PythonInput *in, FILE *out,
                    FILE *complaints) {
-    posix_spawn_file_actions_t streams;
-    pid_t child;
-    int ends[2], failed = 0;
+    int ends[2] = {-1, -1}, failed = 0;
     if (in && pipe2(ends, O_CLOEXEC)) return error_set("%s: no pipe: %s", argv[0], strerror(errno));
-    posix_spawn_file_actions_init(&streams);
-    if (in) posix_spawn_file_actions_adddup2(&streams, ends[0], 0);
-    if (out) posix_spawn_file_actions_adddup2(&streams, fileno(out), 1);
-    posix_spawn_file_actions_adddup2(&streams, fileno(complaints), 2);
-    const bool started = posix_spawnp(&child, argv[0], &streams, NULL, argv, environ) == 0;
-    posix_spawn_file_actions_destroy(&streams);
+    const pid_t child = start(argv, ends[0], out ? fileno(out) : -1, complaints);
     if (in) close(ends[0]);
-    if (in && started) failed = write_input(in, ends[1]);
-    if (in && !started) close(ends[1]);
-    *status = NO_PYTHON << 8;
-    if (started)
-        while (waitpid(child, status, 0) < 0 && errno == EINTR) continue;
+    if (in && child) failed = write_input(in, ends[1]);
+    if (in && !child) close(ends[1]);
+    *status = wait_for(child);
     return failed;
 }
 
@@ -93,26 +113,125 @@ static bool is_missing(int status) {
            (WEXITSTATUS(status) == NO_PACKAGE || WEXITSTATUS(status) == NO_PYTHON);
 }
 
+/* What is run, by the first Python that has the packages. */
+typedef struct {
+    const char *script, *pythons[2];
+    int python_count;
+    char path[PATH], *argv[PYTHON_ARGUMENTS];
+    FILE *complaints; /* what it writes to standard error */
+} Invocation;
+
+static int invocation_open(Invocation *c, const char *script, const char *const arguments[],
+                           int count) {
+    const char *own = getenv("PYTHON");
+    *c = (Invocation){script,
+                      {own ? own : "python3", "/usr/bin/python3"},
+                      own ? 1 : 2,
+                      .argv = {NULL, "-B", c->path}}; /* -B: writes no *.pyc */
+    if (find_script(c->path, script)) return -1;
+    for (int i = 0; i < count; i++) c->argv[3 + i] = (char *)(uintptr_t)arguments[i];
+    c->complaints = tmpfile();
+    return c->complaints ? 0 : error_set("%s: no temporary file: %s", script, strerror(errno));
+}
+
+/* Takes the next Python, whose complaints are all that is kept. */
+static bool invocation_next(Invocation *c, int python) {
+    if (python == c->python_count) return false;
+    c->argv[0] = (char *)(uintptr_t)c->pythons[python];
+    rewind(c->complaints);
+    return ftruncate(fileno(c->complaints), 0) == 0;
+}
+
+/* ---- once ------------------------------------------------------------------------------------ */
+
 PythonResult python_run(const char *script, const char *const arguments[], int count,
                         const PythonInput *in, FILE *out) {
-    const char *own = getenv("PYTHON"), *names[] = {own ? own : "python3", "/usr/bin/python3"};
-    char path[PATH], *argv[PYTHON_ARGUMENTS] = {NULL, "-B", path}; /* -B: writes no *.pyc */
-    if (find_script(path, script)) return PYTHON_FAILED;
-    FILE *complaints = tmpfile();
-    if (!complaints) {
-        error_set("%s: no temporary file: %s", script, strerror(errno));
-        return PYTHON_FAILED;
-    }
-    for (int i = 0; i < count; i++) argv[3 + i] = (char *)(uintptr_t)arguments[i];
+    Invocation c;
     int status = NO_PYTHON << 8, failed = 0;
-    for (int i = 0; i < (own ? 1 : 2) && !failed && is_missing(status); i++) {
-        rewind(complaints);
-        if (ftruncate(fileno(complaints), 0)) break;
-        argv[0] = (char *)(uintptr_t)names[i];
-        failed = run_one(&status, argv, in, out, complaints);
-    }
-    if (!failed && status) set_error(status, complaints, script);
-    fclose(complaints);
+    if (invocation_open(&c, script, arguments, count)) return PYTHON_FAILED;
+    for (int i = 0; !failed && is_missing(status) && invocation_next(&c, i); i++)
+        failed = run_one(&status, c.argv, in, out, c.complaints);
+    if (!failed && status) set_error(status, c.complaints, script);
+    fclose(c.complaints);
     if (!failed && is_missing(status)) return PYTHON_MISSING;
     return failed || status ? PYTHON_FAILED : PYTHON_DONE;
+}
+
+/* ---- a conversation -------------------------------------------------------------------------- */
+
+struct PythonProcess {
+    Invocation invocation;
+    pid_t child;
+    FILE *to, *from;
+    unsigned char *answer;
+};
+
+/* Starts one Python.  -1 and an error: no pipe. */
+static int begin(PythonProcess *p) {
+    int to[2], from[2];
+    if (pipe2(to, O_CLOEXEC))
+        return error_set("%s: no pipe: %s", p->invocation.script, strerror(errno));
+    if (pipe2(from, O_CLOEXEC)) {
+        close(to[0]);
+        close(to[1]);
+        return error_set("%s: no pipe: %s", p->invocation.script, strerror(errno));
+    }
+    p->child = start(p->invocation.argv, to[0], from[1], p->invocation.complaints);
+    close(to[0]);
+    close(from[1]);
+    p->to = fdopen(to[1], "wb");
+    p->from = fdopen(from[0], "rb");
+    return p->to && p->from ? 0 : error_set("%s: no memory for its pipes", p->invocation.script);
+}
+
+/* Returns the status with which it ended. */
+static int end(PythonProcess *p) {
+    const struct sigaction before = ignore_broken_pipes();
+    if (p->to) fclose(p->to);
+    if (p->from) fclose(p->from);
+    sigaction(SIGPIPE, &before, NULL);
+    p->to = p->from = NULL;
+    const int status = wait_for(p->child);
+    p->child = 0;
+    return status;
+}
+
+PythonProcess *python_open(const char *script, const char *const arguments[], int count, char *line,
+                           int size) {
+    PythonProcess *p = xcalloc(1, sizeof *p);
+    int status = NO_PYTHON << 8, failed = invocation_open(&p->invocation, script, arguments, count);
+    for (int i = 0; !failed && is_missing(status) && invocation_next(&p->invocation, i); i++) {
+        failed = begin(p);
+        if (!failed && fgets(line, size, p->from)) return p;
+        status = end(p);
+    }
+    if (!failed) set_error(status, p->invocation.complaints, script);
+    python_close(p);
+    return NULL;
+}
+
+const unsigned char *python_ask(PythonProcess *p, const void *question, size_t bytes,
+                                size_t *answered) {
+    unsigned char head[4];
+    const struct sigaction before = ignore_broken_pipes();
+    little_endian_put(head, 4, bytes);
+    fwrite(head, 1, 4, p->to);
+    fwrite(question, 1, bytes, p->to);
+    fflush(p->to);
+    sigaction(SIGPIPE, &before, NULL);
+    if (fread(head, 1, 4, p->from) == 4) {
+        *answered = little_endian_get(head, 4);
+        p->answer = xrealloc(p->answer, *answered + 1);
+        if (fread(p->answer, 1, *answered, p->from) == *answered) return p->answer;
+    }
+    set_error(end(p), p->invocation.complaints, p->invocation.script);
+    return NULL;
+}
+
+void python_close(PythonProcess *p) {
+    if (!p) return;
+    if (p->to || p->from) end(p);
+    if (p->invocation.complaints) fclose(p->invocation.complaints);
+    free(p->answer);
+    free(p);
 }

@@ -1,5 +1,6 @@
 /* Runs the project's Python scripts, which are next to the installed program (share/bcd) or in the
- * source tree that it was built in. */
+ * source tree that it was built in.  They run under $PYTHON if set, else under the first of python3
+ * and /usr/bin/python3 that has the packages; a script that lacks one exits with status 3. */
 #pragma once
 
 #include <stdio.h>
@@ -19,10 +20,22 @@ typedef struct {
 } PythonInput;
 
 /* Runs `script`, a path in the source tree, with arguments[count], at most PYTHON_ARGUMENTS - 4 of
- * them.  Its input comes from `in`, its output goes to `out`; NULL stands for our own.  Runs
- * $PYTHON if set, else the first of python3 and /usr/bin/python3 that has the packages (a script
- * that lacks one exits with status 3).  Returns PYTHON_MISSING if there is no such Python,
- * PYTHON_FAILED if the script fails; the error is then the last line that it printed to standard
- * error, or the signal that ended it. */
+ * them.  Its input comes from `in`, its output goes to `out`; NULL stands for our own.  Returns
+ * PYTHON_MISSING if there is no Python with the packages, PYTHON_FAILED if the script fails; the
+ * error is then the last line that it printed to standard error, or the signal that ended it. */
 PythonResult python_run(const char *script, const char *const arguments[], int count,
                         const PythonInput *in, FILE *out);
+
+/* A script that goes on running, and answers questions. */
+typedef struct PythonProcess PythonProcess;
+
+/* Starts a script, and overwrites line[size] with the line that it writes when it is ready.  NULL
+ * and an error: as of python_run. */
+PythonProcess *python_open(const char *script, const char *const arguments[], int count, char *line,
+                           int size);
+/* Asks with question[bytes], and returns the answer, of *answered bytes, until the next question or
+ * the end.  NULL and an error: the script has ended, see python_run. */
+const unsigned char *python_ask(PythonProcess *python, const void *question, size_t bytes,
+                                size_t *answered);
+/* Lets it end; NULL is allowed. */
+void python_close(PythonProcess *python);

@@ -301,12 +301,19 @@ def test_end_token_that_the_model_does_not_have(model):
         encoded(model, b'line\n1 {"text": "Hi"}\n')
 
 
-def prompted(model, monkeypatch, text, **options):
+def conversed(model, monkeypatch, *questions, **options):
+    """The first line, and the answers."""
+    asked = b"".join(len(question).to_bytes(4, "little") + question for question in questions)
     out = io.BytesIO()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
-    encode.prompt(out, model.directory, **options)
-    head, _, raw = out.getvalue().partition(b"\n")
-    return head.decode(), model.text(numpy.frombuffer(raw, "<u4"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(asked)))
+    encode.converse(out, model.directory, **options)
+    head, _, rest = out.getvalue().partition(b"\n")
+    return head.decode(), list(encode.questions(io.BytesIO(rest)))
+
+
+def prompted(model, monkeypatch, text, **options):
+    head, (raw,) = conversed(model, monkeypatch, text, **options)
+    return head, model.text(numpy.frombuffer(raw, "<u4"))
 
 
 def test_prompt(model, monkeypatch):
@@ -320,8 +327,24 @@ def test_prompt(model, monkeypatch):
 
 
 def test_prompt_in_another_locale(model):
-    model = model()
+    model, text = model(), "Grüße".encode()
     run = subprocess.run([sys.executable, ROOT / "data" / "encode.py", "--prompt", model.directory],
-                         input="Grüße".encode(), capture_output=True,
+                         input=len(text).to_bytes(4, "little") + text, capture_output=True,
                          env=os.environ | {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"})
-    assert model.text(numpy.frombuffer(run.stdout.partition(b"\n")[2], "<u4")) == "Grüße"
+    raw, = encode.questions(io.BytesIO(run.stdout.partition(b"\n")[2]))
+    assert model.text(numpy.frombuffer(raw, "<u4")) == "Grüße"
+
+
+def test_text_comes_token_by_token(model, monkeypatch):
+    """A character of several tokens comes with the last of them; the pieces together are the whole text."""
+    model, text = model(TURNS + PROMPT, post_processor=around(["<s>"], ["</s>"])), "Grüße, 山!"
+    head, (raw, *nothing) = conversed(model, monkeypatch, text.encode())
+    tokens = [raw[at:at + 4] for at in range(0, len(raw), 4)]
+    assert nothing == [] and len(tokens) > 5
+    _, (_, *pieces) = conversed(model, monkeypatch, b"", *tokens, b"")
+    pieces = [piece.decode() for piece in pieces]
+    assert "".join(pieces) == text and "" in pieces[:-1] and pieces[-1] == ""
+    # What is no character, because the tokens end, comes at the end.
+    cut = next(number for number, piece in enumerate(pieces) if piece == "山")
+    _, (_, *pieces) = conversed(model, monkeypatch, b"", *tokens[:cut], b"")
+    assert b"".join(pieces).decode() == "Grüße, \N{REPLACEMENT CHARACTER}"

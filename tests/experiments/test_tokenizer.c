@@ -211,6 +211,43 @@ static const struct {
      "bcd: encode.py\n"},
 };
 
+/* How the Python that bcd sample talks to ends, before its first line and after it. */
+static const struct {
+    const char *script, *expected;
+} conversations[] = {
+    {"echo no tokenizer >&2; exit 1", "bcd: no tokenizer\n"},
+    {"echo packages are missing >&2; exit 3", "bcd: packages are missing\n"},
+    {"echo words", "bcd: sample: data/encode.py gave no vocabulary\n"},
+    {"echo 5 1; kill -9 $$",
+     "bcd: data/encode.py was ended by signal 9 (Killed); is there enough memory?\n"},
+    {"echo 5 1; echo not in UTF-8 >&2; exit 1", "bcd: not in UTF-8\n"},
+    /* It answers with a token that the model does not have, and with half of an answer. */
+    {"echo 5 1; printf '\\4\\0\\0\\0\\0\\20\\0\\0'; cat >/dev/null",
+     "bcd: sample: the tokenizer in talks gives token 4096, the model has only "},
+    {"echo 5 1; printf '\\4\\0\\0\\0\\1'", "bcd: data/encode.py\n"},
+};
+
+static void a_conversation_ends(void) {
+    char before[1024] = "", *python = getenv("PYTHON");
+    if (python) snprintf(before, sizeof before, "%s", python);
+    run(0,
+        "train --model llama:layers=1,width=8,heads=1,context=4 --data text "
+        "--steps 0 --quiet --out silent");
+    run(0, "export silent --out talks --quiet");
+    scratch_text("talks/tokenizer.json", "{}");
+    for (size_t i = 0; i < sizeof conversations / sizeof *conversations; i++) {
+        char script[256];
+        snprintf(script, sizeof script, "#!/bin/sh\n%s\n", conversations[i].script);
+        const char *fake = scratch_text("fake/talks", script);
+        CHECK(chmod(fake, 0700) == 0 && setenv("PYTHON", fake, 1) == 0, "no fake");
+        const Printed *printed = run(1, "sample --init talks --prompt a --tokens 2");
+        CHECK(strncmp(printed->error, conversations[i].expected,
+                      strlen(conversations[i].expected)) == 0,
+              "%s: \"%s\"", conversations[i].script, printed->error);
+    }
+    python ? setenv("PYTHON", before, 1) : unsetenv("PYTHON");
+}
+
 static void python_ends(void) {
     char before[1024] = "", *python = getenv("PYTHON");
     if (python) snprintf(before, sizeof before, "%s", python);
@@ -244,5 +281,6 @@ void test_tokenizer(void) {
     RUN(another_tokenizer_is_refused);
     RUN(error_of_the_last_python);
     RUN(python_ends);
+    RUN(a_conversation_ends);
     RUN(an_export_has_the_tokenizer);
 }
