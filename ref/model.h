@@ -10,25 +10,7 @@
 #pragma once
 
 #include "base/param.h"
-#include "base/real.h"
-#include "ops/settings.h"
-
-typedef enum {
-    OP_LINEAR,
-    OP_CONV2D,
-    OP_BATCHNORM,
-    OP_LAYERNORM,
-    OP_RMSNORM,
-    OP_QKNORM,
-    OP_ATTENTION,
-    OP_RELU,
-    OP_GELU,
-    OP_SWIGLU,
-    OP_ADD,
-    OP_AVGPOOL,
-    OP_EMBEDDING,
-    OP_KINDS
-} OpKind;
+#include "ops/ops.h"
 
 const char *op_name(OpKind kind);
 

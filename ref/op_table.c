@@ -3,8 +3,8 @@
  * call serves both.  Those of a GPU are in cuda/node.c. */
 #include <assert.h>
 
-#include "fast/fast.h"
 #include "node.h"
+#include "ops/ops.h"
 
 int node_positions(const Node *node) { return node->in_shape.h * node->in_shape.w; }
 

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "fast/fast.h"
 #include "node.h"
+#include "ops/ops.h"
 #include "stage_ref.h"
 
 static RefStage *of(Stage *base) { return (RefStage *)(void *)base; }

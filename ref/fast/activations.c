@@ -1,5 +1,5 @@
 /* Elementwise ops: relu, gelu, SwiGLU, addition. */
-#include "fast.h"
+#include "../ops/ops.h"
 #include "vector_math.h"
 
 /* ---- relu ---- */

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "fast.h"
+#include "../ops/ops.h"
 #include "matmul.h"
 #include "rope.h"
 #include "rows.h"

@@ -1,5 +1,5 @@
 /* Global average pooling: the mean over all positions of an image, for each channel. */
-#include "fast.h"
+#include "../ops/ops.h"
 
 static void average(real *restrict y, const real *restrict x, int s, int c) {
     for (int j = 0; j < c; j++) y[j] = 0;

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "fast.h"
+#include "../ops/ops.h"
 #include "rows.h"
 #include "vector_math.h"
 

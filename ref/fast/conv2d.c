@@ -14,8 +14,8 @@
  *   for each tile of pixels x outputs: run over taps and channels. */
 #include <omp.h>
 
+#include "../ops/ops.h"
 #include "correlate.h"
-#include "fast.h"
 #include "scratch.h"
 #include "tile.h"
 

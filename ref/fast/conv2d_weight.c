@@ -6,8 +6,8 @@
  *
  * The batch is cut into chunks whose number depends on the shape alone.  Each has its own partial
  * sum, and these are added in order at the end: the bits do not depend on the threads. */
+#include "../ops/ops.h"
 #include "correlate.h"
-#include "fast.h"
 #include "scratch.h"
 #include "tile.h"
 

@@ -2,7 +2,7 @@
  * input gradient of conv2d are made. */
 #pragma once
 
-#include "fast.h"
+#include "../ops/ops.h"
 
 /* Returns true for a 1x1 convolution, which is a matrix product over pixels. */
 static inline bool conv2d_is_product(const Conv *conv) {

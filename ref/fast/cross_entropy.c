@@ -4,7 +4,7 @@
  * log-sum-exp, x - lse would lose digits where all logits have a large offset in common. */
 #include <math.h>
 
-#include "fast.h"
+#include "../ops/ops.h"
 #include "vector_math.h"
 
 /* Returns the largest of x[count], or -infinity if count is 0. */

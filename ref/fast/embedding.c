@@ -1,7 +1,7 @@
 /* Embeddings: a row of a table for each token, plus one for each position. */
 #include <string.h>
 
-#include "fast.h"
+#include "../ops/ops.h"
 
 static void add_rows(real *restrict y, const real *restrict x, int c) {
     for (int j = 0; j < c; j++) y[j] += x[j];

@@ -1,7 +1,7 @@
 /* y = x w^T + b and its gradients: three matrix products (Rumelhart, Hinton and Williams 1986). */
 #include <string.h>
 
-#include "fast.h"
+#include "../ops/ops.h"
 #include "matmul.h"
 
 void fast_linear_forward(real *y, const real *x, const real *w, const real *b, int n, int c,

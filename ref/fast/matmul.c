@@ -19,7 +19,7 @@
 #include <omp.h>
 #include <string.h>
 
-#include "fast.h"
+#include "../ops/ops.h"
 #include "scratch.h"
 #include "tile.h"
 

@@ -1,7 +1,8 @@
 /* The ops: one mathematical operation each with its gradients, one file per op.
  *
  * The functions of this folder are the definition: plain loops under their equations.  Each NAME
- * has a counterpart fast_NAME in ref/fast with the same contract, which is given here.
+ * has a counterpart fast_NAME in ref/fast, with vectors, cache blocks and threads, which has the
+ * same contract and is tested against it.
  *
  * Shared conventions.  Arrays are dense and row-major.  Arguments are outputs, then inputs, then
  * sizes, and all sizes are >= 1.  Images are [n][h][w][c].  Forward functions overwrite their
@@ -14,6 +15,24 @@
 #include "../base/real.h"
 #include "settings.h"
 
+/* What a node of a model computes; in this order below.  The loss, at the end, is of no node. */
+typedef enum {
+    OP_LINEAR,
+    OP_CONV2D,
+    OP_BATCHNORM,
+    OP_LAYERNORM,
+    OP_RMSNORM,
+    OP_QKNORM,
+    OP_ATTENTION,
+    OP_RELU,
+    OP_GELU,
+    OP_SWIGLU,
+    OP_ADD,
+    OP_AVGPOOL,
+    OP_EMBEDDING,
+    OP_KINDS
+} OpKind;
+
 /* ---- linear.c: y[n][o] = sum_c x[n][c] w[o][c] + b[o] ---- */
 
 /* b may be NULL. */
@@ -25,6 +44,11 @@ void linear_weight_gradient(real *dw, const real *dy, const real *x, int n, int 
 /* db[c] = sum_n dy[n][c], the gradient of any bias or shift that is added to every row. */
 void bias_gradient(real *db, const real *dy, int n, int c, bool add);
 
+extern __typeof__(linear_forward) fast_linear_forward;
+extern __typeof__(linear_input_gradient) fast_linear_input_gradient;
+extern __typeof__(linear_weight_gradient) fast_linear_weight_gradient;
+extern __typeof__(bias_gradient) fast_bias_gradient;
+
 /* ---- conv2d.c: cross-correlation, LeCun et al. 1989 ----
  *
  * With kernel k, stride s and padding p:  y[n][i][j][o] = sum over u, v < k and c of
@@ -35,6 +59,10 @@ int conv2d_out(int size, int kernel, int stride, int pad);
 void conv2d_forward(real *y, const real *x, const real *w, Conv conv);
 void conv2d_input_gradient(real *dx, const real *dy, const real *w, Conv conv, bool add);
 void conv2d_weight_gradient(real *dw, const real *dy, const real *x, Conv conv, bool add);
+
+extern __typeof__(conv2d_forward) fast_conv2d_forward;
+extern __typeof__(conv2d_input_gradient) fast_conv2d_input_gradient;
+extern __typeof__(conv2d_weight_gradient) fast_conv2d_weight_gradient;
 
 /* ---- batchnorm.c: Ioffe & Szegedy 2015, eps 1e-5, over rows[n] of c channels ---- */
 
@@ -59,6 +87,10 @@ void batchnorm_input_gradient(real *dx, real *dskip, const real *dy, const real 
                               int n, int c, bool relu, bool use_running, bool add_dx,
                               bool add_dskip);
 
+extern __typeof__(batchnorm_forward) fast_batchnorm_forward;
+extern __typeof__(batchnorm_sums) fast_batchnorm_sums;
+extern __typeof__(batchnorm_input_gradient) fast_batchnorm_input_gradient;
+
 /* ---- layernorm.c: Ba, Kiros, Hinton 2016, eq. 4 ---- */
 
 /* y[n][c] = g (x - mean) rstd + b, rstd = 1 / sqrt(variance + eps).  Overwrites mean[n] and
@@ -73,6 +105,10 @@ void layernorm_input_gradient(real *dx, const real *dy, const real *x, const rea
 void layernorm_weight_gradient(real *dg, const real *dy, const real *x, const real *mean,
                                const real *rstd, int n, int c, bool add);
 
+extern __typeof__(layernorm_forward) fast_layernorm_forward;
+extern __typeof__(layernorm_input_gradient) fast_layernorm_input_gradient;
+extern __typeof__(layernorm_weight_gradient) fast_layernorm_weight_gradient;
+
 /* ---- rmsnorm.c: Zhang & Sennrich 2019, eq. 4 ---- */
 
 /* y[n][c] = g x rrms, rrms = 1 / sqrt(mean(x^2) + eps).  Overwrites rrms[n]. */
@@ -83,6 +119,10 @@ void rmsnorm_input_gradient(real *dx, const real *dy, const real *x, const real 
 /* dg[c] = sum_n dy xhat. */
 void rmsnorm_weight_gradient(real *dg, const real *dy, const real *x, const real *rrms, int n,
                              int c, bool add);
+
+extern __typeof__(rmsnorm_forward) fast_rmsnorm_forward;
+extern __typeof__(rmsnorm_input_gradient) fast_rmsnorm_input_gradient;
+extern __typeof__(rmsnorm_weight_gradient) fast_rmsnorm_weight_gradient;
 
 /* ---- qknorm.c: root mean square norms of queries and keys, Henry et al. 2020 ---- */
 
@@ -96,6 +136,10 @@ void qknorm_input_gradient(real *dx, const real *dy, const real *x, const real *
 /* The sums over positions and vectors.  dgq or dgk may be NULL, and is then not computed. */
 void qknorm_weight_gradient(real *dgq, real *dgk, const real *dy, const real *x, const real *rrms,
                             int n, Attention attention, bool whole, bool add_q, bool add_k);
+
+extern __typeof__(qknorm_forward) fast_qknorm_forward;
+extern __typeof__(qknorm_input_gradient) fast_qknorm_input_gradient;
+extern __typeof__(qknorm_weight_gradient) fast_qknorm_weight_gradient;
 
 /* ---- attention.c: multi-head attention, Vaswani et al. 2017, eq. 1 ---- */
 
@@ -111,6 +155,9 @@ void attention_forward(real *y, real *lse, const real *qkv, int n, int t, Attent
  * always 1, the gradients of both through the score are exactly 0. */
 void attention_input_gradient(real *dqkv, const real *dy, const real *qkv, const real *y,
                               const real *lse, int n, int t, Attention attention, bool add);
+
+extern __typeof__(attention_forward) fast_attention_forward;
+extern __typeof__(attention_input_gradient) fast_attention_input_gradient;
 
 /* ---- activations.c: elementwise ---- */
 
@@ -129,10 +176,22 @@ void swiglu_input_gradient(real *dx, const real *dy, const real *x, int n, int f
 void add_forward(real *y, const real *a, const real *b, size_t count);
 void add_input_gradient(real *dx, const real *dy, size_t count, bool add);
 
+extern __typeof__(relu_forward) fast_relu_forward;
+extern __typeof__(relu_input_gradient) fast_relu_input_gradient;
+extern __typeof__(gelu_forward) fast_gelu_forward;
+extern __typeof__(gelu_input_gradient) fast_gelu_input_gradient;
+extern __typeof__(swiglu_forward) fast_swiglu_forward;
+extern __typeof__(swiglu_input_gradient) fast_swiglu_input_gradient;
+extern __typeof__(add_forward) fast_add_forward;
+extern __typeof__(add_input_gradient) fast_add_input_gradient;
+
 /* ---- avgpool.c: y[n][c] = the mean of x[n][s][c] over the s positions ---- */
 
 void avgpool_forward(real *y, const real *x, int n, int s, int c);
 void avgpool_input_gradient(real *dx, const real *dy, int n, int s, int c, bool add);
+
+extern __typeof__(avgpool_forward) fast_avgpool_forward;
+extern __typeof__(avgpool_input_gradient) fast_avgpool_input_gradient;
 
 /* ---- embedding.c: tokens and learned positions, Vaswani et al. 2017, section 3.4 ---- */
 
@@ -146,6 +205,10 @@ void embedding_weight_gradient(real *dtoken, const real *dy, const int *tokens, 
 /* dposition[t][c] = sum_n dy[n][t][c] */
 void embedding_position_gradient(real *dposition, const real *dy, int n, int t, int c, bool add);
 
+extern __typeof__(embedding_forward) fast_embedding_forward;
+extern __typeof__(embedding_weight_gradient) fast_embedding_weight_gradient;
+extern __typeof__(embedding_position_gradient) fast_embedding_position_gradient;
+
 /* ---- cross_entropy.c: fused with softmax ---- */
 
 /* loss[i] = max + log_sum[i] - logits[i][target[i]], where max is the largest logit of the row and
@@ -157,3 +220,6 @@ void cross_entropy_forward(real *loss, real *log_sum, unsigned char *correct, co
  * may alias logits. */
 void cross_entropy_input_gradient(real *dlogits, const real *logits, const real *log_sum,
                                   const int *targets, real scale, int rows, int classes);
+
+extern __typeof__(cross_entropy_forward) fast_cross_entropy_forward;
+extern __typeof__(cross_entropy_input_gradient) fast_cross_entropy_input_gradient;

@@ -1,4 +1,6 @@
 /* Times the nodes of a model one at a time: forward, input gradient, weight gradient. */
+#include "../../ref/ops/ops.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +9,6 @@
 #include "../../ref/base/error.h"
 #include "../../ref/base/random.h"
 #include "../../ref/blocks/models.h"
-#include "../../ref/fast/fast.h"
 #include "../../ref/memory.h"
 #include "../../ref/node.h"
 #include "../../ref/optimizers/optimizer.h"

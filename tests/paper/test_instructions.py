@@ -1,4 +1,4 @@
-"""The instructions of ref/README.md name every place where an optimizer is named."""
+"""The instructions of ref/README.md name every place where an op or an optimizer is named."""
 import pathlib
 import re
 
@@ -14,18 +14,31 @@ def section(title):
     return text.split(f"\n## {title}\n")[1].split("\n## ")[0]
 
 
-def places(name):
-    """The files that the instructions name, by path, with an optimizer's name in place of NAME."""
-    return {path.replace("NAME", name) for path in re.findall(r"`((?:ref|cuda|tests)/[\w/]+\.\w+)`",
-                                                               section("Adding an optimizer"))} - {
-                                                                   "tests/paper/test_instructions.py"}
+def places(title, name):
+    """The files that the instructions below a title name, by path, with `name` in place of NAME."""
+    paths = re.findall(r"`((?:ref|cuda|tests)/[\w/]+\.\w+)`", section(title))
+    return {path.replace("NAME", name) for path in paths} - {"tests/paper/test_instructions.py"}
 
 
-def naming(name, folders):
-    """The sources in these folders that name an optimizer."""
-    word = re.compile(rf"(?<![a-z]){name}(?![a-z])", re.IGNORECASE)
+def naming(pattern, folders):
+    """The sources in these folders that match."""
+    words = re.compile(pattern)
     return {str(path.relative_to(ROOT)) for folder in folders for path in (ROOT / folder).rglob("*")
-            if path.suffix in (".c", ".h", ".cu", ".py") and word.search(path.read_text(encoding="utf-8"))}
+            if path.suffix in (".c", ".h", ".cu", ".py") and words.search(path.read_text(encoding="utf-8"))}
+
+
+# ---- an op --------------------------------------------------------------------------------------
+
+def test_op():
+    """An op with files of its own is in those that the instructions name, and in no other but the blocks that use it."""
+    found = naming(r"OP_AVGPOOL|\bbuild_avgpool|avgpool_(forward|input_gradient)", (*SOURCES, "tests/ref"))
+    assert found - {"ref/blocks/resnet.c"} == places("Adding an op", "avgpool")
+
+
+# ---- an optimizer -------------------------------------------------------------------------------
+
+def named(name):
+    return rf"(?i)(?<![a-z]){name}(?![a-z])"
 
 
 def last(on_gpu):
@@ -34,16 +47,16 @@ def last(on_gpu):
     return [name for name in table.labels if not on_gpu or "GPU" in table.text(name, "devices")][-1]
 
 
-def test_sources():
+def test_sources_of_an_optimizer():
     """An optimizer added by the instructions is in no other file, and the kernels' are named too."""
     name, kernel = last(False), last(True)
-    found = naming(name, SOURCES) | naming(kernel, ["cuda"])
-    assert found == {path for path in places(name) if not path.startswith("tests/")}
+    found = naming(named(name), SOURCES) | naming(named(kernel), ["cuda"])
+    assert found == {path for path in places("Adding an optimizer", name) if not path.startswith("tests/")}
 
 
-def test_tests():
+def test_tests_of_an_optimizer():
     """Each test that the instructions name has the last optimizer, those of kernels the last one with a kernel."""
-    for path in places(last(False)):
+    for path in places("Adding an optimizer", last(False)):
         if path.startswith("tests/"):
             name = last(path.startswith("tests/cuda/"))
             assert re.search(name, (ROOT / path).read_text(encoding="utf-8"), re.IGNORECASE), path

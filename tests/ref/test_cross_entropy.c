@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "../../ref/base/random.h"
-#include "../../ref/fast/fast.h"
+#include "../../ref/ops/ops.h"
 #include "../test.h"
 #include "guarded.h"
 #include "tolerance.h"
