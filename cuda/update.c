@@ -2,6 +2,7 @@
 #include "update.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "../ref/base/alloc.h"
 #include "../ref/base/error.h"
@@ -48,13 +49,31 @@ static int upload(Updater *u, UpdaterOffsets at, const UpdateTensor *tensors, in
     return status;
 }
 
-/* The kernel of each optimizer, by its number of state vectors, the same for every parameter. */
+/* The kernel of each optimizer for what is updated element by element, by its state vectors. */
 static const UpdateRule rules[OPTIMIZER_KINDS][3] = {
-    [OPTIMIZER_SGD] = {UPDATE_SGD, UPDATE_MOMENTUM},
-    [OPTIMIZER_ADAM] = {[2] = UPDATE_ADAM},
-    [OPTIMIZER_ADAMW] = {[2] = UPDATE_ADAM},
-    [OPTIMIZER_LION] = {[1] = UPDATE_LION},
+    [OPTIMIZER_SGD] = {UPDATE_SGD, UPDATE_MOMENTUM}, [OPTIMIZER_ADAM] = {[2] = UPDATE_ADAM},
+    [OPTIMIZER_ADAMW] = {[2] = UPDATE_ADAM},         [OPTIMIZER_LION] = {[1] = UPDATE_LION},
+    [OPTIMIZER_MUON] = {[2] = UPDATE_ADAM},
 };
+
+void update_describe(UpdateTensor *tensor, const OptimizerSettings *settings, const Param *param) {
+    tensor->count = param->count;
+    tensor->block = param->block;
+    tensor->decay = optimizer_decays(settings, param);
+    if (!optimizer_workspace(settings, param)) return;
+    tensor->columns = (int)(param->count / (size_t)param->dim[0]);
+    tensor->parts = param->parts;
+    memcpy(tensor->part_rows, param->part_rows, sizeof tensor->part_rows);
+}
+
+/* Keeps the matrices in host memory, where their products are launched.  -1: no memory. */
+static int keep_matrices(Updater *u, const UpdateTensor *tensors, int count) {
+    u->matrix = malloc((size_t)(count ? count : 1) * sizeof *u->matrix);
+    if (!u->matrix) return error_set("update: out of memory for a plan of %d tensors", count);
+    for (int i = 0; i < count; i++)
+        if (tensors[i].columns) u->matrix[u->matrices++] = tensors[i];
+    return 0;
+}
 
 Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
                         const OptimizerSettings *settings, Stream stream) {
@@ -85,7 +104,8 @@ Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
         .chunks = chunks,
         .rule = rule,
         .clip_norm = settings->clip_norm};
-    if (!u->memory || !u->pinned || !u->sent || upload(u, at, tensors, count, stream)) {
+    if (!u->memory || !u->pinned || !u->sent || keep_matrices(u, tensors, count) ||
+        upload(u, at, tensors, count, stream)) {
         updater_free(u);
         return NULL;
     }
@@ -98,6 +118,7 @@ void updater_free(Updater *u) {
     event_free(u->sent);
     pinned_free(u->pinned);
     device_free(u->memory);
+    free(u->matrix);
     free(u);
 }
 

@@ -20,6 +20,8 @@ typedef struct {
     size_t count;
     int block;  /* whose optimizer step counts, for Adam's bias correction */
     bool decay; /* weight decay applies */
+    int columns, parts, part_rows[PARAM_PARTS]; /* of a matrix of Muon, see Param; columns is 0 of
+                                                   what is updated element by element */
 } UpdateTensor;
 
 /* Tensors are cut into chunks of this many elements, one block of threads each, so that one launch
@@ -60,14 +62,19 @@ typedef struct {
     UpdatePlan plan;
     OptimizerSettings settings;
     int blocks;
+    UpdateTensor *matrix; /* [matrices]: those of Muon, which products update one by one */
+    int matrices;
     char *memory; /* device, of `bytes` */
     size_t bytes;
     UpdateNumbers *pinned; /* page-locked: from here the numbers and factors of a step are sent */
     Event sent;            /* the device is done with it */
 } Updater;
 
+/* Says of a tensor with arrays how the optimizer updates this parameter. */
+void update_describe(UpdateTensor *tensor, const OptimizerSettings *settings, const Param *param);
+
 /* Plans the update of these tensors, which are copied, and uploads the plan on the stream.  NULL
- * and an error when memory runs out. */
+ * and an error when memory runs out, or the optimizer has no kernel. */
 Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
                         const OptimizerSettings *settings, Stream stream);
 void updater_free(Updater *updater);
@@ -93,8 +100,14 @@ void update_norm(const Run *run, const Updater *updater, double *norm);
 
 /* Updates the parameters (the master, and its rounding to the value type) and the state.  Does
  * nothing when `sums` (NULL: none) holds a loss that is not finite, or when the norm was computed
- * and is not finite. */
-void update_apply(const Run *run, const Updater *updater, const LossSums *sums);
+ * and is not finite.  workspace: device memory for as many numbers as optimizer_workspace says of
+ * the largest tensor, which is overwritten. */
+void update_apply(const Run *run, const Updater *updater, const LossSums *sums, float *workspace);
+
+/* ---- ops/muon.cu ---- */
+
+/* Updates updater->matrix[...], likewise.  In bf16 and tf32 the products are of tf32. */
+void update_muon(const Run *run, const Updater *updater, const LossSums *sums, float *workspace);
 
 #ifdef __cplusplus
 }

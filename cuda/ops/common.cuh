@@ -188,6 +188,8 @@ static DEVICE float block_largest(float x, float *scratch) {
     return x;
 }
 
+static DEVICE bool is_finite(double x) { return x - x == 0; }
+
 /* ---- indices ---- */
 
 static constexpr __host__ __device__ int divide_up(int x, int by) { return (x + by - 1) / by; }

@@ -6,8 +6,6 @@
 
 enum { UPDATE_BLOCK = 256 };
 
-static DEVICE bool is_finite(double x) { return x - x == 0; }
-
 static DEVICE bool aligned16(const void *p) { return (uintptr_t)p % 16 == 0; }
 
 /* The numbers of a chunk: the first, how many, and how many packs of V they make (0 if not
@@ -127,6 +125,7 @@ __global__ void __launch_bounds__(UPDATE_BLOCK)
     if (plan.numbers->refused || (sums && !is_finite(sums->loss_sum))) return;
     const UpdateChunk chunk = plan.chunk[blockIdx.x];
     const UpdateTensor tensor = plan.tensor[chunk.tensor];
+    if (tensor.columns) return; /* a matrix, which muon.cu updates */
     const OptimizerFactors f = plan.factors[2 * tensor.block + tensor.decay];
     const float scale = plan.numbers->scale;
     const bool aligned = aligned16(tensor.g) && aligned16(tensor.master) && aligned16(tensor.p) &&
@@ -150,6 +149,7 @@ static void apply(const Run *run, const UpdatePlan *plan, const LossSums *sums) 
 static void (*const rules[])(const Run *, const UpdatePlan *, const LossSums *) = {
     NULL, apply<UPDATE_SGD>, apply<UPDATE_MOMENTUM>, apply<UPDATE_ADAM>, apply<UPDATE_LION>};
 
-void update_apply(const Run *run, const Updater *updater, const LossSums *sums) {
+void update_apply(const Run *run, const Updater *updater, const LossSums *sums, float *workspace) {
     if (updater->plan.chunks) rules[updater->plan.rule](run, &updater->plan, sums);
+    update_muon(run, updater, sums, workspace);
 }

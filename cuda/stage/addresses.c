@@ -38,17 +38,30 @@ float *host_master_at(const CudaStage *s, int param) {
     return is_owned(s, param) ? in_array(s->host_masters, s->floats.param[param]) : NULL;
 }
 
-size_t block_bytes(const CudaStage *s, int block) {
-    return s->floats.block[block + 1] - s->floats.block[block];
+/* Returns the bytes of a block's optimizer state that lie before a vector of a parameter, or all of
+ * them if there is no such vector. */
+static size_t state_offset(const CudaStage *s, int block, int vector, int param) {
+    const Model *m = s->base.model;
+    const OptimizerSettings *optimizer = &s->base.settings.optimizer;
+    size_t offset = 0;
+    if (!block_is_local(&s->base.settings, block)) return 0;
+    for (int v = 0; v < STATE_VECTORS; v++)
+        for (int p = m->block[block].first_param; p < m->block[block].end_param; p++) {
+            if (v == vector && p == param) return offset;
+            if (v < optimizer_state_vectors(optimizer, &m->param[p]))
+                offset += align_bytes(m->param[p].count * sizeof(float));
+        }
+    return offset;
 }
 
+size_t state_bytes(const CudaStage *s, int block) { return state_offset(s, block, -1, -1); }
+
 float *state_at(const CudaStage *s, int vector, int param) {
-    int block = s->base.model->param[param].block;
-    const BlockState *state = &s->state[block];
-    if (vector >= state_vectors(s)) return NULL;
+    const Param *p = &s->base.model->param[param];
+    const BlockState *state = &s->state[p->block];
+    if (vector >= optimizer_state_vectors(&s->base.settings.optimizer, p)) return NULL;
     char *base = s->base.settings.offload ? state->pinned : state->arena.base;
-    return in_array(base, (size_t)vector * block_bytes(s, block) + s->floats.param[param] -
-                              s->floats.block[block]);
+    return in_array(base, state_offset(s, p->block, vector, param));
 }
 
 /* ---- values ---- */

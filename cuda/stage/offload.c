@@ -28,6 +28,9 @@ int offload_start(CudaStage *s) {
     o->loss_on_host = event_create(false);
     o->weights_on_device = event_create(false);
     if (!ok || !o->made || !o->loss_on_host || !o->weights_on_device) return -1;
+    const size_t update = update_bytes(s->base.model, &s->base.settings);
+    if (update && !(o->update = malloc(update)))
+        return error_set("memory: the host has no %zu bytes for the update", update);
     if (bf16 && !(o->weights = pinned_alloc(s->weights.bytes)))
         return error_set("memory: the host has no %zu page-locked bytes for weights",
                          s->weights.bytes);
@@ -44,6 +47,7 @@ void offload_stop(CudaStage *s) {
     stream_free(o->gradient_stream);
     stream_free(o->weight_stream);
     pinned_free(o->weights);
+    free(o->update);
     free(o->arrived);
     free(o->sent);
     *o = (Offload){0};
@@ -94,7 +98,7 @@ static void update_parameter(CudaStage *s, int param, double lr, double gradient
     float *const state[2] = {state_at(s, 0, param), state_at(s, 1, param)};
     float *master = host_master_at(s, param);
     optimizer_update(optimizer, p, master, state, host_gradient(s, param), gradient_scale, lr,
-                     s->base.optimizer_step[p->block], NULL);
+                     s->base.optimizer_step[p->block], s->offload.update);
     if (s->offload.weights)
         round_to_bf16((uint16_t *)(void *)(s->offload.weights + s->weights.param[param]), master,
                       p->count);

@@ -127,6 +127,15 @@ void stored_offsets_destroy(StoredOffsets *offsets) {
     *offsets = (StoredOffsets){0};
 }
 
+size_t update_bytes(const Model *m, const StageSettings *settings) {
+    size_t numbers = 0;
+    for (int p = 0; p < m->params; p++) {
+        const size_t need = optimizer_workspace(&settings->optimizer, &m->param[p]);
+        if (block_is_local(settings, m->param[p].block) && need > numbers) numbers = need;
+    }
+    return numbers * sizeof(float);
+}
+
 /* Of the local blocks: the tensors that train, the elements in all, and those that train. */
 typedef struct {
     int tensors;
@@ -148,8 +157,8 @@ static OwnedParams count_owned(const Model *m, const StageSettings *settings, co
 }
 
 /* Computes the bytes by role of the host memory that CudaStage (stage_inside.h) keeps. */
-static void host_plan(size_t host[MEM_ROLES], const StageSettings *settings, OwnedParams own,
-                      const FixedOffsets *fixed) {
+static void host_plan(size_t host[MEM_ROLES], const Model *m, const StageSettings *settings,
+                      OwnedParams own, const FixedOffsets *fixed) {
     bool bf16 = settings->precision == PRECISION_BF16, offload = settings->offload;
     for (int r = 0; r < MEM_ROLES; r++) host[r] = 0;
     if (bf16 || offload) host[MEM_PARAMETERS] += own.elements * sizeof(float);
@@ -157,6 +166,7 @@ static void host_plan(size_t host[MEM_ROLES], const StageSettings *settings, Own
     if (offload) host[MEM_GRADIENTS] = own.trained * sizeof(float);
     if (offload) host[MEM_STATE] = own.state * sizeof(float);
     host[MEM_WORKSPACE] = 2 * fixed->sent + STAGING_BYTES;
+    if (offload) host[MEM_WORKSPACE] += update_bytes(m, settings);
 }
 
 int cuda_memory_plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *m,
@@ -170,7 +180,7 @@ int cuda_memory_plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Mod
     device[MEM_WORKSPACE] = fixed.bytes + layout.workspace;
     if (own.tensors && !settings.offload)
         device[MEM_WORKSPACE] += updater_bytes(own.tensors, m->blocks, own.trained);
-    host_plan(host, &settings, own, &fixed);
+    host_plan(host, m, &settings, own, &fixed);
     layout_free(&layout);
     return 0;
 }

@@ -54,8 +54,9 @@ typedef struct {
     double *ms;
 } Charge;
 
-/* Optimizer state of a block: its vectors one after the other, each laid out as `floats`.  It is in
- * device memory (arena) or, with offload, in page-locked host memory (pinned). */
+/* Optimizer state of a block: the first vectors of its parameters, then the second ones of those
+ * that have two, each in the order of parameters.  It is in device memory (arena) or, with offload,
+ * in page-locked host memory (pinned). */
 typedef struct {
     Arena arena;
     char *pinned;
@@ -67,6 +68,7 @@ typedef struct {
     Stream gradient_stream, weight_stream;
     char *gradients; /* laid out as `trained` */
     char *weights;   /* bf16: the rounded masters, laid out as `weights` */
+    float *update;   /* workspace of the update of any parameter; NULL: none is needed */
     Event made;      /* the device has made the gradients of the block sent last */
     Event *arrived;  /* [blocks]: the block's gradients are on the host */
     Event loss_on_host;
@@ -134,12 +136,6 @@ static inline bool has_masters(const CudaStage *s) {
     return s->base.settings.precision == PRECISION_BF16 && !s->base.settings.offload;
 }
 
-/* Returns the vectors of optimizer state of each parameter: as many for all, with the optimizers
- * that have kernels. */
-static inline int state_vectors(const CudaStage *s) {
-    return optimizer_state_vectors(&s->base.settings.optimizer, &(Param){0});
-}
-
 /* Returns 0 if gradients are not clipped. */
 static inline double clip_norm(const CudaStage *s) { return s->base.settings.optimizer.clip_norm; }
 
@@ -154,7 +150,7 @@ float *master_at(const CudaStage *s, int param); /* on the device */
 float *host_master_at(const CudaStage *s, int param);
 float *state_at(const CudaStage *s, int vector, int param);
 bool is_updated(const CudaStage *s, int param);    /* active, and owned by this stage */
-size_t block_bytes(const CudaStage *s, int block); /* of its parameters as floats, gaps included */
+size_t state_bytes(const CudaStage *s, int block); /* of optimizer state, gaps included */
 /* A value of the batch in flight, its gradient, and what a node saves with its output. */
 void *value_at(const CudaStage *s, int value);
 void *value_gradient_at(const CudaStage *s, int value);

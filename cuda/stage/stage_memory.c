@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../../ref/base/error.h"
+#include "../../ref/memory.h"
 #include "stage_inside.h"
 
 /* ---- arenas ---- */
@@ -37,8 +38,8 @@ int state_allocate(CudaStage *s, int block) {
     const Model *m = s->base.model;
     const Block *b = &m->block[block];
     BlockState *state = &s->state[block];
-    size_t vectors = (size_t)state_vectors(s);
-    size_t bytes = vectors * block_bytes(s, block), requested = 0;
+    const OptimizerSettings *optimizer = &s->base.settings.optimizer;
+    const size_t bytes = state_bytes(s, block);
     if (!bytes || state->arena.base || state->pinned) return 0;
     if (s->base.settings.offload) {
         state->pinned = pinned_alloc(bytes);
@@ -48,8 +49,8 @@ int state_allocate(CudaStage *s, int block) {
         memset(state->pinned, 0, bytes);
         return 0;
     }
-    for (int p = b->first_param; p < b->end_param; p++)
-        requested += vectors * m->param[p].count * sizeof(float);
+    const size_t requested =
+        sizeof(float) * memory_state_count(m, optimizer, b->first_param, b->end_param);
     if (arena_open(s, &state->arena, MEM_STATE, bytes, requested)) return -1;
     fill_zero(s->run.stream, state->arena.base, bytes);
     return 0;
@@ -92,15 +93,13 @@ static void updater_close(CudaStage *s) {
 }
 
 static UpdateTensor update_tensor(const CudaStage *s, int param) {
-    const Param *p = &s->base.model->param[param];
     void *weights = weight_at(s, param);
-    return (UpdateTensor){.p = weights,
-                          .master = has_masters(s) ? master_at(s, param) : weights,
-                          .state = {state_at(s, 0, param), state_at(s, 1, param)},
-                          .g = gradient_at(s, param),
-                          .count = p->count,
-                          .block = p->block,
-                          .decay = optimizer_decays(&s->base.settings.optimizer, p)};
+    UpdateTensor tensor = {.p = weights,
+                           .master = has_masters(s) ? master_at(s, param) : weights,
+                           .state = {state_at(s, 0, param), state_at(s, 1, param)},
+                           .g = gradient_at(s, param)};
+    update_describe(&tensor, &s->base.settings.optimizer, &s->base.model->param[param]);
+    return tensor;
 }
 
 static int updater_open(CudaStage *s) {

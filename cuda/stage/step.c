@@ -11,6 +11,9 @@
 
 static LossSums *step_sums(const CudaStage *s) { return fixed_at(s, s->fixed.sums); }
 
+/* The passes are over when the parameters are updated, so the optimizer has the scratch. */
+static float *update_workspace(const CudaStage *s) { return (float *)(void *)s->scratch.base; }
+
 static bool any_gradient_made(const CudaStage *s) {
     for (int p = 0; p < s->base.model->params; p++)
         if (s->gradient_made[p]) return true;
@@ -38,7 +41,7 @@ static void run_step(CudaStage *s, StepShape shape) {
     }
     if (!shape.last || offload) return;
     if (clip_norm(s) > 0) update_norm(&s->run, s->updater, &s->answer->norm);
-    update_apply(&s->run, s->updater, step_sums(s));
+    update_apply(&s->run, s->updater, step_sums(s), update_workspace(s));
 }
 
 /* ---- captures ---- */
@@ -201,7 +204,7 @@ void step_update(Stage *base, double lr, double gradient_scale) {
         offload_update(s, lr, gradient_scale); /* the next step's wait reports a failure */
     } else if (s->updater) {
         update_prepare(s->updater, s->run.stream, lr, gradient_scale, s->base.optimizer_step);
-        update_apply(&s->run, s->updater, NULL);
+        update_apply(&s->run, s->updater, NULL, update_workspace(s));
     }
     s->stepping = false;
     note_gradients(s, false);

@@ -86,15 +86,13 @@ static void add_optimizers(Tables *tables) {
     static const TableColumn columns[] = {
         {"matrix_state", "state", "of a matrix", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
         {"other_state", "state", "of others", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
-        {"devices", "devices", "", COLUMN_TEXT, 0, SOURCE_NONE},
     };
-    Table *table = tables_add(tables, "optimizers", "Optimizers", "--optimizer", columns, 3);
+    Table *table = tables_add(tables, "optimizers", "Optimizers", "--optimizer", columns, 2);
     for (int kind = 0; kind < OPTIMIZER_KINDS; kind++) {
         const OptimizerSettings settings = optimizer_defaults((OptimizerKind)kind);
         table_row(table, "%s", optimizer_names[kind]);
         table_put(table, 0, optimizer_state_vectors(&settings, &(Param){.kind = PARAM_MATRIX}),
                   optimizer_state_vectors(&settings, &(Param){.kind = PARAM_VECTOR}));
-        table_text(table, 2, SOURCE_NONE, optimizer_check_gpu(&settings) ? "cpu" : "cpu and GPU");
     }
     table_note(table,
                "state: vectors, k of the closed form, each as long as the parameter.  Embeddings "

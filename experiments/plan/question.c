@@ -80,8 +80,6 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
     } else if (!any && !(q->gpu = gpu_find(flags->gpu))) {
         return -1;
     }
-    const OptimizerSettings optimizer = optimizer_defaults(o->optimizer.kind);
-    if (q->gpu != &q->machine && optimizer_check_gpu(&optimizer)) return -1;
     if (*flags->trace && !q->gpu)
         return error_set("--trace %s: name the --gpu it is of", flags->trace);
     double price;

@@ -35,8 +35,6 @@ void setup_resolve_optimizer(Options *o) {
 
 /* An optimizer has a setting if its default is not 0. */
 int setup_check_optimizer(const Options *o) {
-    const bool on_gpu = o->device == DEVICE_CUDA || o->device == DEVICE_SIMT;
-    if (on_gpu && optimizer_check_gpu(&o->optimizer)) return -1;
     static const char *const flags[] = {"momentum", "beta1", "beta2", "eps"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         if (!options_given(o, flags[i])) continue;

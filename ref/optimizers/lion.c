@@ -28,7 +28,6 @@ const Optimizer optimizer_lion = {
     .defaults = {.lr = 1e-4, .beta1 = 0.9, .beta2 = 0.99},
     .lr = {[USE_TUNING] = 1e-5},
     .state_vectors = 1,
-    .on_gpu = true,
     .decoupled_decay = true,
     .update = lion_update,
 };

@@ -22,10 +22,16 @@
 #include "../fast/matmul.h"
 #include "optimizers.h"
 
-/* The coefficients and steps of Jordan et al. */
-static const real a = (real)3.4445, b = (real)-4.7750, c = (real)2.0315;
-enum { STEPS = 5 };
-static const double MIN_NORM = 1e-7; /* what a smaller norm counts as, so that 0 / 0 is 0 */
+/* The coefficients and steps of Jordan et al.  A norm below the least one counts as that, so that
+ * 0 / 0 is 0. */
+MuonNumbers muon_numbers(void) {
+    return (MuonNumbers){
+        .a = (real)3.4445, .b = (real)-4.7750, .c = (real)2.0315, .min_norm = 1e-7};
+}
+
+double muon_rate(double lr, int rows, int columns) {
+    return lr * 0.2 * sqrt(rows > columns ? rows : columns);
+}
 
 /* One part of a parameter. */
 typedef struct {
@@ -57,18 +63,19 @@ static double muon_flops(const Param *param) {
     for (int part = 0; part < param->parts; part++) {
         const Matrix matrix = matrix_of(param, part);
         const double side = matrix.side;
-        flops += STEPS * 2 * side * side * (2 * (double)(matrix.rows + matrix.columns) - side);
+        flops += MUON_STEPS * 2 * side * side * (2 * (double)(matrix.rows + matrix.columns) - side);
     }
     return flops;
 }
 
-/* polynomial = a + b gram + c square; both arrays have side x side numbers. */
-static void combine(real *restrict polynomial, const real *restrict gram, int side) {
+/* square = a + b gram + c square; both arrays have side x side numbers. */
+static void combine(real *restrict square, const real *restrict gram, int side) {
+    const MuonNumbers k = muon_numbers();
 #pragma omp parallel for if ((size_t)side * (size_t)side > WORTH_THREADS)
     for (int row = 0; row < side; row++)
         for (int column = 0; column < side; column++) {
             const size_t i = (size_t)row * (size_t)side + (size_t)column;
-            polynomial[i] = (row == column ? a : 0) + b * gram[i] + c * polynomial[i];
+            square[i] = (row == column ? k.a : 0) + k.b * gram[i] + k.c * square[i];
         }
 }
 
@@ -101,15 +108,14 @@ static void add_momentum(size_t count, real *restrict x, real *restrict m, const
 /* Divides x by its norm. */
 static void normalise(size_t count, real *x) {
     const double norm = sqrt(optimizer_square_sum(x, count));
-    const real factor = (real)(1 / fmax(norm, MIN_NORM));
+    const real factor = (real)(1 / fmax(norm, muon_numbers().min_norm));
 #pragma omp parallel for if (count > WORTH_THREADS)
     for (size_t i = 0; i < count; i++) x[i] *= factor;
 }
 
 static void move(const Matrix *matrix, real *restrict p, const real *restrict x,
                  OptimizerFactors f) {
-    const int longer = matrix->rows > matrix->columns ? matrix->rows : matrix->columns;
-    const real step = (real)((double)f.lr * 0.2 * sqrt(longer));
+    const real step = (real)muon_rate((double)f.lr, matrix->rows, matrix->columns);
 #pragma omp parallel for if (matrix->count > WORTH_THREADS)
     for (size_t i = 0; i < matrix->count; i++) p[i] = f.decoupled_decay * p[i] - step * x[i];
 }
@@ -122,7 +128,7 @@ static void muon_update(const Param *param, real *p, real *const state[2], const
         real *x = workspace, *y = x + matrix.count, *gram = y + matrix.count;
         add_momentum(matrix.count, x, m, g, g_scale, f);
         normalise(matrix.count, x);
-        for (int step = 0; step < STEPS; step++) {
+        for (int step = 0; step < MUON_STEPS; step++) {
             newton_schulz(&matrix, y, x, gram, gram + (size_t)matrix.side * (size_t)matrix.side);
             real *next = y;
             y = x;

@@ -53,15 +53,6 @@ OptimizerSettings optimizer_defaults_for(OptimizerKind kind, OptimizerUse use) {
     return settings;
 }
 
-int optimizer_check_gpu(const OptimizerSettings *s) {
-    char known[16 * OPTIMIZER_KINDS] = "";
-    if (optimizers[s->kind]->on_gpu) return 0;
-    for (int kind = 0; kind < OPTIMIZER_KINDS; kind++)
-        if (optimizers[kind]->on_gpu) strcat(strcat(known, " "), optimizer_names[kind]);
-    return error_set("optimizer: %s has no kernel for a GPU; there are kernels of%s",
-                     optimizer_names[s->kind], known);
-}
-
 int optimizer_state_vectors(const OptimizerSettings *s, const Param *param) {
     if (s->kind == OPTIMIZER_SGD && s->momentum == 0) return 0;
     return row_of(s, param)->state_vectors;

@@ -5,6 +5,10 @@
 #include "../base/param.h"
 #include "../base/real.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum {
     OPTIMIZER_SGD,
     OPTIMIZER_ADAM,
@@ -39,8 +43,6 @@ typedef struct {
 int optimizer_find(const char *name);
 /* Returns -1 and an error if settings->kind is none of the above. */
 int optimizer_check(const OptimizerSettings *settings);
-/* Returns -1 and an error if the optimizer has no kernel for a GPU. */
-int optimizer_check_gpu(const OptimizerSettings *settings);
 
 /* Returns the settings of the BCD paper for SGD, Adam and AdamW; those of the authors for others.
  */
@@ -51,6 +53,7 @@ typedef enum { USE_GENERAL, USE_LANGUAGE, USE_TUNING, OPTIMIZER_USES } Optimizer
 /* Returns the same settings with the rate for a language model, or for its fine-tuning. */
 OptimizerSettings optimizer_defaults_for(OptimizerKind kind, OptimizerUse use);
 
+enum { STATE_VECTORS = 2 }; /* at most */
 /* Returns the vectors of state of a parameter, each as long as the parameter: 0 or 1 for SGD, 1 for
  * Lion, 2 for Adam and AdamW; for Muon 1 of a matrix and 2 of others. */
 int optimizer_state_vectors(const OptimizerSettings *settings, const Param *param);
@@ -79,6 +82,16 @@ typedef struct {
 OptimizerFactors optimizer_factors(const OptimizerSettings *settings, double lr, uint64_t t,
                                    bool decay);
 
+/* What the devices share of Muon (muon.c): the steps of Newton-Schulz, x = (a + b x x' + c (x
+ * x')^2) x; the least norm that x is divided by; and the rate of an update by x. */
+enum { MUON_STEPS = 5 };
+typedef struct {
+    real a, b, c;
+    double min_norm;
+} MuonNumbers;
+MuonNumbers muon_numbers(void);
+double muon_rate(double lr, int rows, int columns);
+
 /* Updates one tensor: overwrites p[param->count] and the state vectors, which have the same length
  * (NULL where the optimizer has none), from the gradient g, multiplied by g_scale (clipping).
  * workspace[optimizer_workspace(...)] is overwritten; NULL if that is 0.  The arrays must not
@@ -97,3 +110,7 @@ double optimizer_clip(const OptimizerSettings *settings, double norm);
 
 /* Returns the sum of squares of x[count], in double, in an order that depends only on count. */
 double optimizer_square_sum(const real *x, size_t count);
+
+#ifdef __cplusplus
+}
+#endif

@@ -8,7 +8,6 @@ typedef struct Optimizer {
     double lr[OPTIMIZER_USES];  /* where it differs from defaults.lr; else 0 */
     int state_vectors;
     bool decoupled_decay; /* weight decay is a step of its own instead of part of the gradient */
-    bool on_gpu;          /* cuda/ops/update.cu has its kernel */
     const struct Optimizer *others; /* updates what is no matrix; NULL: this one updates all */
     /* Return the numbers of workspace, and the floating-point operations of the products, that the
      * update of a parameter takes; NULL: 0. */

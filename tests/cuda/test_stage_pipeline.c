@@ -28,9 +28,7 @@ static const StageKind *const end_of_kinds = kinds + sizeof kinds / sizeof *kind
  * the CPU. */
 static void same_as_one_stage(const void *data) {
     const PipelineRow *row = data;
-    const OptimizerSettings optimizer = {.kind = row->optimizer};
     long number = row - pipeline_rows, all = end_of_kinds - kinds;
-    if (optimizer_check_gpu(&optimizer)) SKIP("%s", error_message());
     if (device_is_slow()) {
         pipeline_check_same(row, &kinds[number % all]);
         return;

@@ -340,7 +340,6 @@ static void case_wrong_use(void) {
     check_error(run(2, "plan --model G-11B"), "no model \"G-11B\"");
     check_error(run(2, "plan --model G-10B --gpu rtx5090"), "\"rtx5090\" is not in the table");
     check_error(run(2, "plan --model G-10B --gpu any"), "--gpu any");
-    check_error(run(2, "plan --model G-10B --optimizer muon"), "muon has no kernel for a GPU");
     check_error(run(2, "plan --model G-10B --pipeline 16 --per-node 4 --nodes 3"),
                 "16 ranks, and --per-node 4 x --nodes 3 are 12 GPUs");
     check_error(run(2, "plan --model G-10B --replicas 3 --batch 16"), "multiple of 3");

@@ -33,8 +33,6 @@ static const Wrong mismatched[] = {
     {"train --beta1 0.8", "--beta1: sgd has none; it is for adam, adamw, lion, muon"},
     {"train --beta2 0.9", "--beta2: sgd has none; it is for adam, adamw, lion, muon"},
     {"train --optimizer lion --eps 1e-6", "--eps: lion has none; it is for adam, adamw, muon"},
-    {"train --optimizer muon --device simt",
-     "optimizer: muon has no kernel for a GPU; there are kernels of sgd adam adamw lion"},
     {"train --switch-every 7", "--switch-every is for --submodels M"},
     {"train --order random", "--order is for --submodels M"},
     {"train --keep-state", "--keep-state is for --submodels M"},

@@ -37,26 +37,19 @@ def test_op():
 
 # ---- an optimizer -------------------------------------------------------------------------------
 
-def named(name):
-    return rf"(?i)(?<![a-z]){name}(?![a-z])"
-
-
-def last(on_gpu):
-    """The last optimizer of the table, or the last one that has a kernel for GPUs."""
-    table = program.ask_once("info")["optimizers"]
-    return [name for name in table.labels if not on_gpu or "GPU" in table.text(name, "devices")][-1]
+def last():
+    """The last optimizer of the table."""
+    return program.ask_once("info")["optimizers"].labels[-1]
 
 
 def test_sources_of_an_optimizer():
-    """An optimizer added by the instructions is in no other file, and the kernels' are named too."""
-    name, kernel = last(False), last(True)
-    found = naming(named(name), SOURCES) | naming(named(kernel), ["cuda"])
-    assert found == {path for path in places("Adding an optimizer", name) if not path.startswith("tests/")}
+    """An optimizer added by the instructions is in no other file."""
+    found = naming(rf"(?i)(?<![a-z]){last()}(?![a-z])", SOURCES)
+    assert found == {path for path in places("Adding an optimizer", last()) if not path.startswith("tests/")}
 
 
 def test_tests_of_an_optimizer():
-    """Each test that the instructions name has the last optimizer, those of kernels the last one with a kernel."""
-    for path in places("Adding an optimizer", last(False)):
+    """Each test that the instructions name has the last optimizer."""
+    for path in places("Adding an optimizer", last()):
         if path.startswith("tests/"):
-            name = last(path.startswith("tests/cuda/"))
-            assert re.search(name, (ROOT / path).read_text(encoding="utf-8"), re.IGNORECASE), path
+            assert re.search(last(), (ROOT / path).read_text(encoding="utf-8"), re.IGNORECASE), path

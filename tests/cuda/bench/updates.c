@@ -91,7 +91,7 @@ static void run_update(const Run *run, void *context, int set) {
     if (r->norm)
         update_norm(run, r->updater, NULL);
     else
-        update_apply(run, r->updater, NULL);
+        update_apply(run, r->updater, NULL, NULL); /* its optimizers have no workspace */
 }
 
 static size_t padded(size_t count) { return (count + 63) / 64 * 64; }
