@@ -350,8 +350,8 @@ static void a_failed_update_changes_nothing(const void *refused_row) {
 
 /* An update is captured once and repeated with other rates and steps. Only the numbers that prepare
  * sends change. */
-static void a_captured_update_takes_new_numbers(void) {
-    const Row *row = &rows[5];
+static void a_captured_update_takes_new_numbers(const void *captured_row) {
+    const Row *row = captured_row;
     Numbers *truth = numbers_create(), *got = numbers_create();
     Device d;
     on_device(row, truth, (How){.version = 2});
@@ -393,5 +393,6 @@ void test_device_update(void) {
     RUN(clipping_by_the_host_is_the_same);
     RUN_ROW("adam", a_failed_update_changes_nothing, &rows[5]);
     RUN_ROW("muon", a_failed_update_changes_nothing, &rows[10]);
-    RUN(a_captured_update_takes_new_numbers);
+    RUN_ROW("adam, captured", a_captured_update_takes_new_numbers, &rows[5]);
+    RUN_ROW("muon, captured", a_captured_update_takes_new_numbers, &rows[10]);
 }

@@ -37,9 +37,13 @@ static void ten_steps_are_the_oracles(const void *spec) {
         {PRECISION_FP32, OPTIMIZER_ADAM, 0.5}, {PRECISION_BF16, OPTIMIZER_ADAMW, 0},
         {PRECISION_FP32, OPTIMIZER_SGD, 0},    {PRECISION_FP32, OPTIMIZER_ADAMW, 0},
         {PRECISION_TF32, OPTIMIZER_SGD, 0},    {PRECISION_TF32, OPTIMIZER_ADAMW, 0},
-        {PRECISION_BF16, OPTIMIZER_SGD, 0.5},
+        {PRECISION_BF16, OPTIMIZER_SGD, 0.5},  {PRECISION_FP32, OPTIMIZER_MUON, 0.5},
     };
-    /* Where every access is watched, the first two rows are enough: the suite device_update tests
+    /* Muon has no row in bf16: it brings small singular values of a gradient near 1, and in bf16
+     * these are roundings of the values, which the drift of perturbed weights does not show.  Its
+     * update in bf16 is in the suite device_update.
+     *
+     * Where every access is watched, the first two rows are enough: the suite device_update tests
      * the optimizers, and other suites run the products of tf32. */
     size_t count = device_is_watched() ? 2 : sizeof rows / sizeof *rows;
     for (size_t i = 0; i < count; i++) {
@@ -79,11 +83,11 @@ static void offload_is_a_full_update(const void *spec) {
         Recipe recipe = ten_steps(spec, clipped ? PRECISION_FP32 : PRECISION_BF16);
         recipe.offload = true;
         recipe.submodels = 1;
-        recipe.optimizer = OPTIMIZER_ADAMW;
+        recipe.optimizer = clipped ? OPTIMIZER_MUON : OPTIMIZER_ADAMW;
         recipe.clip = clipped ? 0.5 : 0;
         recipe.batch = 6;
         recipe.micro_batches = 1 + clipped;
-        drift_check_training(&recipe, clipped ? "offload, clipped, parts" : "offload bf16");
+        drift_check_training(&recipe, clipped ? "offload, Muon, clipped, parts" : "offload bf16");
     }
 }
 

@@ -65,7 +65,7 @@ static void check_bytes(const Tiny *tiny, int submodel) {
 static void counted_is_planned(const void *spec) {
     static const OptimizerKind kinds[] = {OPTIMIZER_ADAM, OPTIMIZER_LION, OPTIMIZER_SGD,
                                           OPTIMIZER_ADAMW, OPTIMIZER_MUON};
-    for (int way = 0; way < 10; way++) {
+    for (int way = 0; way < 16; way++) {
         Recipe recipe = {.spec = spec,
                          .create = stage_cuda_create,
                          .precision = way & 1 ? PRECISION_BF16 : PRECISION_FP32,
@@ -105,6 +105,7 @@ static void tensors_exist_as_in_the_oracle(const void *spec) {
         for (int kept = 0; kept < 2; kept++) {
             Tiny ours, oracle;
             Recipe recipe = {.spec = spec, .keep_state = kept, .steps = 4};
+            if (offload == kept) recipe.optimizer = OPTIMIZER_MUON;
             tiny_trained(&oracle, &recipe);
             recipe.create = stage_cuda_create;
             recipe.offload = offload;
@@ -158,9 +159,10 @@ static void check_equal(const Tiny *a, const Tiny *b, TensorRole role) {
 
 /* Copies what a checkpoint holds from the CPU to a device and from there to another CPU stage. */
 static void to_the_device_and_back(const void *spec) {
-    for (int way = 0; way < 4; way++) {
+    for (int way = 0; way < 8; way++) {
         Tiny cpu, device, back;
         Recipe recipe = {.spec = spec, .optimizer = OPTIMIZER_ADAM, .steps = 5};
+        if (way & 4) recipe.optimizer = OPTIMIZER_MUON;
         recipe.keep_state = way & 1;
         tiny_trained(&cpu, &recipe);
         tiny_open(&back, &recipe);
@@ -284,7 +286,7 @@ static void bad_loss_changes_nothing(const void *spec) {
                                     .submodels = 1,
                                     .micro_batches = 1 + (way & 1),
                                     .precision = way & 2 ? PRECISION_BF16 : PRECISION_FP32,
-                                    .optimizer = OPTIMIZER_ADAM,
+                                    .optimizer = way % 3 ? OPTIMIZER_ADAM : OPTIMIZER_MUON,
                                     .clip = way & 1 ? 0.5 : 0,
                                     .offload = way & 4},
                           way % 4);

@@ -21,8 +21,8 @@
 #define PLAINLY "--schedule constant --clip 0 "
 #define GPT_WORDS "--model gpt:layers=2,width=8,heads=2,context=8 --optimizer sgd " PLAINLY WORDS
 #define SMALL_GPT GPT_WORDS "--submodels 2 --switch-every 2 "
-#define LLAMA_WORDS \
-    "--model llama:layers=2,width=8,heads=2,context=8 --optimizer adam --lr 1e-3 " PLAINLY WORDS
+#define LLAMA "--model llama:layers=2,width=8,heads=2,context=8 --lr 1e-3 " PLAINLY WORDS
+#define LLAMA_WORDS LLAMA "--optimizer adam "
 #define SMALL_LLAMA LLAMA_WORDS "--submodels 2 --switch-every 2 "
 
 /* Returns true when `bcd info` can open a device. It lists every device in any case. */
@@ -224,6 +224,7 @@ static const Variant variants[] = {
     {"tf32", SMALL_GPT "--device simt --precision tf32 ", NULL},
     {"resnet bf16", SMALL_RESNET "--device simt --precision bf16 ", "stage_exact"},
     {"offload bf16", LLAMA_WORDS "--device simt --precision bf16 --method offload ", NULL},
+    {"offload muon", LLAMA "--optimizer muon --device simt --method offload ", NULL},
     {"kept state bf16", SMALL_LLAMA "--device simt --precision bf16 --keep-state ", "stage"},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
