@@ -87,7 +87,8 @@ static void add_optimizers(Tables *tables) {
         {"matrix_state", "state", "of a matrix", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
         {"other_state", "state", "of others", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
     };
-    Table *table = tables_add(tables, "optimizers", "Optimizers", "--optimizer", columns, 2);
+    Table *table = tables_add(tables, "optimizers", "Optimizers", "--optimizer", columns,
+                              (int)(sizeof columns / sizeof *columns));
     for (int kind = 0; kind < OPTIMIZER_KINDS; kind++) {
         const OptimizerSettings settings = optimizer_defaults((OptimizerKind)kind);
         table_row(table, "%s", optimizer_names[kind]);
@@ -161,7 +162,8 @@ static void add_blocks(Tables *tables, const Model *model) {
     const bool same = strcmp(model->name, model->spec) == 0;
     Text title = text_of("%.40s%s%s: %zu parameters in %d blocks", same ? "" : model->name,
                          same ? "" : " = ", model->spec, model->param_count, model->blocks);
-    Table *table = tables_add(tables, "blocks", title.text, "block", columns, 5);
+    Table *table = tables_add(tables, "blocks", title.text, "block", columns,
+                              (int)(sizeof columns / sizeof *columns));
     for (int b = 0; b < model->blocks; b++) add_block(table, model, b);
 }
 
@@ -197,7 +199,8 @@ static int add_memory(Tables *tables, Model *model, const Options *options) {
     Text title = text_of("Memory in MiB, %s, batch %d%s", precision_names[options->precision],
                          options->batch, options->recompute ? ", activations recomputed" : "");
     if (model->tokens) text_add(&title, ", sequences of %d tokens", model->input.w);
-    Table *table = tables_add(tables, "memory", title.text, "update", sums, 2);
+    Table *table =
+        tables_add(tables, "memory", title.text, "update", sums, (int)(sizeof sums / sizeof *sums));
     table_memory_columns(table, "MiB", 3);
     table_columns(table, &all, 1);
     strcpy(table->unit, "MiB");
@@ -230,8 +233,8 @@ static int add_submodels(Tables *tables, const Model *model, const Options *aske
         options.submodels = model->blocks < 3 ? model->blocks : 3;
     if (setup_partition(&partition, model, &options)) return -1;
     bool *active = xcalloc((size_t)model->blocks, sizeof *active);
-    Table *table =
-        tables_add(tables, "submodels", "A step that trains one submodel", "submodel", columns, 2);
+    Table *table = tables_add(tables, "submodels", "A step that trains one submodel", "submodel",
+                              columns, (int)(sizeof columns / sizeof *columns));
     int failed = 0;
     for (int m = 0; m < partition.submodels && !failed; m++) {
         double operations;

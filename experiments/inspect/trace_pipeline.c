@@ -65,7 +65,8 @@ static int fill(Tables *tables, Bench *bench, const BlockCost *block, double *su
         text_of("A step of %d x %d ranks, %d micro-batches, %s, %s: measured and simulated",
                 s->options.replicas, s->placement.ranks, s->pipeline.micro_batches,
                 placement_names[s->placement.kind], schedule_names[s->pipeline.kind]);
-    Table *table = tables_add(tables, "pipeline", title.text, "step", columns, 3);
+    Table *table = tables_add(tables, "pipeline", title.text, "step", columns,
+                              (int)(sizeof columns / sizeof *columns));
     for (int k = 0; k < submodels; k++) {
         double ms;
         if (bench_steps(bench, k, pace, &ms)) return -1;

@@ -109,8 +109,8 @@ static int add_submodels(Tables *tables, const Plan *plan) {
     Prediction p;
     double *step_s = xcalloc((size_t)c->submodels, sizeof *step_s);
     const int failed = simulate(&p, step_s, c, NULL);
-    Table *table =
-        tables_add(tables, "submodels", "A step of each submodel", "submodel", columns, 1);
+    Table *table = tables_add(tables, "submodels", "A step of each submodel", "submodel", columns,
+                              (int)(sizeof columns / sizeof *columns));
     for (int m = 0; m < c->submodels && !failed; m++) {
         table_row(table, "%d", m + 1);
         table_put(table, 0, 1e3 * step_s[m]);
@@ -128,8 +128,8 @@ static void add_rates(Tables *tables, const PlanQuestion *q) {
     };
     const Efficiency *e = &q->efficiency;
     const int precision = q->line->options.precision;
-    Table *table =
-        tables_add(tables, "rates", "Rates that the simulation takes", "GPU", columns, 3);
+    Table *table = tables_add(tables, "rates", "Rates that the simulation takes", "GPU", columns,
+                              (int)(sizeof columns / sizeof *columns));
     table_row(table, "%s", q->gpu->key);
     table_put(table, 0, e->products[precision], e->host_process_rate / 1e9,
               e->host_memory_rate / 1e9);

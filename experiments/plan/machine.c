@@ -132,7 +132,8 @@ void machine_add(Tables *tables, const Gpu *cpu, const Efficiency *efficiency) {
         {"latency", "latency", "us", COLUMN_NUMBER, 1, SOURCE_MEASURED},
         {"call", "a call", "us", COLUMN_NUMBER, 2, SOURCE_MEASURED},
     };
-    Table *table = tables_add(tables, "machine", "This machine, a processor", "", columns, 5);
+    Table *table = tables_add(tables, "machine", "This machine, a processor", "", columns,
+                              (int)(sizeof columns / sizeof *columns));
     table_row(table, "cpu");
     table_put(table, 0, cpu->flops[PRECISION_FP32] / 1e9, cpu->memory_rate / 1e9,
               cpu->interconnect_bandwidth / 1e9, 1e6 * efficiency->interconnect_latency_s,
