@@ -100,6 +100,7 @@ static int export_model(const char *place, const char *dir, const Options *asked
     Text copied = {""};
     char init[PATH_BYTES] = "";
     bool same = false;
+    const bool made_here = access(dir, F_OK) != 0;
     const bool old = access(rundir_path(dir, "config.json").text, F_OK) == 0;
     int failed = model_open_run(&setup, place, asked) || find_init(init, &setup, asked);
     if (numbers == NUMBER_OTHER) failed = failed || convert_numbers(&numbers, init);
@@ -109,6 +110,7 @@ static int export_model(const char *place, const char *dir, const Options *asked
              convert_save(dir, setup.engine, init, numbers, &same) ||
              copy_tokenizer(dir, init, &copied);
     setup_free(&setup);
+    if (failed && made_here) rmdir(dir); /* which fails where a file is in it */
     if (!failed && !asked->quiet)
         printf("%s: config.json%s, model.safetensors%s%s%s\n", dir,
                *init && !same ? " (written anew: the model is not that of --init)" : "",
