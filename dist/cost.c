@@ -83,13 +83,16 @@ static void add_node(BlockCost *cost, const Roofline *q, const Layout *layout, c
 
 static double update_time(const Roofline *q, const Block *block) {
     const OptimizerSettings *optimizer = &q->settings->optimizer;
+    /* The products of an update are of floats in every precision. */
+    const Precision products =
+        q->settings->precision == PRECISION_FP32 ? PRECISION_FP32 : PRECISION_TF32;
     const double bytes = update_bytes(q->model, optimizer, q->settings->precision,
                                       block->first_param, block->end_param);
     double flops = 0;
     for (int p = block->first_param; p < block->end_param; p++)
         flops += optimizer_flops(optimizer, &q->model->param[p]);
     return bytes / (q->gpu->memory_rate * q->efficiency->memory) +
-           flops / (q->gpu->flops[PRECISION_FP32] * q->efficiency->products[PRECISION_FP32]);
+           flops / (q->gpu->flops[products] * q->efficiency->products[products]);
 }
 
 int block_costs(BlockCost *cost, const Model *model, const StageSettings *settings,

@@ -175,13 +175,13 @@ static size_t assign_block_offsets(Layout *l, const Block *block) {
     return size_max(forward, backward);
 }
 
-/* Returns the workspace of the optimizer while a block is active. */
+/* Returns the workspace of the optimizer while a block is active, on the device that updates. */
 static size_t update_workspace(const Layout *l, int block) {
     const Model *m = l->model;
     size_t numbers = 0;
     for (int p = m->block[block].first_param; p < m->block[block].end_param; p++)
         numbers = size_max(numbers, optimizer_workspace(&l->settings->optimizer, &m->param[p]));
-    return l->active[block] ? align_bytes(numbers * sizeof(real)) : 0;
+    return l->active[block] && !l->settings->offload ? align_bytes(numbers * sizeof(real)) : 0;
 }
 
 static BlockWorkspace block_workspace(Layout *l, int block) {

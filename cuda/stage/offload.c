@@ -28,7 +28,7 @@ int offload_start(CudaStage *s) {
     o->loss_on_host = event_create(false);
     o->weights_on_device = event_create(false);
     if (!ok || !o->made || !o->loss_on_host || !o->weights_on_device) return -1;
-    const size_t update = update_bytes(s->base.model, &s->base.settings);
+    const size_t update = host_update_bytes(s->base.model, &s->base.settings);
     if (update && !(o->update = malloc(update)))
         return error_set("memory: the host has no %zu bytes for the update", update);
     if (bf16 && !(o->weights = pinned_alloc(s->weights.bytes)))

@@ -127,7 +127,7 @@ void stored_offsets_destroy(StoredOffsets *offsets) {
     *offsets = (StoredOffsets){0};
 }
 
-size_t update_bytes(const Model *m, const StageSettings *settings) {
+size_t host_update_bytes(const Model *m, const StageSettings *settings) {
     size_t numbers = 0;
     for (int p = 0; p < m->params; p++) {
         const size_t need = optimizer_workspace(&settings->optimizer, &m->param[p]);
@@ -166,7 +166,7 @@ static void host_plan(size_t host[MEM_ROLES], const Model *m, const StageSetting
     if (offload) host[MEM_GRADIENTS] = own.trained * sizeof(float);
     if (offload) host[MEM_STATE] = own.state * sizeof(float);
     host[MEM_WORKSPACE] = 2 * fixed->sent + STAGING_BYTES;
-    if (offload) host[MEM_WORKSPACE] += update_bytes(m, settings);
+    if (offload) host[MEM_WORKSPACE] += host_update_bytes(m, settings);
 }
 
 int cuda_memory_plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *m,

@@ -58,7 +58,7 @@ int stored_offsets_create(StoredOffsets *offsets, const Model *model, const Stag
 void stored_offsets_destroy(StoredOffsets *offsets);
 
 /* Returns the bytes of workspace that an update of any local parameter needs. */
-size_t update_bytes(const Model *model, const StageSettings *settings);
+size_t host_update_bytes(const Model *model, const StageSettings *settings);
 
 /* Computes the bytes by role while the `active` blocks train: in `device` what a stage with these
  * settings (local and in_flight too) allocates on the device, as the stage counts it, and in `host`

@@ -21,7 +21,7 @@ static void check_host(const Tiny *tiny, int submodel, const size_t host[MEM_ROL
     const StageSettings *s = &tiny->stage->settings;
     bool bf16 = s->precision == PRECISION_BF16;
     size_t all = tiny->model->param_count, own = tiny->settings.partition.params[submodel];
-    size_t states = 0, update = update_bytes(tiny->model, s);
+    size_t states = 0, update = host_update_bytes(tiny->model, s);
     for (int p = 0; p < tiny->model->params; p++)
         if (tiny->settings.partition.of_block[tiny->model->param[p].block] == submodel)
             states += memory_state_count(tiny->model, &s->optimizer, p, p + 1);
