@@ -1,6 +1,8 @@
 /* The table of ops on the device: a row has the launchers and the workspace they need. */
 #include "node.h"
 
+#include <assert.h>
+
 /* A function is NULL if the op does not need it. */
 typedef struct {
     Launcher *forward;
@@ -9,7 +11,7 @@ typedef struct {
     Workspace *workspace;
 } DeviceOp;
 
-static const DeviceOp ops[OP_KINDS] = {
+static const DeviceOp ops[] = {
     [OP_LINEAR] = {cuda_linear_forward, cuda_linear_input_gradient, cuda_linear_weight_gradient,
                    cuda_linear_workspace},
     [OP_CONV2D] = {cuda_conv2d_forward, cuda_conv2d_input_gradient, cuda_conv2d_weight_gradient,
@@ -32,6 +34,8 @@ static const DeviceOp ops[OP_KINDS] = {
     [OP_EMBEDDING] = {cuda_embedding_forward, NULL, cuda_embedding_weight_gradient,
                       cuda_embedding_workspace},
 };
+
+static_assert(sizeof ops / sizeof *ops == OP_KINDS, "a row for every op");
 
 static Call call_of(const Run *run, const Node *node, const DeviceIO *io, int n) {
     Call k = {.run = run, .node = node, .io = io, .n = n, .conv = node_conv(node, n)};

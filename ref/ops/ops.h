@@ -15,7 +15,8 @@
 #include "../base/real.h"
 #include "settings.h"
 
-/* What a node of a model computes; in this order below.  The loss, at the end, is of no node. */
+/* What a node of a model computes; in this order below.  The loss, at the end, is of no node.  A
+ * new one becomes the last, so that no table compiles without its row. */
 typedef enum {
     OP_LINEAR,
     OP_CONV2D,
