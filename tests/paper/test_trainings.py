@@ -6,6 +6,7 @@ import pytest
 
 import estimate
 import program
+import registered
 import run
 import study
 import trainings
@@ -124,6 +125,28 @@ def test_what_was_trained_otherwise_is_refused():
     assert not run.compare(stored, asked | {"epochs": 7}, "x")
     with pytest.raises(Refused, match="x: trained with --lr 0.1; for 0.2 choose another --out"):
         run.compare(stored, asked | {"lr": 0.2}, "x")
+
+
+# ---- group 2 of protocol.md -----------------------------------------------------------------------
+
+def test_plateau_has_the_best_rates():
+    """Each of its methods has the rate, and with a cosine also the phases, of the best score in rates.h5."""
+    found = {}
+    for training in study.read([RESULTS / "rates.h5"]).trainings:
+        key = training["submodels"], training.setting("schedule"), str(training.setting("switch-every"))
+        key = key[:2] if training["submodels"] == 1 else key
+        found.setdefault(key, []).append((registered.at_the_end(training), training["lr"]))
+    best = {key: max(scores) for key, scores in found.items()}
+    rows = plan("plateau", "laptop").rows
+    assert len(rows) == 7 * 3
+    for row in rows:
+        schedule, phases = row.flags["schedule"], str(row.flags.get("switch-every"))
+        key = (1, schedule) if row.submodels == 1 else (3, schedule, phases)
+        assert row.flags["lr"] == best[key][1], row.name
+    cosine = {phases: score for (submodels, schedule, *phases), score in best.items() for phases in phases
+              if submodels == 3 and schedule == "cosine"}
+    chosen, = {str(row.flags["switch-every"]) for row in rows if row.submodels == 3 and row.flags["schedule"] == "cosine"}
+    assert cosine[chosen] == max(cosine.values())
 
 
 # ---- their estimate -----------------------------------------------------------------------------
