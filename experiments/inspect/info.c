@@ -188,7 +188,15 @@ static int add_plan(Table *table, Model *model, const StageSettings *settings, i
     return 0;
 }
 
-/* Adds the memory of ordinary training and of 2 ... 5 submodels, with each optimizer asked for. */
+/* The number of submodels that is listed after m: up to MAX_SUBMODELS each, then powers of two. */
+static int next_submodels(int m) {
+    int power = 1;
+    while (power <= m) power *= 2;
+    return m < MAX_SUBMODELS ? m + 1 : power;
+}
+
+/* Adds the memory of ordinary training and of more and more submodels, down to a block each, with
+ * each optimizer asked for. */
 static int add_memory(Tables *tables, Model *model, const Options *options) {
     static const TableColumn sums[] = {
         {"equal_parts", "equal parts", "P+G+S", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
@@ -210,7 +218,7 @@ static int add_memory(Tables *tables, Model *model, const Options *options) {
                                         .precision = (Precision)options->precision,
                                         .recompute = options->recompute,
                                         .optimizer = optimizer_defaults((OptimizerKind)kind)};
-        for (int m = 1; m <= MAX_SUBMODELS && m <= model->blocks && asked; m++)
+        for (int m = 1; m <= model->blocks && asked; m = next_submodels(m))
             if (add_plan(table, model, &settings, m)) return -1;
     }
     table_note(table,
