@@ -218,7 +218,7 @@ static int answer_all(Plan plan[ROWS], const PlanQuestion *q) {
     for (PlanMethod m = 0; m < PLAN_METHODS; m++)
         if (question_asks(q, (int)m) && answer(&plan[m], q, m, false)) return -1;
     for (PlanMethod m = 0; m < PLAN_METHODS && question_asks(q, CHEAPEST); m++)
-        if (answer(&plan[CHEAPEST], q, m, true)) return -1;
+        if (question_asks(q, (int)m) && answer(&plan[CHEAPEST], q, m, true)) return -1;
     return 0;
 }
 

@@ -62,6 +62,16 @@ static int open_machine(PlanQuestion *q) {
     return machine_measure(&q->machine, &q->efficiency);
 }
 
+/* Returns true if the update of a parameter multiplies matrices.  Of the processors that update
+ * under offload it is known how fast they move bytes, not how fast they multiply. */
+static bool update_has_products(const PlanQuestion *q) {
+    const OptimizerSettings optimizer = optimizer_defaults(q->line->options.optimizer.kind);
+    double flops = 0;
+    for (int p = 0; p < q->model->params; p++)
+        flops += optimizer_flops(&optimizer, &q->model->param[p]);
+    return flops > 0;
+}
+
 int question_open(PlanQuestion *q, const CommandLine *line) {
     static const char *const searched[] = {"budget", "gpus"}; /* ignored without --search */
     const Options *o = &line->options;
@@ -87,6 +97,9 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
     if (!*o->model) return error_set("bcd plan needs --model, as in --model G-10B (see bcd info)");
     q->model = setup_model(o->model, 0, o->context);
     if (!q->model || check_sizes(line, q->model)) return -1;
+    if (flags->method == PLAN_OFFLOAD && update_has_products(q))
+        return error_set("--method offload: the time that %s takes on a host is not known",
+                         optimizer_names[o->optimizer.kind]);
     if (*flags->trace && plan_calibrate(&q->efficiency, q->gpu, flags->trace)) return -1;
     set_rates(&q->efficiency, line);
     if (flags->ignore_memory) {
@@ -98,7 +111,9 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
 }
 
 bool question_asks(const PlanQuestion *q, int method) {
-    return q->line->options.plan.method == PLAN_METHODS || q->line->options.plan.method == method;
+    const int asked = q->line->options.plan.method;
+    return asked == method ||
+           (asked == PLAN_METHODS && (method != PLAN_OFFLOAD || !update_has_products(q)));
 }
 
 void question_free(PlanQuestion *q) {
