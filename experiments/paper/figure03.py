@@ -1,7 +1,10 @@
 """Figure 3, pre-inference: the outputs of the frozen prefix are computed once in a phase and kept.  The figure has no
 numbers.  Here a cycle of long phases is trained without --cache and with it, and pre-inference by all ranks is
-simulated."""
+simulated, and measured on the ranks that this machine has."""
+import math
+import os
 import pathlib
+import tempfile
 import time
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -12,10 +15,11 @@ import program
 import results
 import run
 import store
+import timing_measured
 import trainings
 from errors import Refused
 from networks import Network
-from tables import MEASURED, MIB, Column, Table
+from tables import MEASURED, MIB, SIMULATED, Cell, Column, Table
 
 THIRDS = 3
 
@@ -103,7 +107,67 @@ def simulated():
     return found
 
 
+@dataclass(frozen=True)
+class Inferred:
+    """Samples that are inferred before each phase of a cycle, in updates of `batch` samples in `parts`."""
+    model: str
+    samples: int
+    batch: int
+    parts: int
+    repeats: int
+
+
+INFERRED_SMOKE = Inferred("gpt:layers=6,width=32,heads=2,context=16", 32, 8, 4, 2)
+INFERRED = Inferred("gpt:layers=6,width=256,heads=4,context=128", 128, 8, 4, 5)
+RANKS = 1, 2, 4
+
+
+def seconds_here(what, ranks, processes):
+    """Trains a cycle, in which ranks infer before each phase; returns the seconds of all pre-inferences."""
+    flags = {"model": what.model, "data": "text", "limit": what.samples, "batch": what.batch, "accumulate": what.parts,
+             "submodels": THIRDS, "switch-every": "1e", "epochs": THIRDS, "cache": "1G", "pre-infer": True, "threads": 1,
+             "placement": "plain", "pipeline": "mpi" if processes else f"local:{ranks}", "eval-every": 10**6,
+             "eval-samples": 1, "quiet": True}
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "run")
+        program.run("train", *program.flags_of(**flags, out=path), processes=ranks if processes else 0)
+        with store.reading(os.path.join(path, "run.h5")) as file:
+            return float(file["curve"].attrs["inference_seconds"])
+
+
+def seconds_simulated(what, ranks):
+    """What `bcd plan` says of the same on processors of this machine; NaN where it has fewer."""
+    if ranks > len(os.sched_getaffinity(0)):
+        return math.nan
+    found = program.ask("plan", *program.flags_of(
+        model=what.model, gpu="cpu", per_node=ranks, pipeline=ranks, placement="plain", submodels=THIRDS, batch=what.batch,
+        micro_batches=what.parts, method="bcd", cache=True))["inference"]
+    phase = sum(found.value(str(ranks), part) for part in ("compute", "gather")) * what.samples / 1e6
+    return THIRDS * (phase + found.value(str(ranks), "parameters"))
+
+
+def measured(options):
+    """Pre-inference by the ranks of this machine, as threads and as processes, and its simulation; all take turns."""
+    what = INFERRED_SMOKE if options.preset == "smoke" else INFERRED
+    table = Table("inference_measured", f"Figure 3: pre-inference here, BCD-1/3 of {what.model}", "ranks that infer", [
+        Column("threads", "threads", "s", 3, MEASURED), Column("mpi", "MPI", "s", 3, MEASURED),
+        Column("simulated", "simulated", "s", 3, SIMULATED)])
+    turns = []
+    for _ in range(what.repeats):
+        turns.append({ranks: (seconds_here(what, ranks, False),
+                              seconds_here(what, ranks, True) if program.has_processes() else math.nan,
+                              seconds_simulated(what, ranks)) for ranks in RANKS})
+    for ranks in RANKS:
+        found = [[Cell(value, source) for value, source in zip(turn[ranks], (MEASURED, MEASURED, SIMULATED))]
+                 for turn in turns]
+        table.row(str(ranks), *(timing_measured.median(cells) for cells in zip(*found)))
+    table.note(f"{what.samples} samples before each of the two phases of a cycle that have a prefix, one thread a rank; "
+               f"{len(os.sched_getaffinity(0))} processors.  Medians of {what.repeats} turns.  Simulated by bcd plan "
+               "--gpu cpu, whose rates are measured in each turn, where there is a processor for each rank.")
+    return table
+
+
 def inference(options):
     """`bcd experiment inference`."""
     started = time.time()
-    return results.finish(options, "inference", [simulated()], started)
+    return results.finish(options, "inference", [simulated(), measured(options)], started)

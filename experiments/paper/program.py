@@ -3,6 +3,7 @@ import functools
 import os
 import pathlib
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,10 +36,20 @@ def ask_once(*arguments):
     return ask(*arguments)
 
 
-def run(*arguments):
-    """Runs `bcd ARGUMENTS`, without its output."""
-    command = [find(), *arguments]
-    end = subprocess.run(command, capture_output=True, text=True, check=False)
+def has_processes():
+    """Returns true where the program can be started as ranks of MPI."""
+    return bool(shutil.which("mpirun")) and (pathlib.Path(find()).parent / "libbcd-mpi.so").exists()
+
+
+# Open MPI refuses more ranks than processors, and root, unless it is told; another MPI ignores this.
+RANKS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+         "OMPI_MCA_hwloc_base_binding_policy": "none"}
+
+
+def run(*arguments, processes=0):
+    """Runs `bcd ARGUMENTS`, without its output; as so many ranks of MPI, if any."""
+    command = [*(["mpirun", "-n", str(processes)] if processes else []), find(), *arguments]
+    end = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | RANKS)
     if end.returncode:
         complaints = end.stderr.strip().split("\n")
         raise Refused(complaints[-1].removeprefix("bcd: ") or f"{shlex.join(command)}: failed")

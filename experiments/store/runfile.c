@@ -50,6 +50,9 @@ static const H5Column memory_columns[] = {
 static const H5Column resident_fields[] = {
     {H5_FIELD(RunFile, resident, H5_UINT64), .unit = "bytes", .optional = true},
 };
+static const H5Column curve_fields[] = {
+    {H5_FIELD(RunFile, inference_seconds, H5_DOUBLE), .unit = "s", .optional = true},
+};
 static const H5Column model_fields[] = {
     {H5_FIELD(RunFile, spec, H5_LINE)},
     {H5_FIELD(RunFile, parameters, H5_UINT64)},
@@ -180,6 +183,7 @@ int runfile_write(const RunFile *run, const char *path) {
     h5_write_table(&file, "/memory", NULL, TABLE(memory_columns), run->memory, sizeof *run->memory,
                    COUNT(run->memory));
     h5_set_fields(&file, "/memory", TABLE(resident_fields), run);
+    h5_set_fields(&file, "/curve", TABLE(curve_fields), run);
     return h5_commit(&file);
 }
 
@@ -192,7 +196,8 @@ static int read_all(RunFile *run, const H5File *file) {
         h5_get_fields(file, "/data", TABLE(data_fields), run) ||
         h5_read_columns(file, "/memory", TABLE(memory_columns), run->memory, sizeof *run->memory,
                         COUNT(run->memory)) ||
-        h5_get_fields(file, "/memory", TABLE(resident_fields), run))
+        h5_get_fields(file, "/memory", TABLE(resident_fields), run) ||
+        h5_get_fields(file, "/curve", TABLE(curve_fields), run))
         return -1;
     for (const RunPart *part = run_parts; part < run_parts + RUN_PARTS; part++) {
         char **rows = rows_of(run, part);

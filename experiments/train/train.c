@@ -119,6 +119,7 @@ static int watch_inference(void *context, const BcdState *state, int done, int s
     const double now = clock_seconds();
     const bool stop = interrupt_signal();
     t->infer_seconds += now - t->mark;
+    t->run.inference_seconds += now - t->mark;
     t->seconds += now - t->mark;
     progress_infer(&t->progress, done, samples, t->infer_seconds);
     if (done == samples)

@@ -124,13 +124,17 @@ static void memory_is_as_planned(const void *flags) {
     CHECK(strstr(printed->out, "2 ranks together"), "\"%s\"", printed->out);
     CHECK(!infers || strstr(printed->out, "pre-inference for submodel 2: 32 samples in "), "\"%s\"",
           printed->out);
-    if (read_run(&file, dir))
-        for (int role = 0; role < MEM_ROLES; role++)
-            if (role != MEM_CACHE) /* the cache takes what the samples need */
-                CHECK(file.memory[role].peak == file.memory[role].planned,
-                      "%s: peak %llu, planned %llu", file.memory[role].role,
-                      (unsigned long long)file.memory[role].peak,
-                      (unsigned long long)file.memory[role].planned);
+    if (!read_run(&file, dir)) return;
+    const double all = file.curve[file.curve_rows - 1].seconds;
+    CHECK(infers ? file.inference_seconds > 0 && file.inference_seconds < all
+                 : file.inference_seconds == 0,
+          "pre-inference took %g of %g s", file.inference_seconds, all);
+    for (int role = 0; role < MEM_ROLES; role++)
+        if (role != MEM_CACHE) /* the cache takes what the samples need */
+            CHECK(file.memory[role].peak == file.memory[role].planned,
+                  "%s: peak %llu, planned %llu", file.memory[role].role,
+                  (unsigned long long)file.memory[role].peak,
+                  (unsigned long long)file.memory[role].planned);
     runfile_free(&file);
 }
 

@@ -10,6 +10,7 @@ import h5py
 import pytest
 
 import figure03
+import program
 import steps
 import tables
 import timing_measured
@@ -75,6 +76,17 @@ def test_pre_inference_by_all_ranks():
             [cell.value for cell in today.column(column)], rel=0.1), column
     assert today.value("virtual: 1", "compute") == pytest.approx(8 * today.value("virtual: 8", "compute"))
     assert today.value("virtual: 8", "pays_from") < 1 < today.value("plain: 8", "pays_from")
+
+
+def test_pre_inference_here():
+    """The sum of a turn's two pre-inferences, on more and more ranks; no simulation without a processor for each."""
+    table = figure03.measured(SimpleNamespace(preset="smoke"))
+    assert table.labels == ["1", "2", "4"]
+    processors = len(os.sched_getaffinity(0))
+    for ranks, (threads, mpi, simulated) in zip(figure03.RANKS, table.rows):
+        assert threads.source == MEASURED and 0 < threads.value < 60
+        assert (0 < mpi.value < 60) if program.has_processes() else mpi.is_empty
+        assert (simulated.value > 0) == (ranks <= processors)
 
 
 def test_pipelines(made):
