@@ -6,6 +6,7 @@ import os
 import tempfile
 
 import h5py
+import numpy as np
 
 import program
 from tables import CLOSED_FORM, SIMULATED, Column, Table, Tables
@@ -19,8 +20,15 @@ class Probe:
     """A few steps of a training: what they took, and what the training consists of."""
     spec: str
     step_s: float
-    steps_per_epoch: float
+    samples: int
     batch: int
+
+    def updates(self, flags):
+        """Of a training with these flags: an epoch is a pass over the part of the data that a submodel uses."""
+        if "epochs" not in flags:
+            return int(flags["steps"])
+        used = max(1, round(float(flags.get("fraction", 1)) * self.samples))
+        return max(1, math.ceil(float(flags["epochs"]) * used / self.batch - 1e-9))
 
 
 def probe(flags):
@@ -33,7 +41,7 @@ def probe(flags):
         with h5py.File(os.path.join(out, "run.h5")) as file:
             seconds = file["curve/seconds"][:]
             return Probe(file["model"].attrs["spec"].decode(), float(seconds[-1] - seconds[0]) / (len(seconds) - 1),
-                         float(file["data"].attrs["steps_per_epoch"]), int(file["settings"].attrs["batch"]))
+                         int(file["data"].attrs["samples"]), int(file["settings"].attrs["batch"]))
 
 
 def rented(row, known, gpu, price):
@@ -64,8 +72,8 @@ def estimate(plan, rows, format_time, price):
         if network not in probes:
             probes[network] = probe(full_update(row.flags))
         known = probes[network]
-        steps = math.ceil(float(row.flags["epochs"]) * known.steps_per_epoch) if "epochs" in row.flags else row.flags["steps"]
-        seconds = int(steps) * known.step_s * (0.5 + 0.5 / row.submodels if row.submodels > 1 else 1)
+        steps = known.updates(row.flags)
+        seconds = steps * known.step_s * (0.5 + 0.5 / row.submodels if row.submodels > 1 else 1)
         here += seconds
         values = [float(steps)]
         for gpu in RENTED:
@@ -83,7 +91,7 @@ def estimate(plan, rows, format_time, price):
         if prices[gpu] > 0:
             text += f", {hours[gpu] * prices[gpu]:.2f} dollars at {prices[gpu]:.2f} an hour"
         print(text + (f"; {too_large[gpu]} trainings do not fit its memory" if too_large[gpu] else ""))
-    return Tables([table], program.provenance())
+    return Tables([table], program.provenance() | {"seed": np.uint64(plan.asked.flags.get("seed", 1))})
 
 
 def full_update(flags):

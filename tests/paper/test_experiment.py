@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import h5py
 import pytest
 
 import study
@@ -115,7 +116,10 @@ def test_hours_are_only_estimated_without_yes(tmp_path):
                      "synthetic", "--price", "rtx4090=2", "--out", "est", cwd=tmp_path)
     assert "start it with --yes" in out and "on one RTX 4090, simulated:" in out and "at 2.00 an hour" in out
     assert not (tmp_path / "est" / "rows").exists()
-    table = tables.of(tmp_path / "est" / "validity-gpu-estimate.h5")["estimate"]
+    path = tmp_path / "est" / "validity-gpu-estimate.h5"
+    table = tables.of(path)["estimate"]
+    with h5py.File(path) as file:
+        assert file["provenance"].attrs["seed"].dtype == "uint64"  # as in every other file
     rows = ["resnet8-synthetic-sgd-full", "resnet8-synthetic-sgd-bcd3"]
     steps = 60 * 10000 / 128  # 60 epochs of 10,000 images
     for row in rows:

@@ -160,3 +160,11 @@ def test_every_training_can_be_estimated(name, monkeypatch):
         with pytest.raises(FileNotFoundError):  # nothing was trained
             estimate.probe(estimate.full_update(row.flags))
         assert len(set(asked[-1])) == len(asked[-1]) and "--steps" in asked[-1], row.name
+
+
+@pytest.mark.parametrize("flags, updates", [
+    ({"steps": "100"}, 100), ({"epochs": 60}, 4688),  # 60 x 10000 / 128 = 4687.5
+    ({"epochs": 240, "fraction": 0.9}, 16875), ({"epochs": "800", "fraction": "0.3"}, 18750), ({"epochs": 0.001}, 1)])
+def test_estimated_updates(flags, updates):
+    """An epoch of less data has fewer updates."""
+    assert estimate.Probe("resnet8", 1.0, 10000, 128).updates(flags) == updates
