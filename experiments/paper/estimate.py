@@ -31,6 +31,11 @@ class Probe:
         return max(1, math.ceil(float(flags["epochs"]) * used / self.batch - 1e-9))
 
 
+def network_of(flags):
+    """What decides how long a step takes, and how many there are in an epoch."""
+    return tuple(flags.get(name) for name in ("model", "init", "data", "limit", "context", "batch"))
+
+
 def probe(flags):
     """Trains a few steps, of which the first is not timed.  Refuses what bcd train refuses."""
     short = {name: value for name, value in flags.items() if name not in ("steps", "epochs", "switch-every")}
@@ -68,7 +73,7 @@ def estimate(plan, rows, format_time, price):
     probes, here, hours, prices, too_large = {}, 0.0, dict.fromkeys(RENTED, 0.0), {}, dict.fromkeys(RENTED, 0)
     print("timing a few steps of each network", flush=True)
     for row in rows:
-        network = row.flags.get("model"), row.flags.get("init"), row.flags["data"], row.flags.get("batch")
+        network = network_of(row.flags)
         if network not in probes:
             probes[network] = probe(full_update(row.flags))
         known = probes[network]

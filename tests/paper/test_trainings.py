@@ -168,3 +168,9 @@ def test_every_training_can_be_estimated(name, monkeypatch):
 def test_estimated_updates(flags, updates):
     """An epoch of less data has fewer updates."""
     assert estimate.Probe("resnet8", 1.0, 10000, 128).updates(flags) == updates
+
+
+def test_networks_are_timed_apart():
+    """A step of all images takes as long as one of 10,000, but there are more of them in an epoch."""
+    few, every = ({"model": "resnet8", "data": "cifar10", "batch": 128} | more for more in ({"limit": 10000}, {}))
+    assert estimate.network_of(few) != estimate.network_of(every) == estimate.network_of(every | {"lr": 0.1})
