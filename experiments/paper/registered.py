@@ -163,6 +163,14 @@ def comparisons(cases):
                                                     for side in (method, full)), kind_of(method.first))
 
 
+def judged(cases):
+    """(comparison, difference, p by Holm's correction, answer) of each that has two seeds or more on both sides."""
+    found = [(made, made.difference) for made in comparisons(cases)]
+    found = [(made, difference) for made, difference in found if difference.seeds > 1]
+    adjusted = compare.holm([difference.p for _, difference in found])
+    return [(made, difference, p, answer(difference, made.margin, p)) for (made, difference), p in zip(found, adjusted)]
+
+
 def answers(cases):
     """The table of the answers, or None: of comparisons with two seeds or more on both sides."""
     table = Table("answers", "As good as the full update?", "training", [
@@ -171,14 +179,10 @@ def answers(cases):
         Column("low", "better by", "95 %, from", 3, MEASURED), Column("high", "better by", "95 %, to", 3, MEASURED),
         Column("margin", "margin", "", 3, NONE), Column("p", "p", "corrected", 3, RECOMPUTED),
         Column("answer", "as good?", kind=TEXT)])
-    found = [(made, made.difference) for made in comparisons(cases)]
-    found = [(made, difference) for made, difference in found if difference.seeds > 1]
-    adjusted = compare.holm([difference.p for _, difference in found])
-    for (made, difference), p in zip(found, adjusted):
+    for made, difference, p, as_good in judged(cases):
         (score, spread, _), (full, full_spread, _) = compare.mean(made.scores), compare.mean(made.full)
         table.row(made.method.label + made.reading, float(difference.seeds), Cell(score, MEASURED, spread),
-                  Cell(full, MEASURED, full_spread), difference.value, difference.low, difference.high, made.margin, p,
-                  answer(difference, made.margin, p))
+                  Cell(full, MEASURED, full_spread), difference.value, difference.low, difference.high, made.margin, p, as_good)
     if not table.rows:
         return None
     table.note("By the protocol of the second trainings: means over seeds; the difference with its 95 % interval by Welch's "
