@@ -118,6 +118,9 @@ static const DataSet *find_set(const char *name) {
         if (is_named(&sets[i], name)) return &sets[i];
     const size_t length = strlen(name), ending = strlen(".tokens");
     if (length > ending && strcmp(name + length - ending, ".tokens") == 0) return &token_file;
+    if (access(name, F_OK) == 0)
+        return error_null("data: %s holds no tokens; type: bcd tokenize '%s' --tokenizer DIR", name,
+                          name);
     return error_null(
         "data: no data set \"%s\"; there are synthetic, cifar10, cifar10-holdout, cifar100, "
         "text, text1, text2, shakespeare, wikitext2, shakespeare:N and wikitext2:N in N tokens, "

@@ -11,6 +11,7 @@ from measures import MEAN, Measure, MeasureTable
 from tables import CLOSED_FORM, FREE, MEASURED, MIB, NONE, RECOMPUTED, TEXT, Cell, Column, Table
 
 REGISTERED = "2026-11-25T17:34"  # UTC
+RULES = "By the rules of the second trainings (experiments/paper/protocol.md)"
 
 
 def is_registered(method):
@@ -97,9 +98,9 @@ def best_rates(cases):
                   "the lowest" if best == 0 else "the highest" if best + 1 == len(grid) else "inside")
     if not table.rows:
         return None
-    table.note("By the protocol of the second trainings: scores at a constant rate are means of the last five evaluations, "
-               "with a cosine the last one; per cent, perplexity, or the loss of fine-tuning.  A best rate that is the "
-               "lowest or the highest asks for one beyond it.  An empty score next to it: it diverged, or there is none.")
+    table.note(RULES + ": scores at a constant rate are means of the last five evaluations, with a cosine the last one; per "
+               "cent, perplexity, or the loss of fine-tuning.  A best rate that is the lowest or the highest asks for one "
+               "beyond it.  An empty score next to it: it diverged, or there is none.")
     return table
 
 
@@ -179,15 +180,16 @@ def answers(cases):
         Column("low", "better by", "95 %, from", 3, MEASURED), Column("high", "better by", "95 %, to", 3, MEASURED),
         Column("margin", "margin", "", 3, NONE), Column("p", "p", "corrected", 3, RECOMPUTED),
         Column("answer", "as good?", kind=TEXT)])
-    for made, difference, p, as_good in judged(cases):
+    for made, difference, p, is_as_good in judged(cases):
         (score, spread, _), (full, full_spread, _) = compare.mean(made.scores), compare.mean(made.full)
         table.row(made.method.label + made.reading, float(difference.seeds), Cell(score, MEASURED, spread),
-                  Cell(full, MEASURED, full_spread), difference.value, difference.low, difference.high, made.margin, p, as_good)
+                  Cell(full, MEASURED, full_spread), difference.value, difference.low, difference.high, made.margin, p,
+                  is_as_good)
     if not table.rows:
         return None
-    table.note("By the protocol of the second trainings: means over seeds; the difference with its 95 % interval by Welch's "
-               "t-test, positive where the method is better; p by Holm's correction for all rows.  \"yes\": the interval lies "
-               "above minus the margin; \"no\": it lies below zero, and p is below 0.05; \"undecided\": neither.")
+    table.note(RULES + ": means over seeds; the difference with its 95 % interval by Welch's t-test, positive where the method "
+               "is better; p by Holm's correction for all rows.  \"yes\": the interval lies above minus the margin; \"no\": it "
+               "lies below zero, and p is below 0.05; \"undecided\": neither.")
     return table
 
 
@@ -209,7 +211,7 @@ COSTS = MeasureTable(
         Measure("planned", "all roles", "MiB", 0, measures.peak, MEAN),
         Measure("resident", "resident", "MiB", 0, measures.column("resident", 1 / MIB), MEAN),
     ],
-    ["Of the trainings of the second protocol that start from a model.  P+G+S: parameters, gradients and optimizer state, of "
+    ["Of trainings that start from a model.  P+G+S: parameters, gradients and optimizer state, of "
      "submodels of equal size; of LoRA with its adapters, whose gradients and state alone there are.  All roles: the peak, "
      "which is what was planned.  Resident: of the process, by the operating system, mapped files and tokens included.",
      "Seconds are of a machine on which other work may have run at the same time."],

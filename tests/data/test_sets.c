@@ -55,6 +55,11 @@ static void kinds_and_names(void) {
     CHECK_ERROR("%s", wrong_name);
     CHECK(!data_tokenizer("cifar11", NULL), "cifar11 has a tokenizer");
     CHECK_ERROR("%s", wrong_name);
+    FILE *text = fopen(scratch_path("chats.jsonl"), "w");
+    if (text) fclose(text);
+    CHECK(data_is_tokens(scratch_path("chats.jsonl")) == -1, "a text is a data set");
+    CHECK(strstr(error_message(), "/chats.jsonl holds no tokens; type: bcd tokenize '"), "%s",
+          error_message());
     CHECK(!data_tokenizer("cifar10", NULL), "cifar10 has a tokenizer");
     CHECK_ERROR("data: cifar10 is a set of images and has no tokenizer");
     CHECK(data_is_tokens("wikitext2:") == -1 && data_is_tokens("wikitext2:4k") == -1 &&
