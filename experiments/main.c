@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../ref/base/error.h"
+#include "base/alloc.h"
 #include "base/threads.h"
 #include "cli/commands.h"
 #include "convert/convert.h"
@@ -144,6 +145,7 @@ static int print_version(void) {
 }
 
 int main(int argc, char **argv) {
+    alloc_give_back();
     open_streams();
     signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is then an error like a full disk */
     signal(SIGCHLD, SIG_DFL); /* if a parent ignores it, so would this process, and wait in vain */

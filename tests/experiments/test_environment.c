@@ -173,26 +173,39 @@ static void missing_weights_are_reported_first(void) {
     check_errors("weightless/model.safetensors");
 }
 
-/* The memory that the system counts is what was planned, and what the program itself needs. The
- * embedding is half of it, so a copy of it, as when a checkpoint is written, would show. */
+/* Trains, and compares the memory that the system counts with what was planned and what the program
+ * itself needs. */
+static void check_resident(const char *line, const char *dir, double least) {
+    const double own = peak_of("--version"), peak = peak_of(line);
+    RunFile file;
+    if (!read_run(&file, dir)) return;
+    const double planned = (double)file.memory[MEM_ROLES].planned;
+    CHECK(planned > least, "%g bytes", planned);
+    CHECK(peak - own < 1.05 * planned + 8e6, "%.0f bytes, planned %.0f, of the program %.0f", peak,
+          planned, own);
+    runfile_free(&file);
+}
+
+/* The embedding is half of it, so a copy of it, as when a checkpoint is written, would show. */
 static void resident_memory_is_as_planned(void) {
     if (TEST_SANITIZED) SKIP("a sanitizer has memory of its own");
-    static const char *const lines[] = {
+    check_resident(
         "train --data words.tokens --model "
         "gpt:layers=1,width=64,heads=2,context=8,vocabulary=300000 --batch 1 --limit 4 --steps 1 "
         "--optimizer sgd --momentum 0 --schedule constant --threads 1 --quiet --out resident",
-        "train --resume resident --steps 2 --quiet"};
-    const double own = peak_of("--version");
-    for (int i = 0; i < 2; i++) {
-        const double peak = peak_of(lines[i]);
-        RunFile file;
-        if (!read_run(&file, "resident")) return;
-        const double planned = (double)file.memory[MEM_ROLES].planned;
-        CHECK(planned > 140e6, "%g bytes", planned);
-        CHECK(peak - own < 1.05 * planned + 8e6, "%.0f bytes, planned %.0f, of the program %.0f",
-              peak, planned, own);
-        runfile_free(&file);
-    }
+        "resident", 140e6);
+    check_resident("train --resume resident --steps 2 --quiet", "resident", 140e6);
+}
+
+/* Nor does it grow when submodels, whose sizes differ, take turns with saves. */
+static void resident_memory_stays_as_planned(void) {
+    if (TEST_SANITIZED) SKIP("a sanitizer has memory of its own");
+    check_resident(
+        "train --data words.tokens --model "
+        "gpt:layers=12,width=384,heads=4,context=8,vocabulary=256 --batch 1 --limit 8 "
+        "--submodels 3 --switch-every 2 --save-every 3 --steps 24 --threads 1 --quiet "
+        "--out turns",
+        "turns", 150e6);
 }
 
 void test_environment(void) {
@@ -205,4 +218,5 @@ void test_environment(void) {
     RUN(running_out_of_memory_is_reported);
     RUN(missing_weights_are_reported_first);
     RUN(resident_memory_is_as_planned);
+    RUN(resident_memory_stays_as_planned);
 }

@@ -9,6 +9,10 @@ from test_registered import LATER, fine_tuned, lora
 from test_trainings import plan
 
 
+def method_of(flags):
+    return tuple(flags.get(name) for name in ("submodels", "order", "optimizer"))
+
+
 def made_of(flags, loss, seed):
     columns = {name: flags[name] for name in ("optimizer", "order") if name in flags}
     made = training(GPT, False, int(flags.get("submodels", 1)), started=LATER, init="model", seed=seed, schedule="cosine",
@@ -20,8 +24,10 @@ def made_of(flags, loss, seed):
 @pytest.fixture(scope="module")
 def methods():
     """One rate of each method of group 3, three seeds: method number k ends at 3 + k / 10."""
-    rows = plan("smollm-rates", "laptop").rows[::2]
-    found = [made_of(row.flags, 3 + number / 10 + seed / 1000, seed) for seed in range(3) for number, row in enumerate(rows)]
+    rows = {}
+    for row in plan("smollm-rates", "laptop").rows:
+        rows.setdefault(method_of(row.flags), row)
+    found = [made_of(row.flags, 3 + number / 10 + seed / 1000, seed) for seed in range(3) for number, row in enumerate(rows.values())]
     found += [lora(fine_tuned(3.0, seed=seed), 2.5 + seed / 1000) for seed in range(3)]
     return choose.tuned(found)
 
