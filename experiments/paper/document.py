@@ -4,17 +4,21 @@ import io
 import math
 import statistics
 import tomllib
+import types
 
 import numpy as np
 
+import choose
 import claims
 import compare
 import comparison
 import curves
 import published
 import record
+import registered
 import report
 import tables
+import trainings
 
 CHANGES = record.RESULTS.parent / "paper" / "changes.toml"
 CALLS = {}
@@ -255,6 +259,28 @@ def plateaus():
 def planned():
     """How many trainings `bcd experiment converged` has."""
     return len(made_of("converged-laptop-estimate.h5")["estimate"].labels) - 1
+
+
+@call
+def trained(experiment):
+    """How many trainings of an experiment its file has, and how many it plans."""
+    asked = types.SimpleNamespace(preset="laptop", models=None, optimizers=None, seeds=None, flags={})
+    return len(record.trainings(f"{experiment}.h5")), len(trainings.Plan(experiment, asked).rows)
+
+
+@call
+def tuned_rates():
+    """Of each method of fine-tuning: its name, and the rates tried with the losses that they ended at, by rising rate."""
+    found = {}
+    for training in record.trainings("smollm-rates.h5"):
+        found.setdefault(choose.named(training), []).append((training["lr"], registered.at_the_end(training)))
+    return [(name, sorted(found[name])) for name, *_ in choose.METHODS if name in found]
+
+
+@call
+def before_tuning():
+    """The validation loss of the model that the fine-tunings start from."""
+    return record.trainings("smollm-rates.h5")[0].evaluation["loss"][0]
 
 
 @call

@@ -27,7 +27,8 @@ def methods():
     rows = {}
     for row in plan("smollm-rates", "laptop").rows:
         rows.setdefault(method_of(row.flags), row)
-    found = [made_of(row.flags, 3 + number / 10 + seed / 1000, seed) for seed in range(3) for number, row in enumerate(rows.values())]
+    found = [made_of(row.flags, 3 + number / 10 + seed / 1000, seed)
+             for seed in range(3) for number, row in enumerate(rows.values())]
     found += [lora(fine_tuned(3.0, seed=seed), 2.5 + seed / 1000) for seed in range(3)]
     return choose.tuned(found)
 
