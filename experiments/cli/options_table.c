@@ -248,8 +248,8 @@ const Option option_table[] = {
      "others",
      TRACING},
     {"lr", "RATE", REAL(optimizer.lr, 0, 1000), FIXED, NULL, NULL,
-     "learning rate; the 1e-5 of a fine-tuning is for billions of parameters, and models of some "
-     "hundred million learn little with it: try 1e-4",
+     "learning rate; those of a fine-tuning were the best for a model of 135 million parameters, "
+     "and models of billions take lower ones",
      TRAIN},
     {"momentum", "F", REAL(optimizer.momentum, 0, 0.999999), FIXED, NULL, NULL, "momentum",
      TRACING},

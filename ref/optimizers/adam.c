@@ -33,7 +33,7 @@ static void adam_update(const Param *param, real *restrict p, real *const state[
 
 #define ADAM                                                                                   \
     .defaults = {.lr = 1e-4, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 1e-5}, \
-    .lr = {[USE_LANGUAGE] = 3e-4, [USE_TUNING] = 1e-5}, .state_vectors = 2, .update = adam_update
+    .lr = {[USE_LANGUAGE] = 3e-4, [USE_TUNING] = 5e-5}, .state_vectors = 2, .update = adam_update
 
 const Optimizer optimizer_adam = {ADAM};
 const Optimizer optimizer_adamw = {ADAM, .decoupled_decay = true};

@@ -19,6 +19,7 @@ static void sgd_update(const Param *param, real *restrict p, real *const state[2
 
 const Optimizer optimizer_sgd = {
     .defaults = {.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-5},
+    .lr = {[USE_TUNING] = 0.04},
     .state_vectors = 1, /* see optimizer_state_vectors */
     .update = sgd_update,
 };
