@@ -7,12 +7,10 @@ from matplotlib.figure import Figure
 
 import compare
 import figures
-import record
 import registered
 from cases import Cases
 from tables import MIB
 
-FILE = "smollm.h5"
 FULL = "full, AdamW"
 # A method: its name, the columns of its trainings, its colour and its mark.
 METHODS = [
@@ -93,8 +91,3 @@ def picture(methods):
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="lower center", ncol=5, fontsize=8)
     figure.subplots_adjust(left=0.08, right=0.98, top=0.97, bottom=0.29, wspace=0.06)
     return figure
-
-
-def committed():
-    """The methods of the committed trainings."""
-    return tuned(record.trainings(FILE))

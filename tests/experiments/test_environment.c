@@ -48,9 +48,9 @@ static void quota_is_found(const void *row) {
     snprintf(name, sizeof name, "quota%d/self", number);
     snprintf(self, sizeof self, "%s", scratch_text(name, q->self));
     snprintf(root, sizeof root, "%s", self);
-    strcpy(strrchr(root, '/'), "/root");
+    strcpy(strrchr(root, '/'), "/system");
     for (int f = 0; f < 2 && q->file[f][0]; f++) {
-        snprintf(name, sizeof name, "quota%d/root/%s", number, q->file[f][0]);
+        snprintf(name, sizeof name, "quota%d/system/%s", number, q->file[f][0]);
         scratch_text(name, q->file[f][1]);
     }
     const double found = threads_quota(self, root);
