@@ -18,5 +18,5 @@ char *xstrdup(const char *text);
 
 /* Makes memory of a MiB or more go back to the system when it is freed, with glibc; call it first.
  * glibc raises this size with what is freed.  The gradients and state of a phase would then lie
- * between what a save had freed, and the process would hold up to half as much again as is planned. */
+ * between what a save had freed, and the process would hold up to half as much again as planned. */
 void alloc_give_back(void);
