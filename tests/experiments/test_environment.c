@@ -202,10 +202,10 @@ static void resident_memory_stays_as_planned(void) {
     if (TEST_SANITIZED) SKIP("a sanitizer has memory of its own");
     check_resident(
         "train --data words.tokens --model "
-        "gpt:layers=12,width=384,heads=4,context=8,vocabulary=256 --batch 1 --limit 8 "
+        "gpt:layers=12,width=576,heads=4,context=8,vocabulary=256 --batch 1 --limit 8 "
         "--submodels 3 --switch-every 2 --save-every 3 --steps 24 --threads 1 --quiet "
         "--out turns",
-        "turns", 150e6);
+        "turns", 300e6);
 }
 
 void test_environment(void) {
