@@ -167,20 +167,26 @@ static void add_blocks(Tables *tables, const Model *model) {
     for (int b = 0; b < model->blocks; b++) add_block(table, model, b);
 }
 
-/* Adds a row with the plan of the largest of `submodels` balanced ones. */
-static int add_plan(Table *table, Model *model, const StageSettings *settings, int submodels) {
+/* Adds a row with the plan of the largest of the submodels that the options ask for. */
+static int add_plan(Table *table, Model *model, const Options *options) {
     FitBytes bytes;
-    Setup setup = {.model = model, .stage_settings = *settings};
+    Setup setup = {.model = model,
+                   .stage_settings = {.batch = options->batch,
+                                      .precision = (Precision)options->precision,
+                                      .recompute = options->recompute,
+                                      .correct_factor = options->correct_above,
+                                      .optimizer = options->optimizer}};
     Partition *partition = &setup.bcd.partition;
-    if (partition_balanced(partition, model, submodels, NULL)) return -1;
-    const int failed = fit_plan(&bytes, &setup, 0);
+    if (setup_partition(partition, model, options)) return -1;
+    const int failed = fit_plan(&bytes, &setup, 0), submodels = partition->submodels;
     partition_free(partition);
     if (failed) return -1;
     const size_t *device = bytes.device;
-    table_row(table, submodels > 1 ? "%s BCD-1/%d" : "%s full",
-              optimizer_names[settings->optimizer.kind], submodels);
+    const OptimizerSettings *optimizer = &setup.stage_settings.optimizer;
+    table_row(table, submodels > 1 ? "%s BCD-1/%d" : "%s full", optimizer_names[optimizer->kind],
+              submodels);
     table_put(table, 0,
-              memory_closed_form(model, &settings->optimizer, settings->precision, submodels) / MIB,
+              memory_closed_form(model, optimizer, setup.stage_settings.precision, submodels) / MIB,
               (double)(device[MEM_PARAMETERS] + device[MEM_GRADIENTS] + device[MEM_STATE]) / MIB,
               (double)device[MEM_PARAMETERS] / MIB, (double)device[MEM_GRADIENTS] / MIB,
               (double)device[MEM_STATE] / MIB, (double)device[MEM_ACTIVATIONS] / MIB,
@@ -188,38 +194,67 @@ static int add_plan(Table *table, Model *model, const StageSettings *settings, i
     return 0;
 }
 
-/* The number of submodels that is listed after m: up to MAX_SUBMODELS each, then powers of two. */
-static int next_submodels(int m) {
-    int power = 1;
-    while (power <= m) power *= 2;
-    return m < MAX_SUBMODELS ? m + 1 : power;
+/* The number of submodels that is listed after m: up to MAX_SUBMODELS each, then powers of two, and
+ * the one that was asked for. */
+static int next_submodels(int m, int asked) {
+    int next = 1;
+    while (next <= m) next *= 2;
+    if (m < MAX_SUBMODELS) next = m + 1;
+    return asked > m && asked < next ? asked : next;
 }
 
-/* Adds the memory of ordinary training and of more and more submodels, down to a block each, with
- * each optimizer asked for. */
-static int add_memory(Tables *tables, Model *model, const Options *options) {
+/* Overwrites *submodels with the most that the options allow: a block each. */
+static int most_submodels(int *submodels, const Model *model, const Options *options) {
+    Options two = *options;
+    Partition partition;
+    two.submodels = *submodels = 1;
+    if (setup_partition(&partition, model, &two)) return -1;
+    *submodels = 0;
+    for (int b = 0; b < model->blocks; b++) *submodels += partition.of_block[b] >= 0;
+    partition_free(&partition);
+    return 0;
+}
+
+/* Adds the rows of an optimizer: ordinary training, and more and more submodels, down to a block
+ * each; or those of --partition. */
+static int add_plans(Table *table, Model *model, const Options *asked) {
+    Options options = *asked;
+    int most;
+    options.submodels = 1;
+    options.correct_above = 0;
+    *options.partition = *options.always_active = '\0';
+    if (add_plan(table, model, &options)) return -1;
+    options = *asked;
+    if (*asked->partition) return add_plan(table, model, asked);
+    if (most_submodels(&most, model, asked)) return -1;
+    for (int m = 2; m <= most; m = next_submodels(m, asked->submodels)) {
+        options.submodels = m;
+        if (add_plan(table, model, &options)) return -1;
+    }
+    return 0;
+}
+
+static int add_memory(Tables *tables, Model *model, const Options *asked) {
     static const TableColumn sums[] = {
         {"equal_parts", "equal parts", "P+G+S", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
         {"trained", "planned", "P+G+S", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
     };
     static const TableColumn all = {"all", "all", "MiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM};
-    const bool given = options_given(options, "optimizer");
-    Text title = text_of("Memory in MiB, %s, batch %d%s", precision_names[options->precision],
-                         options->batch, options->recompute ? ", activations recomputed" : "");
+    const bool given = options_given(asked, "optimizer");
+    Text title = text_of("Memory in MiB, %s, batch %d%s", precision_names[asked->precision],
+                         asked->batch, asked->recompute ? ", activations recomputed" : "");
     if (model->tokens) text_add(&title, ", sequences of %d tokens", model->input.w);
+    if (*asked->always_active) text_add(&title, ", always active: %.60s", asked->always_active);
     Table *table =
         tables_add(tables, "memory", title.text, "update", sums, (int)(sizeof sums / sizeof *sums));
     table_memory_columns(table, "MiB", 3);
     table_columns(table, &all, 1);
     strcpy(table->unit, "MiB");
     for (int kind = 0; kind < OPTIMIZER_KINDS; kind++) {
-        const bool asked = given ? kind == (int)options->optimizer.kind : kind <= OPTIMIZER_ADAM;
-        const StageSettings settings = {.batch = options->batch,
-                                        .precision = (Precision)options->precision,
-                                        .recompute = options->recompute,
-                                        .optimizer = optimizer_defaults((OptimizerKind)kind)};
-        for (int m = 1; m <= model->blocks && asked; m = next_submodels(m))
-            if (add_plan(table, model, &settings, m)) return -1;
+        Options options = *asked;
+        options.optimizer = optimizer_defaults((OptimizerKind)kind);
+        if (given ? kind != (int)asked->optimizer.kind : kind > OPTIMIZER_ADAM) continue;
+        if (add_plans(table, model, &options)) return -1;
     }
     table_note(table,
                "equal parts: the closed form of parameters, gradients and state, for submodels of "
@@ -260,12 +295,22 @@ static int add_submodels(Tables *tables, const Model *model, const Options *aske
     return failed;
 }
 
+/* Refuses flags that say how a model is trained where none is given. */
+static int check_without_model(const Options *options) {
+    static const char *const flags[] = {"batch",     "optimizer",     "context",   "submodels",
+                                        "partition", "always-active", "recompute", "correct-above"};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (options_given(options, flags[i]))
+            return error_set("--%s goes with --model or --init", flags[i]);
+    return 0;
+}
+
 int command_info(const CommandLine *line) {
     const Options *options = &line->options;
     const Precision precision = (Precision)options->precision;
     Tables tables = {0};
-    Model *model = *options->model ? model_create(options->model) : NULL;
-    if (*options->model && !model) return -WRONG_USE;
+    Model *model = *options->model ? setup_model(options->model, 0, options->context) : NULL;
+    if (!model && (*options->model || check_without_model(options))) return -WRONG_USE;
     print_build();
     printf("\n");
     provenance_fill(&tables.provenance, 0);

@@ -31,6 +31,11 @@ static void informs(void) {
               strstr(printed->out, "sequences of 4 tokens"),
           "%s", printed->out);
     check_error(run(2, "info --init hf --model resnet8"), "leave out --model");
+    printed = run(0, "info --model llama3.2-1B --context 512");
+    CHECK(strstr(printed->out, "sequences of 512 tokens"), "%s", printed->out);
+    check_error(run(2, "info --model resnet8 --context 512"), "--context");
+    check_error(run(2, "info --model gpt:layers=1,width=8,heads=1,context=8 --context 4"), "has 8");
+    check_error(run(2, "info --batch 2"), "--batch goes with --model or --init");
     /* A long specification is whole. */
     printed =
         run(0,
@@ -92,7 +97,33 @@ static void informs_in_a_file(void) {
     tables_free(&t);
 }
 
+/* What bcd train prints before the first step is what bcd info has of the same submodels. */
+static void informs_of_the_submodels_asked_for(void) {
+    const char *model = "gpt:layers=6,width=8,heads=1,context=8,vocabulary=64";
+    Tables t = {0};
+    run(0, "info --model %s --optimizer adam --out info.h5", model);
+    if (!CHECK(tables_read(&t, scratch_path("info.h5")) == 0, "%s", error_message())) return;
+    const int rows = tables_find(&t, "memory")->rows;
+    const double eighth = info_cell(&t, "memory", "adam BCD-1/8", "all");
+    tables_free(&t);
+    run(0, "info --model %s --optimizer adam --submodels 6 --always-active ends --out info.h5",
+        model);
+    if (!CHECK(tables_read(&t, scratch_path("info.h5")) == 0, "%s", error_message())) return;
+    /* Embedding and head train with each of six blocks, so that there are no eight submodels. */
+    CHECK(tables_find(&t, "memory")->rows == 6, "%d rows", tables_find(&t, "memory")->rows);
+    CHECK(rows == 6 && info_cell(&t, "memory", "adam BCD-1/6", "all") > eighth, "%d rows, %g", rows,
+          eighth);
+    tables_free(&t);
+    run(0, "info --model %s --optimizer adam --partition 0-1/2-6/7 --out info.h5", model);
+    if (!CHECK(tables_read(&t, scratch_path("info.h5")) == 0, "%s", error_message())) return;
+    CHECK(tables_find(&t, "memory")->rows == 2 &&
+              info_cell(&t, "memory", "adam BCD-1/3", "all") > eighth,
+          "%d rows", tables_find(&t, "memory")->rows);
+    tables_free(&t);
+}
+
 void test_info(void) {
     RUN(informs);
     RUN(informs_in_a_file);
+    RUN(informs_of_the_submodels_asked_for);
 }
