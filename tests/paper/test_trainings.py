@@ -4,6 +4,7 @@ import pathlib
 
 import pytest
 
+import choose
 import estimate
 import program
 import registered
@@ -149,6 +150,32 @@ def test_plateau_has_the_best_rates():
               if submodels == 3 and schedule == "cosine"}
     chosen, = {str(row.flags["switch-every"]) for row in rows if row.submodels == 3 and row.flags["schedule"] == "cosine"}
     assert cosine[chosen] == max(cosine.values())
+
+
+# ---- group 3 ------------------------------------------------------------------------------------
+
+def test_smollm_has_the_best_rates():
+    """Each method has the rate of the lowest loss in smollm-rates.h5, which is inside the rates tried, and differs in
+    nothing else but the length, the text for scores and the evaluations from the training that chose it."""
+    longer = {"steps", "valid", "eval-every", "seed"}
+    tried = {}
+    for row, training in paired(plan("smollm-rates", "laptop").rows, "smollm-rates.h5"):
+        tried.setdefault(choose.named(training), []).append((training["lr"], registered.at_the_end(training), row.flags))
+    rows = plan("smollm", "laptop").rows
+    assert len(rows) == 3 * len(tried) and {row.seed for row in rows} == {1, 2, 3}
+    for grid in tried.values():
+        grid.sort(key=lambda one: one[0])
+        best = min(grid, key=lambda one: one[1])
+        assert best not in (grid[0], grid[-1])
+        kept = {flag: value for flag, value in best[2].items() if flag not in longer}
+        same = [row for row in rows if kept == {flag: row.flags[flag] for flag in row.flags if flag not in longer}]
+        assert len(same) == 3
+
+
+def paired(rows, file):
+    """Each row of a plan, and its training in a file of results."""
+    found = {training["row"]: training for training in study.read([RESULTS / file]).trainings}
+    return [(row, found[row.name]) for row in rows]
 
 
 # ---- their estimate -----------------------------------------------------------------------------
