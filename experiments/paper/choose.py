@@ -7,34 +7,88 @@ from matplotlib.figure import Figure
 
 import compare
 import figures
+import program
+import record
 import registered
+import study
 from cases import Cases
 from tables import MIB
 
+FILE, RATES = "smollm", "smollm-rates"  # the experiments, and their files of results
+LORA = {FILE: "smollm-lora.h5", RATES: "smollm-rates-lora.h5"}  # what smollm.py trained beside them
 FULL = "full, AdamW"
-# A method: its name, the columns of its trainings, its colour and its mark.
-METHODS = [
-    (FULL, {"method": "full", "optimizer": "adamw"}, figures.BLUE, "o"),
-    ("full, Lion", {"method": "full", "optimizer": "lion"}, figures.SKY, "v"),
-    ("full, SGD", {"method": "full", "optimizer": "sgd"}, figures.GREY, "^"),
-    ("BCD-1/3", {"method": "BCD", "submodels": 3, "order": "cyclic"}, figures.RED, "s"),
-    ("BCD-1/6", {"method": "BCD", "submodels": 6, "order": "cyclic"}, figures.RED, "D"),
-    ("a layer at a time", {"method": "BCD", "submodels": 30, "order": "cyclic"}, figures.ORANGE, "P"),
-    ("LISA", {"method": "BCD", "submodels": 30, "order": "random"}, figures.YELLOW, "X"),
-    ("the last third", {"method": "BCD", "submodels": 3, "order": "descending"}, figures.PINK, "<"),
-    ("LoRA, rank 16", {"method": "LoRA of rank 16"}, figures.GREEN, "*"),
-]
 
 
 @dataclass(frozen=True)
-class Tuned:
-    """A method: its trainings, and how they compare with the full update of AdamW.  difference: compare.Difference,
-    positive where the method is better; answer: "yes", "no" ..., of registered.answer; None of the full update."""
+class Method:
+    """name; columns: those by which its trainings are known; info: how bcd info is asked for it, None if it cannot be;
+    its colour and its mark."""
     name: str
+    columns: dict
+    info: dict | None
     colour: str
     mark: str
+
+
+METHODS = [
+    Method(FULL, {"method": "full", "optimizer": "adamw"}, {"submodels": 1}, figures.BLUE, "o"),
+    Method("full, Lion", {"method": "full", "optimizer": "lion"}, {"submodels": 1, "optimizer": "lion"}, figures.SKY, "v"),
+    Method("full, SGD", {"method": "full", "optimizer": "sgd"}, {"submodels": 1, "optimizer": "sgd"}, figures.GREY, "^"),
+    Method("BCD-1/3", {"method": "BCD", "submodels": 3, "order": "cyclic"}, {"submodels": 3}, figures.RED, "s"),
+    Method("BCD-1/6", {"method": "BCD", "submodels": 6, "order": "cyclic"}, {"submodels": 6}, figures.RED, "D"),
+    Method("a layer at a time", {"method": "BCD", "submodels": 30, "order": "cyclic"}, {"submodels": "layers"},
+           figures.ORANGE, "P"),
+    Method("LISA", {"method": "BCD", "submodels": 30, "order": "random"}, {"submodels": "layers", "always_active": "ends"},
+           figures.YELLOW, "X"),
+    Method("the last third", {"method": "BCD", "submodels": 3, "order": "descending"}, None, figures.PINK, "<"),
+    Method("LoRA, rank 16", {"method": "LoRA of rank 16"}, None, figures.GREEN, "*"),
+]
+
+
+def named(training):
+    """The name of a training's method, or None."""
+    return next((method.name for method in METHODS
+                 if all(training[column] == value for column, value in method.columns.items())), None)
+
+
+def by_method(trainings):
+    """(method, its trainings) of each that has some, in the order of METHODS."""
+    found = {}
+    for training in trainings:
+        found.setdefault(named(training), []).append(training)
+    return [(method, found[method.name]) for method in METHODS if method.name in found]
+
+
+def trainings(experiment):
+    """The trainings of an experiment, and those of LoRA beside it; of what is not there, none."""
+    return [training for name in (f"{experiment}.h5", LORA[experiment]) if (record.RESULTS / name).exists()
+            for training in record.trainings(name)]
+
+
+# ---- rates --------------------------------------------------------------------------------------
+
+def tuned_rates():
+    """Of each method: its name, and the rates tried with the losses that they ended at, by rising rate."""
+    return [(method.name, sorted((training["lr"], registered.at_the_end(training)) for training in made))
+            for method, made in by_method(trainings(RATES))]
+
+
+def before_tuning(experiment=RATES):
+    """The validation loss of the model that the fine-tunings start from."""
+    return trainings(experiment)[0].evaluation["loss"][0]
+
+
+# ---- what each reached, and took ----------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Tuned:
+    """A method's trainings, and how they compare with the full update of AdamW.  difference: compare.Difference, positive
+    where the method is better, and p by Holm's correction; answer: "yes", "no" ..., of registered.answer; of the full
+    update itself None, NaN and ""."""
+    method: Method
     trainings: list
     difference: object
+    p: float
     answer: str
 
     def mean(self, column, scale=1.0):
@@ -48,22 +102,50 @@ class Tuned:
     def lowest(self):
         return [float(one.evaluation["loss"].min()) for one in self.trainings]
 
+    @property
+    def operations(self):
+        """Of all updates, counted from shapes; NaN of what another program trained."""
+        return compare.mean([math.nan if one.operations is None else one.operations[-1] for one in self.trainings])[0]
 
-def named(training):
-    """The name of a training's method, or None."""
-    return next((name for name, columns, _, _ in METHODS
-                 if all(training[column] == value for column, value in columns.items())), None)
+
+def tuned(made):
+    """The methods that have trainings among these, in the order of METHODS.  The comparisons that were registered are
+    corrected together; LoRA, a baseline from outside, is compared by itself."""
+    ours = [one for one in made if one["method"] in study.OURS]
+    full = [one for one in ours if named(one) == FULL]
+    outside = full + [one for one in made if one["method"] not in study.OURS]
+    judged = {named(one.method.first): (difference, p, answer) for together in (ours, outside)
+              for one, difference, p, answer in registered.judged(Cases(together))}
+    return [Tuned(method, those, *judged.get(method.name, (None, math.nan, "")))
+            for method, those in by_method(made)]
 
 
-def tuned(trainings):
-    """The methods that have trainings, in the order of METHODS."""
-    judged = {named(made.method.first): (difference, answer)
-              for made, difference, _, answer in registered.judged(Cases(trainings))}
-    found = {}
-    for training in trainings:
-        found.setdefault(named(training), []).append(training)
-    return [Tuned(name, colour, mark, found[name], *judged.get(name, (None, "")))
-            for name, _, colour, mark in METHODS if name in found]
+def is_complete():
+    """Whether each method has its three seeds: before that nothing is looked at."""
+    found = by_method(trainings(FILE))
+    return len(found) == len(METHODS) and all(len(made) == 3 for _, made in found)
+
+
+# ---- what fits ----------------------------------------------------------------------------------
+
+def needs(model, precision, context=1024):
+    """For one sequence, by bcd info with recomputed activations: of each method its name, the bytes of all roles, and
+    the operations of an update over those of the full update of all parameters."""
+    words = {"model": model, "precision": precision, "context": context, "recompute": True}
+    layers = len(program.ask_once("info", *program.flags_of(**words))["blocks"].labels) - 2
+    found = []
+    for method in METHODS:
+        if method.info is None:
+            continue
+        asked = {"optimizer": "adamw"} | method.info
+        if asked["submodels"] == "layers":
+            asked["submodels"] = layers
+        answer = program.ask_once("info", *program.flags_of(**words, **asked))
+        label = "full" if asked["submodels"] == 1 else f"BCD-1/{asked['submodels']}"
+        steps = [cell.value for cell in answer["submodels"].column("operations")]
+        found.append((method.name, answer["memory"].value(f"{asked['optimizer']} {label}", "all") * MIB,
+                      compare.mean(steps)[0]))
+    return [(name, size, steps / found[0][2]) for name, size, steps in found]
 
 
 # ---- the picture --------------------------------------------------------------------------------
@@ -71,16 +153,16 @@ def tuned(trainings):
 BYTES = [("closed_form", "parameters, gradients and state, MiB (closed form)"), ("resident", "resident in the process, MiB")]
 
 
-def picture(methods):
-    """Loss against bytes, a mark for each method; its line is the range of its seeds."""
+def picture(found):
+    """Loss against bytes of what tuned() found, a mark for each method; its line is the range of its seeds."""
     figure = Figure(figsize=(8, 3.6))
-    before = np.mean([one.evaluation["loss"][0] for one in methods[0].trainings])
+    before = np.mean([one.evaluation["loss"][0] for one in found[0].trainings])
     for axis, (column, label) in zip(figure.subplots(1, 2, sharey=True), BYTES):
-        for method in methods:
-            bytes_ = method.mean(column, 1 / MIB)
-            if math.isfinite(bytes_):
-                axis.plot([bytes_] * 2, [min(method.losses), max(method.losses)], color=method.colour, linewidth=1.2)
-                axis.plot([bytes_], [np.mean(method.losses)], method.mark, color=method.colour, markersize=7,
+        for each in found:
+            size, method = each.mean(column, 1 / MIB), each.method
+            if math.isfinite(size):
+                axis.plot([size] * 2, [min(each.losses), max(each.losses)], color=method.colour, linewidth=1.2)
+                axis.plot([size], [np.mean(each.losses)], method.mark, color=method.colour, markersize=7,
                           markeredgecolor=figures.INK, markeredgewidth=0.5, label=method.name)
         axis.axhline(before, color=figures.INK, linestyle=":", linewidth=0.8)
         axis.text(0.99, before, "before", ha="right", va="bottom", fontsize=8, transform=axis.get_yaxis_transform())

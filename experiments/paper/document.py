@@ -268,19 +268,28 @@ def trained(experiment):
     return len(record.trainings(f"{experiment}.h5")), len(trainings.Plan(experiment, asked).rows)
 
 
-@call
-def tuned_rates():
-    """Of each method of fine-tuning: its name, and the rates tried with the losses that they ended at, by rising rate."""
-    found = {}
-    for training in record.trainings("smollm-rates.h5"):
-        found.setdefault(choose.named(training), []).append((training["lr"], registered.at_the_end(training)))
-    return [(name, sorted(found[name])) for name, *_ in choose.METHODS if name in found]
+for function in (choose.tuned_rates, choose.before_tuning, choose.is_complete, choose.needs):
+    call(function)
 
 
 @call
-def before_tuning():
-    """The validation loss of the model that the fine-tunings start from."""
-    return record.trainings("smollm-rates.h5")[0].evaluation["loss"][0]
+def fine_tuned():
+    """Each method of fine-tuning as text, by columns."""
+    found = choose.tuned(choose.trainings(choose.FILE))
+    full, rows = found[0], []
+    for one in found:
+        d = one.difference
+        rows.append({
+            "name": one.method.name, "loss": mean(one.losses, 3), "lowest": mean(one.lowest, 3),
+            "difference": f"{d.value:+.3f} ({d.low:+.3f} to {d.high:+.3f})" if d else "", "answer": one.answer,
+            "p": p_value(one.p) if d else "", "seconds": ratio(one.mean("seconds"), full.mean("seconds")),
+            "operations": ratio(one.operations, full.operations),
+            **{column: mean([one.mean(column, 1 / tables.MIB)], 0) for column in ("closed_form", "peak_total", "resident")}})
+    return rows
+
+
+def ratio(value, whole):
+    return "–" if math.isnan(value) else f"{value / whole:.2f}"
 
 
 @call

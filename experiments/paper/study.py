@@ -21,6 +21,7 @@ from errors import Refused
 FORMAT, VERSION = "bcd study", 2
 RUN_FORMAT, RUN_VERSION = "bcd run", 1
 NATS = "nats per target"
+OURS = "full", "BCD", "offload"  # methods of bcd train
 TEXT, INTEGER, REAL = "text", np.int64, np.float64
 ROLES = "parameters", "buffers", "gradients", "state", "activations", "cache", "workspace", "total"
 
@@ -155,8 +156,10 @@ class Training:
 
     @functools.cached_property
     def operations(self):
-        """Floating point operations done after each row of the curve; None when the settings do not make the
-        submodels of the curve."""
+        """Floating point operations done after each row of the curve; None of what another program trained, and when the
+        settings do not make the submodels of the curve."""
+        if self["method"] not in OURS:
+            return None
         each = program.operations(self.spec, self["submodels"], self.setting("partition"), self.setting("always-active"),
                                   float(self.setting("correct-above")))
         submodel = self.curve["submodel"]

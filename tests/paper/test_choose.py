@@ -1,50 +1,52 @@
 """Methods of fine-tuning by name: what each reached and took, and their picture."""
 import math
+import re
 
 import pytest
 
 import choose
+import document
+import render
 from samples import GPT, MIB, evaluations, training
 from test_registered import LATER, fine_tuned, lora
 from test_trainings import plan
 
 
-def method_of(flags):
-    return tuple(flags.get(name) for name in ("submodels", "order", "optimizer"))
-
-
-def made_of(flags, loss, seed):
-    columns = {name: flags[name] for name in ("optimizer", "order") if name in flags}
-    made = training(GPT, False, int(flags.get("submodels", 1)), started=LATER, init="model", seed=seed, schedule="cosine",
-                    steps=10, resident=(6 - loss) * 100 * MIB, **columns)
+def made_of(row, loss):
+    columns = {name: row.flags[name] for name in ("optimizer", "order") if name in row.flags}
+    made = training(GPT, False, row.submodels, started=LATER, init="model", seed=row.seed, schedule="cosine", steps=10,
+                    resident=(6 - loss) * 100 * MIB, **columns)
     made.evaluation = evaluations([0, 120, 240], [4.0, loss - 0.1, loss])
     return made
 
 
 @pytest.fixture(scope="module")
-def methods():
-    """One rate of each method of group 3, three seeds: method number k ends at 3 + k / 10."""
-    rows = {}
-    for row in plan("smollm-rates", "laptop").rows:
-        rows.setdefault(method_of(row.flags), row)
-    found = [made_of(row.flags, 3 + number / 10 + seed / 1000, seed)
-             for seed in range(3) for number, row in enumerate(rows.values())]
-    found += [lora(fine_tuned(3.0, seed=seed), 2.5 + seed / 1000) for seed in range(3)]
-    return choose.tuned(found)
+def trained():
+    """What group 3 trains: method number k ends at 3 + k / 10, and seed s adds s / 1000."""
+    rows = plan("smollm", "laptop").rows
+    names = list(dict.fromkeys(row.name.split("-seed")[0] for row in rows))
+    return [made_of(row, 3 + names.index(row.name.split("-seed")[0]) / 10 + (row.seed - 1) / 1000) for row in rows] + [
+        lora(fine_tuned(3.0, seed=seed), 2.499 + seed / 1000) for seed in (1, 2, 3)]
+
+
+@pytest.fixture(scope="module")
+def methods(trained):
+    return choose.tuned(trained)
 
 
 def test_every_method_has_a_name(methods):
-    assert [method.name for method in methods] == [name for name, *_ in choose.METHODS]
-    assert [len(method.trainings) for method in methods] == [3] * len(methods)
+    assert [each.method for each in methods] == choose.METHODS
+    assert [len(each.trainings) for each in methods] == [3] * len(methods)
 
 
 def test_what_they_reached(methods):
-    by_name = {method.name: method for method in methods}
+    by_name = {each.method.name: each for each in methods}
     full, thirds, rank = (by_name[name] for name in (choose.FULL, "BCD-1/3", "LoRA, rank 16"))
     assert full.losses == pytest.approx([3.0, 3.001, 3.002]) and full.lowest == pytest.approx([2.9, 2.901, 2.902])
     assert full.difference is None and full.answer == ""
     assert thirds.difference.value == pytest.approx(-0.1) and thirds.answer == "no"
     assert rank.difference.value == pytest.approx(0.5) and rank.answer == "yes"
+    assert rank.p == rank.difference.p and max(each.p / each.difference.p for each in methods[1:-1]) == pytest.approx(7)
     assert full.mean("resident", 1 / MIB) == pytest.approx(299.9)
 
 
@@ -56,4 +58,44 @@ def test_picture(methods):
         assert len(marks) == len(methods) and all(math.isfinite(line.get_xdata()[0]) for line in marks)
         assert any(line.get_linestyle() == ":" for line in axis.lines)
     names = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert names == [method.name for method in methods]
+    assert names == [each.method.name for each in methods]
+
+
+def test_it_is_complete_with_three_seeds_of_each(trained, monkeypatch):
+    monkeypatch.setattr(choose, "trainings", lambda experiment: trained)
+    assert choose.is_complete()
+    monkeypatch.setattr(choose, "trainings", lambda experiment: trained[:-1])
+    assert not choose.is_complete()
+
+
+def test_as_text(trained, monkeypatch):
+    monkeypatch.setattr(choose, "trainings", lambda experiment: trained)
+    rows = {row["name"]: row for row in document.fine_tuned()}
+    assert rows[choose.FULL]["loss"] == "3.001 ± 0.001" and rows[choose.FULL]["difference"] == rows[choose.FULL]["p"] == ""
+    assert rows["BCD-1/3"]["difference"].startswith("-0.100 (-0.10") and rows["BCD-1/3"]["answer"] == "no"
+    assert rows["BCD-1/3"]["seconds"] == "0.67" and rows["BCD-1/3"]["peak_total"] == "10"
+    assert rows["LoRA, rank 16"]["operations"] == rows["LoRA, rank 16"]["peak_total"] == "–"
+
+
+def test_what_fits():
+    """Of a model of six equal layers, by hand: the parameters, and gradients and two vectors of what trains; less of
+    them with more submodels, and fewer operations."""
+    model = "gpt:layers=6,width=256,heads=4,context=64,vocabulary=64"
+    found = {name: (size, steps) for name, size, steps in choose.needs(model, "fp32", context=64)}
+    assert list(found) == [method.name for method in choose.METHODS if method.info]
+    layer = 4 * (12 * 256**2 + 13 * 256)
+    rest = 4 * ((64 + 64) * 256 + 2 * 256)
+    whole = 6 * layer + rest
+    assert 4 * whole < found[choose.FULL][0] < 4 * whole + 4 * MIB and found[choose.FULL][1] == 1
+    assert found[choose.FULL][0] - found["full, Lion"][0] == pytest.approx(whole)
+    assert found[choose.FULL][0] - found["BCD-1/3"][0] == pytest.approx(3 * (whole - 2 * layer - rest / 2), rel=0.05)
+    assert found["a layer at a time"][0] < found["LISA"][0] < found["BCD-1/3"][0]
+    assert found["a layer at a time"][1] < found["BCD-1/3"][1] < 0.75
+
+
+def test_page(trained, monkeypatch):
+    """Its tables are there once all is trained."""
+    monkeypatch.setattr(choose, "trainings", lambda experiment: trained)
+    text = render.render("experiments/choose.md.in")
+    assert "## What each reached" in text and "are not complete" not in text
+    assert len(re.findall(r"^\| LoRA, rank 16 +\| +2\.501 ± 0\.001 \|.*\| yes ", text, re.M)) == 1
