@@ -331,15 +331,30 @@ def print_terminal(out, table):
     there are only the title and the notes."""
     print(wrapped(table.title), file=out)
     if table.figure != "timeline":
-        labels = [table.head, "", *table.labels]
         columns = [column_lines(table, place) for place in range(len(table.columns))]
-        for block in blocks(width_of(labels), [width_of(lines) for lines in columns]):
+        columns = [lines for lines in columns if any(lines[2:])] or columns  # an empty one says nothing
+        widths, labels = [width_of(lines) for lines in columns], table.labels
+        if len(blocks(width_of([table.head, *labels]), widths)) > 1:
+            shared, labels = without_shared_words(labels)
+            if shared:
+                print(wrapped(f"All rows: {shared}"), file=out)
+        labels = [table.head, "", *labels]
+        for block in blocks(width_of(labels), widths):
             print_block(out, labels, [columns[place] for place in block])
         if legend(table):
             print("\n" + legend(table), file=out)
     for note in table.notes:
         print(wrapped(note), file=out)
     print(file=out)
+
+
+def without_shared_words(labels):
+    """The words with which all labels begin, and the labels without them; each keeps a word."""
+    words = [label.split(" ") for label in labels]
+    count = 0
+    while len(words) > 1 and all(len(each) > count + 1 and each[count] == words[0][count] for each in words):
+        count += 1
+    return " ".join(words[0][:count]) if words else "", [" ".join(each[count:]) for each in words]
 
 
 def column_lines(table, place):

@@ -44,6 +44,25 @@ def shown(table, markdown=False):
     return out.getvalue()
 
 
+@pytest.mark.parametrize("labels, words, rest", [
+    (["a b c", "a b d e"], "a b", ["c", "d e"]), (["a b", "a b c"], "a", ["b", "b c"]), (["a b", "b b"], "", ["a b", "b b"]),
+    (["a b"], "", ["a b"]), ([], "", [])])
+def test_shared_words(labels, words, rest):
+    assert tables.without_shared_words(labels) == (words, rest)
+
+
+def test_a_wide_table_says_once_what_its_rows_share():
+    """And has no column without a cell."""
+    long = "a network of many layers on a text of some length by an optimizer"
+    table = Table("wide", "Wide", "training", [Column(name, f"the column {name}", "", 1, MEASURED) for name in "abcde"])
+    table.row(f"{long} fully", 1, 2, 3, 4)
+    table.row(f"{long} in parts", 1, 2, 3, 4)
+    lines = shown(table).split("\n")
+    assert lines[1] == f"All rows: {long}" and lines[3].split() == "training the column a the column b".split() + [
+        "the", "column", "c", "the", "column", "d"]
+    assert lines[5].split() == ["fully", "1.0", "m", "2.0", "m", "3.0", "m", "4.0", "m"]
+
+
 def test_terminal():
     assert shown(sample()["memory"]) == """\
 Sample: memory
