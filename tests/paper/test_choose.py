@@ -1,12 +1,15 @@
 """Methods of fine-tuning by name: what each reached and took, and their picture."""
 import math
 import re
+import subprocess
 
 import pytest
 
 import choose
 import document
+import program
 import render
+from conftest import ROOT
 from samples import GPT, MIB, evaluations, training
 from test_registered import LATER, fine_tuned, lora
 from test_trainings import plan
@@ -99,3 +102,15 @@ def test_page(trained, monkeypatch):
     text = render.render("experiments/choose.md.in")
     assert "## What each reached" in text and "are not complete" not in text
     assert len(re.findall(r"^\| LoRA, rank 16 +\| +2\.501 ± 0\.001 \|.*\| yes ", text, re.M)) == 1
+
+
+def test_what_is_advised_won():
+    """The rates that finetune.md names, and the defaults of bcd train, are the best of smollm-rates.h5."""
+    best = {name: min(tried, key=lambda one: one[1])[0] for name, tried in choose.tuned_rates()}
+    page = " ".join((ROOT / "experiments" / "finetune.md").read_text(encoding="utf-8").split())
+    named = re.search(r"BCD-1/3 did best with (\S+) too, BCD-1/6 and LISA with (\S+), a layer at a time with (\S+);", page)
+    assert [best[name] for name in ("BCD-1/3", "BCD-1/6", "a layer at a time")] == [float(rate) for rate in named.groups()]
+    assert best["LISA"] == best["BCD-1/6"]
+    shown = subprocess.run([program.find(), "train", "--help"], capture_output=True, text=True, check=True).stdout
+    defaults = re.search(r"with --init: sgd (\S+); adam, adamw (\S+); lion, muon (\S+)\]", " ".join(shown.split()))
+    assert [best[f"full, {name}"] for name in ("SGD", "AdamW", "Lion")] == [float(rate) for rate in defaults.groups()]
