@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 import compare
 import figures
+import measures
 import program
 import record
 import registered
@@ -95,6 +96,12 @@ class Tuned:
         return compare.mean([one[column] * scale for one in self.trainings])[0]
 
     @property
+    def trained(self):
+        """MiB of parameters, gradients and state: the measured peak, else, of another program, the closed form."""
+        peak = compare.mean([measures.trained_memory(measures.Pair(one, None)) for one in self.trainings])[0]
+        return peak if math.isfinite(peak) else self.mean("closed_form", 1 / MIB)
+
+    @property
     def losses(self):
         return [registered.at_the_end(one) for one in self.trainings]
 
@@ -150,26 +157,25 @@ def needs(model, precision, context=1024):
 
 # ---- the picture --------------------------------------------------------------------------------
 
-BYTES = [("closed_form", "parameters, gradients and state, MiB (closed form)"), ("resident", "resident in the process, MiB")]
+BYTES = [(lambda each: each.trained, "parameters, gradients and state, MiB (of LoRA by closed form)"),
+         (lambda each: each.mean("resident", 1 / MIB), "resident in the process, MiB")]
 
 
 def picture(found):
     """Loss against bytes of what tuned() found, a mark for each method; its line is the range of its seeds."""
     figure = Figure(figsize=(8, 3.6))
     before = np.mean([one.evaluation["loss"][0] for one in found[0].trainings])
-    for axis, (column, label) in zip(figure.subplots(1, 2, sharey=True), BYTES):
+    for axis, (bytes_of, label) in zip(figure.subplots(1, 2, sharey=True), BYTES):
         for each in found:
-            size, method = each.mean(column, 1 / MIB), each.method
+            size, method = bytes_of(each), each.method
             if math.isfinite(size):
                 axis.plot([size] * 2, [min(each.losses), max(each.losses)], color=method.colour, linewidth=1.2)
                 axis.plot([size], [np.mean(each.losses)], method.mark, color=method.colour, markersize=7,
                           markeredgecolor=figures.INK, markeredgewidth=0.5, label=method.name)
-        axis.axhline(before, color=figures.INK, linestyle=":", linewidth=0.8)
-        axis.text(0.99, before, "before", ha="right", va="bottom", fontsize=8, transform=axis.get_yaxis_transform())
         axis.set_xlim(left=0)
         axis.set_xlabel(label)
         axis.grid(axis="x")
-    figure.axes[0].set_ylabel("validation loss, nats per token")
+    figure.axes[0].set_ylabel(f"validation loss (before: {before:.2f})")
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="lower center", ncol=5, fontsize=8)
     figure.subplots_adjust(left=0.08, right=0.98, top=0.97, bottom=0.29, wspace=0.06)
     return figure

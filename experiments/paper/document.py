@@ -284,6 +284,7 @@ def fine_tuned():
             "difference": f"{d.value:+.3f} ({d.low:+.3f} to {d.high:+.3f})" if d else "", "answer": one.answer,
             "p": p_value(one.p) if d else "", "seconds": ratio(one.mean("seconds"), full.mean("seconds")),
             "operations": ratio(one.operations, full.operations),
+            "trained": f"{one.trained:.0f}",
             **{column: mean([one.mean(column, 1 / tables.MIB)], 0) for column in ("closed_form", "peak_total", "resident")}})
     return rows
 

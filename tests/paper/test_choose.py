@@ -50,16 +50,17 @@ def test_what_they_reached(methods):
     assert thirds.difference.value == pytest.approx(-0.1) and thirds.answer == "no"
     assert rank.difference.value == pytest.approx(0.5) and rank.answer == "yes"
     assert rank.p == rank.difference.p and max(each.p / each.difference.p for each in methods[1:-1]) == pytest.approx(7)
+    assert full.trained == pytest.approx(9) and rank.trained == pytest.approx(4 * (1000 + 40) / MIB)
     assert full.mean("resident", 1 / MIB) == pytest.approx(299.9)
 
 
 def test_picture(methods):
-    """A mark in both halves for each method, and the loss before training across."""
+    """A mark in both halves for each method, and the loss before training."""
     figure = choose.picture(methods)
     for axis in figure.axes:
         marks = [line for line in axis.lines if line.get_marker() not in ("None", "")]
         assert len(marks) == len(methods) and all(math.isfinite(line.get_xdata()[0]) for line in marks)
-        assert any(line.get_linestyle() == ":" for line in axis.lines)
+    assert "before: 4.00" in figure.axes[0].get_ylabel()
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert names == [each.method.name for each in methods]
 
