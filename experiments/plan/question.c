@@ -62,14 +62,19 @@ static int open_machine(PlanQuestion *q) {
     return machine_measure(&q->machine, &q->efficiency);
 }
 
-/* Returns true if the update of a parameter multiplies matrices.  Of the processors that update
- * under offload it is known how fast they move bytes, not how fast they multiply. */
-static bool update_has_products(const PlanQuestion *q) {
+static bool plans_processor(const PlanQuestion *q) {
+    return strcmp(q->line->options.plan.gpu, "cpu") == 0;
+}
+
+/* Returns why offload cannot be planned, or NULL.  Of the processors that update under offload it
+ * is known how fast they move bytes, not how fast they multiply matrices. */
+static const char *offload_obstacle(const PlanQuestion *q) {
     const OptimizerSettings optimizer = optimizer_defaults(q->line->options.optimizer.kind);
     double flops = 0;
     for (int p = 0; p < q->model->params; p++)
         flops += optimizer_flops(&optimizer, &q->model->param[p]);
-    return flops > 0;
+    if (flops > 0) return "the time that its products take on a host is not known";
+    return plans_processor(q) ? "the memory of a processor is the host's" : NULL;
 }
 
 int question_open(PlanQuestion *q, const CommandLine *line) {
@@ -85,7 +90,7 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
         return error_set("--ignore-memory: not with --search, which chooses by what fits");
     bool any = strcmp(flags->gpu, "any") == 0 || (flags->search && !options_given(o, "gpu"));
     if (any && !flags->search) return error_set("--gpu any: only with --search; else name one");
-    if (strcmp(flags->gpu, "cpu") == 0) {
+    if (plans_processor(q)) {
         if (open_machine(q)) return -1;
     } else if (!any && !(q->gpu = gpu_find(flags->gpu))) {
         return -1;
@@ -97,9 +102,10 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
     if (!*o->model) return error_set("bcd plan needs --model, as in --model G-10B (see bcd info)");
     q->model = setup_model(o->model, 0, o->context);
     if (!q->model || check_sizes(line, q->model)) return -1;
-    if (flags->method == PLAN_OFFLOAD && update_has_products(q))
-        return error_set("--method offload: the time that %s takes on a host is not known",
-                         optimizer_names[o->optimizer.kind]);
+    const char *obstacle = flags->method == PLAN_OFFLOAD ? offload_obstacle(q) : NULL;
+    if (obstacle)
+        return error_set("--method offload with --gpu %s, %s: %s", flags->gpu,
+                         optimizer_names[o->optimizer.kind], obstacle);
     if (*flags->trace && plan_calibrate(&q->efficiency, q->gpu, flags->trace)) return -1;
     set_rates(&q->efficiency, line);
     if (flags->ignore_memory) {
@@ -113,7 +119,7 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
 bool question_asks(const PlanQuestion *q, int method) {
     const int asked = q->line->options.plan.method;
     return asked == method ||
-           (asked == PLAN_METHODS && (method != PLAN_OFFLOAD || !update_has_products(q)));
+           (asked == PLAN_METHODS && (method != PLAN_OFFLOAD || !offload_obstacle(q)));
 }
 
 void question_free(PlanQuestion *q) {
@@ -159,7 +165,7 @@ int question_space(PlanSpace *space, const PlanQuestion *q, PlanMethod method, c
         .schedule = given(o, "pipeline-schedule", o->pipeline_schedule),
         .recompute = given(o, "recompute", o->recompute),
         .precision =
-            wide && q->gpu != &q->machine ? given(o, "precision", o->precision) : o->precision,
+            wide && !plans_processor(q) ? given(o, "precision", o->precision) : o->precision,
         /* With one submodel all placements are the same. */
         .placement = !bcd                             ? PLACEMENT_PLAIN
                      : o->placement == PLACEMENT_AUTO ? PLAN_FREE

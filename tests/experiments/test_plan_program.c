@@ -348,7 +348,7 @@ static void case_wrong_use(void) {
     check_error(run(2, "plan --model resnet8 --submodels 99"), "only 5 blocks");
     check_error(run(2, "plan --model G-10B --submodels 1"), "--submodels");
     check_error(run(2, "plan --model G-1.6B --method offload --optimizer muon"),
-                "the time that muon takes on a host is not known");
+                "muon: the time that its products take on a host is not known");
     CHECK(!strstr(run(0, "plan --model G-1.6B --optimizer muon")->out, "offload  ") &&
               strstr(run(0, "plan --model G-1.6B --optimizer lion")->out, "offload  "),
           "offload is planned where its time is known");

@@ -33,6 +33,8 @@ static void case_this_machine(void) {
     }
     tables_free(&tables);
     check_error(run(2, "plan --gpu cpu --per-node 64 --model gpt2"), "give --per-node");
+    check_error(run(2, "plan --gpu cpu --per-node 1 --model resnet8 --method offload"),
+                "the memory of a processor is the host's");
     check_error(run(2, "plan --gpu cpu --per-node 1 --precision bf16 --model gpt2"),
                 "--gpu cpu computes in fp32");
 }
