@@ -79,8 +79,8 @@ int question_open(PlanQuestion *question, const CommandLine *line);
 void question_free(PlanQuestion *question);
 
 /* Returns true when a method, or with PLAN_METHODS each of them, is asked for.  Offload is not
- * among all on a processor, which has no host, or if the update multiplies matrices, whose time on a
- * host is not known. */
+ * among all on a processor, which has no host, or if the update multiplies matrices, whose time on
+ * a host is not known. */
 bool question_asks(const PlanQuestion *question, int method);
 
 /* Makes the space of a method on one kind of GPU, except for their number.  Flags that were given
