@@ -4,7 +4,6 @@ import io
 import math
 import statistics
 import tomllib
-import types
 
 import numpy as np
 
@@ -259,13 +258,6 @@ def plateaus():
 def planned():
     """How many trainings `bcd experiment converged` has."""
     return len(made_of("converged-laptop-estimate.h5")["estimate"].labels) - 1
-
-
-@call
-def trained(experiment):
-    """How many trainings of an experiment its file has, and how many it plans."""
-    asked = types.SimpleNamespace(preset="laptop", models=None, optimizers=None, seeds=None, flags={})
-    return len(record.trainings(f"{experiment}.h5")), len(trainings.Plan(experiment, asked).rows)
 
 
 for function in (choose.tuned_rates, choose.before_tuning, choose.is_complete, choose.needs):

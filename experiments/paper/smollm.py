@@ -13,6 +13,7 @@ import math
 import os
 import pathlib
 import resource
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ from errors import Refused
 
 PARTS = {"train": (0.0, 0.8), "choose": (0.8, 0.9), "score": (0.9, 1.0)}  # of the text
 RANK = 16
+COMMAND = "experiments/paper/smollm.py"
 
 
 # ---- the text ---------------------------------------------------------------------------------------------------
@@ -167,7 +169,7 @@ def train_lora(run, lr, out):
     start, started = time.perf_counter(), datetime.datetime.now(datetime.timezone.utc)
     measured = lora(full, lr)
     provenance = {
-        "commit": program.provenance()["commit"], "command": program.provenance()["command"],
+        "commit": program.provenance()["commit"], "command": shlex.join([COMMAND, *sys.argv[1:]]),
         "compiler": f"Python {sys.version.split()[0]}", "flags": "",
         "libraries": f"torch {torch.__version__}, peft {peft.__version__}", "started": f"{started:%Y-%m-%dT%H:%M:%SZ}",
         "wall": time.perf_counter() - start}

@@ -108,6 +108,9 @@ def test_page(trained, monkeypatch):
 def test_what_is_advised_won():
     """The rates that finetune.md names, and the defaults of bcd train, are the best of smollm-rates.h5."""
     best = {name: min(tried, key=lambda one: one[1])[0] for name, tried in choose.tuned_rates()}
+    for name, tried in choose.tuned_rates():
+        assert min(rate for rate, _ in tried) < best[name] < max(rate for rate, _ in tried), name
+    assert len(best) == len(choose.METHODS)
     page = " ".join((ROOT / "experiments" / "finetune.md").read_text(encoding="utf-8").split())
     named = re.search(r"BCD-1/3 did best with (\S+) too, BCD-1/6 and LISA with (\S+), a layer at a time with (\S+);", page)
     assert [best[name] for name in ("BCD-1/3", "BCD-1/6", "a layer at a time")] == [float(rate) for rate in named.groups()]
