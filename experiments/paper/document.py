@@ -17,7 +17,6 @@ import record
 import registered
 import report
 import tables
-import trainings
 
 CHANGES = record.RESULTS.parent / "paper" / "changes.toml"
 CALLS = {}
