@@ -14,7 +14,6 @@ import comparison
 import curves
 import published
 import record
-import registered
 import report
 import tables
 

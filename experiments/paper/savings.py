@@ -14,7 +14,7 @@ import program
 import results
 import store
 from errors import Refused
-from tables import CLOSED_FORM, MEASURED, MIB, Column, Table, Tables
+from tables import CLOSED_FORM, MEASURED, MIB, Column, Table
 
 STEPS = "--optimizer adam --steps 6 --eval-samples 16 --threads 1"
 # A network, what it trains on, and the ways to train it: the name of each, and its flags.

@@ -7,7 +7,6 @@ import time
 
 import networks
 import program
-import results
 import steps
 from networks import Network
 from tables import CLOSED_FORM, DEVIATION, MEASURED, NONE, SIMULATED, Cell, Column, Table

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+import document
 import pictures
 import published
 import render
@@ -36,6 +37,11 @@ def test_published_perplexities_never_stand_alone(document):
     assert len(found) >= 2
     for section in found:
         assert "2,048" in section, section.split("\n")[0]
+
+
+def test_every_function_is_called():
+    sources = "".join((ROOT / source).read_text(encoding="utf-8") for source in render.DOCUMENTS)
+    assert [name for name in document.functions() if not re.search(rf"\b{name}\b", sources)] == []
 
 
 def test_all_pictures_are_drawn():

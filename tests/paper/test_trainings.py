@@ -1,6 +1,5 @@
 """The trainings of which an experiment consists (trainings.py, trainings.toml)."""
 import argparse
-import pathlib
 
 import pytest
 
