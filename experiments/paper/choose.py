@@ -155,13 +155,13 @@ def needs(model, precision, context=1024):
     return [(name, size, steps / found[0][2]) for name, size, steps in found]
 
 
-# ---- the picture --------------------------------------------------------------------------------
+# ---- pictures --------------------------------------------------------------------------------
 
 BYTES = [(lambda each: each.trained, "parameters, gradients and state, MiB (of LoRA by closed form)"),
          (lambda each: each.mean("resident", 1 / MIB), "resident in the process, MiB")]
 
 
-def picture(found):
+def against_bytes(found):
     """Loss against bytes of what tuned() found, a mark for each method; its line is the range of its seeds."""
     figure = Figure(figsize=(8, 3.6))
     before = np.mean([one.evaluation["loss"][0] for one in found[0].trainings])
@@ -175,7 +175,32 @@ def picture(found):
         axis.set_xlim(left=0)
         axis.set_xlabel(label)
         axis.grid(axis="x")
-    figure.axes[0].set_ylabel(f"validation loss (before: {before:.2f})")
+    return finished(figure, f"validation loss (before: {before:.2f})")
+
+
+def finished(figure, label):
+    figure.axes[0].set_ylabel(label)
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="lower center", ncol=5, fontsize=8)
     figure.subplots_adjust(left=0.08, right=0.98, top=0.97, bottom=0.29, wspace=0.06)
     return figure
+
+
+def tokens(training):
+    return training.evaluation["step"] * float(training["batch"] * training.setting("context"))
+
+
+def on_the_way(found):
+    """Loss against tokens and against seconds of training, a line for each method: the means over its seeds."""
+    figure = Figure(figsize=(8, 3.6))
+    axes = [(tokens, "tokens trained on"), (lambda training: training.evaluation["seconds"], "seconds of training")]
+    for axis, (length, label) in zip(figure.subplots(1, 2, sharey=True), axes):
+        for each in found:
+            axis.plot(np.mean([length(one) for one in each.trainings], axis=0),
+                      np.mean([one.evaluation["loss"] for one in each.trainings], axis=0),
+                      color=each.method.colour, marker=each.method.mark, markersize=4, linewidth=1, label=each.method.name)
+        axis.set_xlim(left=0)
+        axis.set_xlabel(label)
+    return finished(figure, "validation loss")
+
+
+PICTURES = {"choose.svg": against_bytes, "choose-way.svg": on_the_way}

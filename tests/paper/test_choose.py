@@ -18,7 +18,7 @@ from test_trainings import plan
 def made_of(row, loss):
     columns = {name: row.flags[name] for name in ("optimizer", "order") if name in row.flags}
     made = training(GPT, False, row.submodels, started=LATER, init="model", seed=row.seed, schedule="cosine", steps=10,
-                    resident=(6 - loss) * 100 * MIB, **columns)
+                    context=8, resident=(6 - loss) * 100 * MIB, **columns)
     made.evaluation = evaluations([0, 120, 240], [4.0, loss - 0.1, loss])
     return made
 
@@ -54,15 +54,18 @@ def test_what_they_reached(methods):
     assert full.mean("resident", 1 / MIB) == pytest.approx(299.9)
 
 
-def test_picture(methods):
-    """A mark in both halves for each method, and the loss before training."""
-    figure = choose.picture(methods)
-    for axis in figure.axes:
-        marks = [line for line in axis.lines if line.get_marker() not in ("None", "")]
-        assert len(marks) == len(methods) and all(math.isfinite(line.get_xdata()[0]) for line in marks)
-    assert "before: 4.00" in figure.axes[0].get_ylabel()
-    names = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert names == [each.method.name for each in methods]
+def test_pictures(methods):
+    """A mark or a line in both halves for each method, and the loss before training."""
+    marks, lines = (draw(methods) for draw in choose.PICTURES.values())
+    assert "before: 4.00" in marks.axes[0].get_ylabel()
+    for axis in marks.axes:
+        found = [line for line in axis.lines if line.get_marker() not in ("None", "")]
+        assert len(found) == len(methods) and all(math.isfinite(line.get_xdata()[0]) for line in found)
+    for axis in lines.axes:
+        assert [line.get_ydata()[-1] for line in axis.lines] == [pytest.approx(sum(each.losses) / 3) for each in methods]
+    assert list(lines.axes[0].lines[0].get_xdata()) == [0, 120 * 32 * 8, 240 * 32 * 8]
+    for figure in (marks, lines):
+        assert [text.get_text() for text in figure.legends[0].get_texts()] == [each.method.name for each in methods]
 
 
 def test_it_is_complete_with_three_seeds_of_each(trained, monkeypatch):
