@@ -133,6 +133,11 @@ def is_complete():
     return len(found) == len(METHODS) and all(len(made) == 3 for _, made in found)
 
 
+def lora_libraries():
+    """What trained by LoRA, and the memory that it took before there was a model."""
+    return by_method(trainings(FILE))[-1][1][-1].provenance.get("libraries", "")
+
+
 # ---- what fits ----------------------------------------------------------------------------------
 
 def needs(model, precision, context=1024):

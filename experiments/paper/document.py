@@ -258,7 +258,7 @@ def planned():
     return len(made_of("converged-laptop-estimate.h5")["estimate"].labels) - 1
 
 
-for function in (choose.tuned_rates, choose.before_tuning, choose.is_complete, choose.needs):
+for function in (choose.tuned_rates, choose.before_tuning, choose.is_complete, choose.lora_libraries, choose.needs):
     call(function)
 
 

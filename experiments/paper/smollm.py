@@ -25,6 +25,7 @@ import compare
 import errors
 import program
 import study
+import tables
 import trainings
 from errors import Refused
 
@@ -161,20 +162,28 @@ def as_training(full, lr, measured, provenance):
     return study.Training(row, settings, full.provenance | provenance, full.spec, curve, evaluation, full.switches)
 
 
+def resident():
+    """The most bytes that this process has held so far."""
+    return 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
 def train_lora(run, lr, out):
     import peft
     import torch
+    import transformers
 
     full, _ = study.read_run(str(pathlib.Path(run) / "run.h5"))
+    imported = resident() / tables.MIB
     start, started = time.perf_counter(), datetime.datetime.now(datetime.timezone.utc)
     measured = lora(full, lr)
     provenance = {
         "commit": program.provenance()["commit"], "command": shlex.join([COMMAND, *sys.argv[1:]]),
         "compiler": f"Python {sys.version.split()[0]}", "flags": "",
-        "libraries": f"torch {torch.__version__}, peft {peft.__version__}", "started": f"{started:%Y-%m-%dT%H:%M:%SZ}",
-        "wall": time.perf_counter() - start}
+        "libraries": f"torch {torch.__version__}, transformers {transformers.__version__}, peft {peft.__version__}; "
+                     f"{imported:.0f} MiB once they are imported",
+        "started": f"{started:%Y-%m-%dT%H:%M:%SZ}", "wall": time.perf_counter() - start}
     made = as_training(full, lr, measured, provenance)
-    made.row["resident"] = 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    made.row["resident"] = resident()
     had = study.read([out]).trainings if os.path.exists(out) else []
     rows = [one for one in had if one["row"] != made["row"]] + [made]
     compare.converge(rows)
