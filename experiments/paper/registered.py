@@ -3,6 +3,8 @@ BCD and the full update.  Trainings that began before the protocol was registere
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 import compare
 import curves
 import measures
@@ -190,6 +192,52 @@ def answers(cases):
     table.note(RULES + ": means over seeds; the difference with its 95 % interval by Welch's t-test, positive where the method "
                "is better; p by Holm's correction for all rows.  \"yes\": the interval lies above minus the margin; \"no\": it "
                "lies below zero, and p is below 0.05; \"undecided\": neither.")
+    return table
+
+
+# ---- plateaus -----------------------------------------------------------------------------------
+
+NEAR, CLIMBS = 0.2, 0.3  # points of accuracy
+
+
+def updates_to_its_best(training):
+    """The updates to the first mean of consecutive evaluations that is near its best; NaN for one that diverged."""
+    if math.isnan(at_the_end(training)):
+        return math.nan
+    means = curves.trailing(evaluated(training), curves.MEAN)
+    return float(training.evaluation["step"][int(np.argmax(means >= means.max() - NEAR)) + curves.MEAN - 1])
+
+
+def last_gain(training):
+    """What the mean of the last fifth of the evaluations is above that of the fifth before."""
+    scores = evaluated(training)
+    fifth = len(scores) // 5
+    return float(scores[-fifth:].mean() - scores[-2 * fifth:-fifth].mean())
+
+
+def has_plateau(method):
+    first = method.first
+    return is_registered(method) and first.is_images and curves.may_be_cut(first) and len(evaluated(first)) >= 5
+
+
+def plateaus(cases):
+    """The table of plateaus of image trainings at a constant rate, or None."""
+    table = Table("plateaus", "To its own plateau, and whether that stays", "training", [
+        Column("seeds", "seeds", "", 0), Column("updates", "updates", "to its best", 0, MEASURED),
+        Column("multiplier", "B-F", "own plateau", 2, MEASURED), Column("gain", "last fifth", "points", 2, MEASURED),
+        Column("stays", "plateau", kind=TEXT)])
+    for method in filter(has_plateau, cases.methods):
+        updates, spread, seeds = compare.mean(map(updates_to_its_best, method.trainings))
+        gain, gains, _ = compare.mean(map(last_gain, method.trainings))
+        full = full_updates(cases, method)
+        whole = compare.mean(map(updates_to_its_best, full.trainings))[0] if full else math.nan
+        table.row(method.label, float(seeds), Cell(updates, MEASURED, spread), updates / whole, Cell(gain, MEASURED, gains),
+                  "" if math.isnan(gain) else "stays" if gain < CLIMBS else "still climbing")
+    if not table.rows:
+        return None
+    table.note(RULES + f": updates to the first mean of five evaluations that is within {NEAR} points of its best; B-F: over "
+               "those of the full update, means over seeds.  Last fifth: the mean of the last fifth of the evaluations less "
+               f"that of the fifth before; below {CLIMBS} points the plateau stays.")
     return table
 
 

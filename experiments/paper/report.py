@@ -41,7 +41,8 @@ def make(trainings, paper=True, heaviest_first=False):
     cases = Cases(trainings, heaviest_first)
     if not trainings:
         return [], cases
-    made = [answer.table(cases), registered.answers(cases), registered.best_rates(cases), registered.COSTS.make(cases)]
+    made = [answer.table(cases), registered.answers(cases), registered.best_rates(cases), registered.plateaus(cases),
+            registered.COSTS.make(cases)]
     if paper:
         made += [comparison.make(cases) for module in (table02, table09, table10, table11)
                  for comparison in module.COMPARISONS]

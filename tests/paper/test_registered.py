@@ -140,6 +140,32 @@ def test_single_seeds():
     assert registered.answers(Cases(seeds([70]) + seeds([60], submodels=3))) is None
 
 
+# ---- plateaus -----------------------------------------------------------------------------------
+
+def test_plateaus():
+    """By hand: means of five evaluations from the fifth on; the last fifth of ten evaluations is two."""
+    full = [50, 60, 70, 75, 76, 76, 76, 76, 76, 76]  # means: 66.2, 71.4, 74.6, 75.8, 76, 76
+    bcd = [40, 40, 40, 40, 40, 50, 60, 70, 74, 76]
+    made = [scored(full, seed=seed) for seed in (1, 2)] + [scored(bcd, seed=seed, submodels=3) for seed in (1, 2)]
+    table = registered.plateaus(Cases(made))
+    one, thirds = table.labels
+    assert table.value(one, "updates") == 80 and table.value(thirds, "updates") == 100
+    assert table.cell(one, "multiplier").is_empty and table.value(thirds, "multiplier") == pytest.approx(1.25)
+    assert table.value(one, "gain") == 0 and table.value(thirds, "gain") == pytest.approx((74 + 76 - 60 - 70) / 2)
+    assert table.value(one, "stays") == "stays" and table.value(thirds, "stays") == "still climbing"
+
+
+def test_a_training_that_diverged_has_no_plateau():
+    table = registered.plateaus(Cases([scored([50] * 9 + [math.nan])]))
+    assert [table.rows[0][place].is_empty for place in (1, 2, 3)] == [True] * 3 and table.rows[0][4].value == ""
+
+
+def test_plateaus_are_of_constant_rates():
+    assert registered.plateaus(Cases([scored([50] * 10, schedule="cosine"), of_loss(2.0)])) is None
+    few = registered.plateaus(Cases([scored([50] * 4)]))
+    assert few is None
+
+
 # ---- LoRA, by another program -------------------------------------------------------------------
 
 def fine_tuned(loss, **columns):
