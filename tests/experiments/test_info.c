@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../../experiments/store/runfile.h"
 #include "../../experiments/tables/table.h"
 #include "../../ref/base/error.h"
 #include "cli.h"
@@ -97,29 +98,39 @@ static void informs_in_a_file(void) {
     tables_free(&t);
 }
 
-/* What bcd train prints before the first step is what bcd info has of the same submodels. */
+/* What bcd info plans of the submodels asked for is what a training of them plans. */
 static void informs_of_the_submodels_asked_for(void) {
-    const char *model = "gpt:layers=6,width=8,heads=1,context=8,vocabulary=64";
-    Tables t = {0};
-    run(0, "info --model %s --optimizer adam --out info.h5", model);
-    if (!CHECK(tables_read(&t, scratch_path("info.h5")) == 0, "%s", error_message())) return;
-    const int rows = tables_find(&t, "memory")->rows;
-    const double eighth = info_cell(&t, "memory", "adam BCD-1/8", "all");
-    tables_free(&t);
-    run(0, "info --model %s --optimizer adam --submodels 6 --always-active ends --out info.h5",
-        model);
-    if (!CHECK(tables_read(&t, scratch_path("info.h5")) == 0, "%s", error_message())) return;
-    /* Embedding and head train with each of six blocks, so that there are no eight submodels. */
-    CHECK(tables_find(&t, "memory")->rows == 6, "%d rows", tables_find(&t, "memory")->rows);
-    CHECK(rows == 6 && info_cell(&t, "memory", "adam BCD-1/6", "all") > eighth, "%d rows, %g", rows,
-          eighth);
-    tables_free(&t);
-    run(0, "info --model %s --optimizer adam --partition 0-1/2-6/7 --out info.h5", model);
-    if (!CHECK(tables_read(&t, scratch_path("info.h5")) == 0, "%s", error_message())) return;
-    CHECK(tables_find(&t, "memory")->rows == 2 &&
-              info_cell(&t, "memory", "adam BCD-1/3", "all") > eighth,
-          "%d rows", tables_find(&t, "memory")->rows);
-    tables_free(&t);
+    static const struct {
+        const char *flags, *row;
+        int rows;
+    } cases[] = {{"", "adam BCD-1/3", 6},
+                 {"--submodels 6 --always-active ends", "adam BCD-1/6", 6},
+                 {"--submodels 7", "adam BCD-1/7", 7},
+                 {"--partition 0-1/2-6/7", "adam BCD-1/3", 2},
+                 {"--submodels 4 --recompute --correct-above 0.5", "adam BCD-1/4", 6}};
+    const char *model = "gpt:layers=6,width=8,heads=1,context=8,vocabulary=256";
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        Tables t = {0};
+        RunFile file = {0};
+        const Text dir = text_of("run%zu", c);
+        run(0, "info --model %s --optimizer adam --batch 3 --threads 2 --out info.h5 %s", model,
+            cases[c].flags);
+        run(0,
+            "train --model %s --data text --optimizer adam --batch 3 --threads 2 --steps 1 --quiet "
+            "--eval-samples 1 --out %s %s %s",
+            model, dir.text, *cases[c].flags ? "" : "--submodels 3", cases[c].flags);
+        if (CHECK(tables_read(&t, scratch_path("info.h5")) == 0, "%s", error_message()) &&
+            read_run(&file, dir.text)) {
+            const double planned = info_cell(&t, "memory", cases[c].row, "all") * (1 << 20);
+            CHECK(tables_find(&t, "memory")->rows == cases[c].rows, "%s: %d rows", cases[c].flags,
+                  tables_find(&t, "memory")->rows);
+            CHECK(fabs(planned - (double)file.memory[MEM_ROLES].planned) < 1,
+                  "%s: %.0f bytes, a training %.0f", cases[c].flags, planned,
+                  (double)file.memory[MEM_ROLES].planned);
+        }
+        tables_free(&t);
+        runfile_free(&file);
+    }
 }
 
 void test_info(void) {
