@@ -22,7 +22,8 @@ const CommandInfo command_table[COMMANDS] = {
      "checkpoint.h5 (everything needed to continue; the same training gives the same file)."},
     {COMMAND_EVAL, 0, 1, "eval", "[DIR]", "loss and accuracy of a trained network",
      "DIR is a run's directory or a checkpoint file.  Without DIR, --init names the directory of\n"
-     "a model in Hugging Face's format.\n\n"
+     "a model in Hugging Face's format.  A run is evaluated on the samples that its training was;\n"
+     "with --data or --valid on all of them, with --limit on so many.\n\n"
      "  bcd eval runs/a --split test\n"
      "  bcd eval --init DIR --data chats.tokens --context 512"},
     {COMMAND_SAMPLE, 0, 1, "sample", "[DIR]", "text from a trained language model",

@@ -14,9 +14,14 @@
 static void overlay(Options *stored, const Options *asked) {
     if (options_given(asked, "data-dir")) strcpy(stored->data_dir, asked->data_dir);
     if (options_given(asked, "batch") && asked->batch) stored->batch = asked->batch;
-    if (options_given(asked, "limit")) stored->limit = asked->limit;
+    const bool other = options_given(asked, "data") || *asked->valid;
+    /* The samples that the training evaluated on, unless others are asked for. */
+    if (other || options_given(asked, "limit")) {
+        stored->limit = asked->limit;
+        stored->eval_samples = 0;
+    }
     if (options_given(asked, "data")) strcpy(stored->data, asked->data);
-    if (options_given(asked, "data") || *asked->valid) strcpy(stored->valid, asked->valid);
+    if (other) strcpy(stored->valid, asked->valid);
     /* Sampling computes one sequence at a time. */
     if (asked->command == COMMAND_SAMPLE) stored->batch = 1;
     if (options_given(asked, "batch") || stored->batch == 1) stored->accumulate = 1;

@@ -273,6 +273,10 @@ static void evaluates(void) {
           "expected %s", expected);
     CHECK(strstr(run(0, "eval again --split test --limit 10")->out, "(10 samples)"), "limit");
     runfile_free(&file);
+    /* The samples of the training, or all that are asked for. */
+    run(0, "train " RESNET "--steps 1 --eval-samples 3 --out few --quiet");
+    CHECK(strstr(run(0, "eval few")->out, "(3 samples)"), "of the training");
+    CHECK(strstr(run(0, "eval few --limit 10")->out, "(10 samples)"), "limit");
 }
 
 /* With --valid nothing is held out of the training data, and evaluation reads the given file. */
@@ -295,6 +299,12 @@ static void validates_on_a_file(void) {
     CHECK(strstr(run(0, "eval own --data words.tokens")->out,
                  "words.tokens (149 samples of 4 tokens)"),
           "other data");
+    run(0,
+        "train --model gpt:layers=1,width=8,heads=1,context=4 --data words.tokens --limit 20 "
+        "--eval-samples 2 --steps 1 --batch 2 --out short --quiet");
+    CHECK(strstr(run(0, "eval short")->out, "words.tokens (2 samples of") &&
+              strstr(run(0, "eval short --data spare.tokens --split train")->out, "(8 samples of"),
+          "all of other data");
     check_error(run(2, "train " RESNET "--valid spare.tokens --steps 1"),
                 "--valid is for language models");
 }
