@@ -55,9 +55,18 @@ static int open_draft(Setup *setup) {
         partition->submodels);
 }
 
+static bool has_batch_norm(const Model *model) {
+    bool found = false;
+    for (int n = 0; n < model->nodes; n++) found |= model->node[n].kind == OP_BATCHNORM;
+    return found;
+}
+
 int setup_check(const Options *options) {
     Setup setup = {.options = *options};
-    const int failed = open_draft(&setup);
+    const bool asks = options_given(options, "frozen-norm") && !*options->like;
+    int failed = open_draft(&setup);
+    if (!failed && asks && !has_batch_norm(setup.model))
+        failed = error_set("--frozen-norm: %s has no batch norm", setup.options.model);
     setup_free(&setup);
     return failed;
 }
@@ -71,16 +80,16 @@ static int check_read(const Options *o) {
     const struct {
         const char *reader;
         bool there;
-        const char *flags[7];
-    } rows[] = {
-        {"submodels M",
-         cut,
-         {"switch-every", "order", "keep-state", "always-active", "frozen-norm", "correct-above"}},
-        {"schedule cosine", schedule == LR_COSINE, {"final-lr"}},
-        {"schedule step", schedule == LR_STEP, {"step-every", "step-factor"}},
-        {"switch-every auto",
-         automatic,
-         {"auto-window", "auto-tolerance", "auto-min", "auto-max"}}};
+        const char *flags[8];
+    } rows[] = {{"submodels M",
+                 cut,
+                 {"switch-every", "order", "keep-state", "always-active", "frozen-norm",
+                  "correct-above", "switch-warmup"}},
+                {"schedule cosine", schedule == LR_COSINE, {"final-lr"}},
+                {"schedule step", schedule == LR_STEP, {"step-every", "step-factor"}},
+                {"switch-every auto",
+                 automatic,
+                 {"auto-window", "auto-tolerance", "auto-min", "auto-max"}}};
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
         for (int i = 0; !rows[r].there && rows[r].flags[i]; i++)
             if (options_given(o, rows[r].flags[i]))

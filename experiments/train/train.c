@@ -169,7 +169,7 @@ static int train(Training *t) {
     bool tokens = s->model->tokens;
     t->eval_every =
         o->eval_every ? (uint64_t)o->eval_every : (uint64_t)fmax(1, round(s->steps_per_epoch));
-    if (!o->quiet) train_print_turns(t);
+    if (!o->quiet) train_print_doubts(t);
     if (!o->quiet && !o->brief) train_print_start(t);
     t->progress = (Progress){.quiet = o->quiet,
                              .brief = o->brief,

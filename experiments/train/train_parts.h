@@ -36,8 +36,9 @@ int train_open(Training *t, const Options *options);
 /* Also removes the directory if this session created it and wrote nothing. */
 void train_close(Training *t);
 
-/* Prints a line if the training ends before every submodel has had its turn. */
-void train_print_turns(const Training *t);
+/* Prints a line for each setting that is allowed, and hardly what is wanted: phases or warm-ups
+ * that are too long for the training, a validation on the training data. */
+void train_print_doubts(const Training *t);
 /* Print what is about to be trained, and what came out. */
 void train_print_start(const Training *t);
 void train_print_end(const Training *t, bool interrupted);

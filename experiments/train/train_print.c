@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "../../data/file.h"
 #include "../../dist/coordinator.h"
 #include "../../ref/memory.h"
 #include "fit.h"
@@ -58,17 +59,41 @@ static double phase_updates(const Setup *s) {
                                       : fmax(1, ceil(rule->every * s->steps_per_epoch - 1e-9));
 }
 
-void train_print_turns(const Training *t) {
-    const Setup *s = &t->setup;
+/* Prints a line if the training ends before every submodel has had its turn. */
+static void print_turns(const Setup *s) {
     const int submodels = s->bcd.partition.submodels;
     const double steps = (double)s->bcd.steps, turns = ceil(steps / phase_updates(s));
-    if (turns >= submodels || !(steps > 0)) return;
+    if (turns >= submodels) return;
     printf("%.0f update%s train only %.0f of %d submodels", steps, steps > 1 ? "s" : "", turns,
            submodels);
     if (steps >= submodels)
         printf(", as a phase takes %.0f; --switch-every %.0f gives each a turn", phase_updates(s),
                floor(steps / submodels));
     printf("\n");
+}
+
+static void print_rate(const Setup *s, double part) {
+    const double rate = s->stage_settings.optimizer.lr;
+    printf(": the rate reaches %.3g of %g\n", part * rate, rate);
+}
+
+void train_print_doubts(const Training *t) {
+    const Setup *s = &t->setup;
+    const Options *o = &s->options;
+    const double steps = (double)s->bcd.steps, phase = phase_updates(s);
+    const int warmup = o->optimizer.warmup_steps;
+    if (!s->bcd.steps) return;
+    print_turns(s);
+    if (warmup > steps) {
+        printf("the warm-up takes %d updates, and the training %.0f", warmup, steps);
+        print_rate(s, steps / warmup);
+    }
+    if (s->bcd.partition.submodels > 1 && o->switch_warmup > phase) {
+        printf("a phase takes %.0f updates, and its warm-up %d", phase, o->switch_warmup);
+        print_rate(s, phase / o->switch_warmup);
+    }
+    if (*o->valid && file_same(o->data, o->valid))
+        printf("--valid is the file of --data: validation is on what is trained on\n");
 }
 
 /* "4 ranks (threads), virtual placement, 1f1b, 8 parts" */

@@ -39,6 +39,10 @@ static const Wrong mismatched[] = {
     {"train --always-active ends", "--always-active is for --submodels M"},
     {"train --frozen-norm batch", "--frozen-norm is for --submodels M"},
     {"train --correct-above 0.5", "--correct-above is for --submodels M"},
+    {"train --switch-warmup 5", "--switch-warmup is for --submodels M"},
+    {"train --model gpt:layers=2,width=8,heads=1,context=8 --data text --submodels 2 --frozen-norm "
+     "batch",
+     "--frozen-norm: gpt:layers=2,width=8,heads=1,context=8 has no batch norm"},
     {"train --final-lr 0", "--final-lr is for --schedule cosine"},
     {"train --schedule cosine --step-factor 0.5", "--step-factor is for --schedule step"},
     {"train --submodels 3 --switch-every 7 --auto-max 9", "--auto-max is for --switch-every auto"},
