@@ -2,11 +2,13 @@
 
 import argparse
 import copy
+import dataclasses
 import pathlib
 import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 import compare
 import cost
@@ -272,22 +274,47 @@ def choose_data(before, after):
     after.flags.setdefault("data", NO_PRETRAINING[1])
 
 
-# By name: what an experiment does, if it is not one of trainings.toml; its title, and whether it is beyond the paper.
+@dataclasses.dataclass(frozen=True)
+class Other:
+    """An experiment that is not one of trainings.toml; or that does more: reads is None then.  Otherwise it reads these
+    settings and flags of bcd train."""
+    run: Callable
+    title: str = ""
+    reads: tuple | None = None
+    beyond: bool = False
+
+
 OTHERS = {
-    "finetune": (finetune, None, False),
-    "memory": (memory.run, "bytes: closed form, planned and measured (Tables 4, 8 to 11, Figure 5)", False),
-    "cost": (cost.run, "dollars and GPU hours saved, by published times (Tables 1, 5 to 7, 12 to 14)", False),
-    "timing": (timing.run, "steps, simulated and measured (Tables 3, 4, 15, 16, Figures 3, 4 and 6)", False),
-    "inference": (figure03.inference, "pre-inference by all ranks, simulated and measured (Figure 3)", False),
-    "savings": (savings.run, "peaks of memory by BCD and by cheaper means", True),
+    "finetune": Other(finetune),
+    "memory": Other(memory.run, "bytes: closed form, planned and measured (Tables 4, 8 to 11, Figure 5)",
+                    ("models", "device", "precision", "threads", "recompute")),
+    "cost": Other(cost.run, "dollars and GPU hours saved, by published times (Tables 1, 5 to 7, 12 to 14)",
+                  ("multiplier", "price")),
+    "timing": Other(timing.run, "steps, simulated and measured (Tables 3, 4, 15, 16, Figures 3, 4 and 6)",
+                    ("models", "device", "precision", "multiplier")),
+    "inference": Other(figure03.inference, "pre-inference by all ranks, simulated and measured (Figure 3)",
+                       ("device", "precision")),
+    "savings": Other(savings.run, "peaks of memory by BCD and by cheaper means", (), beyond=True),
 }
+CHOICES = "models", "optimizers", "seeds", "multiplier", "price"  # settings that no experiment has to read
+
+
+def check_read(name, options):
+    """Refuses what the experiment would not read."""
+    other = OTHERS.get(name)
+    trains = other is None or other.reads is None
+    reads = ("models", "optimizers", "seeds", "price", *options.flags) if trains else other.reads
+    given = [choice for choice in CHOICES if getattr(options, choice)] + list(options.flags)
+    unread = [flag for flag in given if flag not in reads]
+    if unread:
+        raise Refused(f"experiment {name}: --{unread[0]} changes nothing of it", run.WRONG_USE)
 
 
 def listed(beyond):
     """Returns names and titles of the experiments of the paper, or of those beyond it."""
     known = {name: table["title"] for name, table in trainings.experiments().items()
              if bool(table.get("beyond")) == beyond and "part-of" not in table}
-    return known | {name: title for name, (_, title, other) in OTHERS.items() if title and other == beyond}
+    return known | {name: other.title for name, other in OTHERS.items() if other.title and other.beyond == beyond}
 
 
 def print_help():
@@ -315,6 +342,8 @@ def main(words):
     if options.name != "all" and options.name not in known:
         raise Refused(f"experiment {options.name}: no such experiment; there are {', '.join(known)} and all", run.WRONG_USE)
     names = list(listed(False)) if options.name == "all" else [options.name]
+    if options.name != "all":
+        check_read(options.name, options)
     for name in names:
         # The first experiment runs even if time is up already, so that every call makes progress.
         if name is not names[0] and run.time_is_up(options):
@@ -323,7 +352,7 @@ def main(words):
             print(f"== {name}")
         if options.name == "all" and name == "cost" and not options.multiplier:
             options.multiplier = measured_multiplier(options)
-        status = OTHERS[name][0](options) if name in OTHERS else train(name, options)
+        status = OTHERS[name].run(options) if name in OTHERS else train(name, options)
         if status:
             return status
     if options.name == "all" and not options.quiet:

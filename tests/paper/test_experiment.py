@@ -139,6 +139,9 @@ def test_hours_are_only_estimated_without_yes(tmp_path):
     (["validity", "--lr", "1", "--lr", "2"], "--lr is given twice"),
     (["validity", "--config", "missing"], "--config missing: "),
     (["validity", "--preset", "smoke", "--models", GPT, "--nonsense", "3"], "no flag --nonsense"),
+    (["memory", "--lr", "3"], "experiment memory: --lr changes nothing of it"),
+    (["cost", "--models", "resnet8"], "experiment cost: --models changes nothing of it"),
+    (["validity", "--preset", "smoke", "--multiplier", "2"], "experiment validity: --multiplier changes nothing of it"),
 ])
 def test_mistakes_are_one_line(tmp_path, words, line):
     assert line in experiment(*words, cwd=tmp_path, status=2)
