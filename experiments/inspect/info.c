@@ -205,10 +205,10 @@ static int next_submodels(int m, int asked) {
 
 /* Overwrites *submodels with the most that the options allow: a block each. */
 static int most_submodels(int *submodels, const Model *model, const Options *options) {
-    Options two = *options;
+    Options whole = *options;
     Partition partition;
-    two.submodels = *submodels = 1;
-    if (setup_partition(&partition, model, &two)) return -1;
+    whole.submodels = 1;
+    if (setup_partition(&partition, model, &whole)) return -1;
     *submodels = 0;
     for (int b = 0; b < model->blocks; b++) *submodels += partition.of_block[b] >= 0;
     partition_free(&partition);
@@ -234,6 +234,7 @@ static int add_plans(Table *table, Model *model, const Options *asked) {
     return 0;
 }
 
+/* Adds the memory with each optimizer asked for, or with sgd and adam. */
 static int add_memory(Tables *tables, Model *model, const Options *asked) {
     static const TableColumn sums[] = {
         {"equal_parts", "equal parts", "P+G+S", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},

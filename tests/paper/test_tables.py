@@ -52,7 +52,7 @@ def test_shared_words(labels, words, rest):
 
 
 def test_a_wide_table_says_once_what_its_rows_share():
-    """And has no column without a cell."""
+    """It has no column without a cell either."""
     long = "a network of many layers on a text of some length by an optimizer"
     table = Table("wide", "Wide", "training", [Column(name, f"the column {name}", "", 1, MEASURED) for name in "abcde"])
     table.row(f"{long} fully", 1, 2, 3, 4)
