@@ -10,6 +10,7 @@ import errors
 import finetune
 import multipliers
 import registered
+import scaling
 import store
 import study
 import table02
@@ -42,7 +43,7 @@ def make(trainings, paper=True, heaviest_first=False):
     if not trainings:
         return [], cases
     made = [answer.table(cases), registered.answers(cases), registered.best_rates(cases), registered.plateaus(cases),
-            registered.COSTS.make(cases)]
+            registered.COSTS.make(cases), scaling.lengths(cases), scaling.widths(cases)]
     if paper:
         made += [comparison.make(cases) for module in (table02, table09, table10, table11)
                  for comparison in module.COMPARISONS]

@@ -1,5 +1,6 @@
 """The trainings of which an experiment consists (trainings.py, trainings.toml)."""
 import argparse
+import re
 
 import pytest
 
@@ -175,6 +176,30 @@ def paired(rows, file):
     """Each row of a plan, and its training in a file of results."""
     found = {training["row"]: training for training in study.read([RESULTS / file]).trainings}
     return [(row, found[row.name]) for row in rows]
+
+
+# ---- group 7 ------------------------------------------------------------------------------------
+
+def memory_of(flags, **changes):
+    """What bcd info plans for the settings of a training, one sequence at a time."""
+    asked = {"model": flags["model"] + ",vocabulary=8192", "optimizer": flags["optimizer"], "recompute": True, "batch": 1,
+             "submodels": max(3, flags["submodels"]), "always-active": flags["always-active"]} | changes
+    table = program.ask_once("info", *program.flags_of(**{flag.replace("-", "_"): value for flag, value in asked.items()}))
+    name = f"BCD-1/{flags['submodels']}" if flags["submodels"] > 1 else "full"
+    return table["memory"].value(f"{flags['optimizer']} {name}", "all")
+
+
+def test_equal_memory():
+    """Each network of group 7 is the widest, in steps of 8, that takes no more memory than the first by BCD-1/3."""
+    kinds = {(row.flags["model"], row.flags["optimizer"], row.submodels): row.flags
+             for row in plan("equal-memory-rates", "laptop").rows}
+    assert len(kinds) == 5
+    first, *others = kinds.values()
+    limit = memory_of(first)
+    for flags in others:
+        width = int(re.search(r"width=(\d+)", flags["model"])[1])
+        wider = flags["model"].replace(f"width={width}", f"width={width + 8}") + ",vocabulary=8192"
+        assert memory_of(flags) <= limit < memory_of(flags, model=wider)
 
 
 # ---- their estimate -----------------------------------------------------------------------------

@@ -1,0 +1,119 @@
+"""How far BCD is behind the full update by the length of a training, and by the width of the network: groups 4 and 8 of
+protocol.md.  Both compare trainings with a cosine by their losses at the end."""
+import math
+import re
+
+import numpy as np
+from scipy import stats
+
+import compare
+import curves
+import registered
+from cases import alike_key, settings_key
+from tables import MEASURED, NONE, TEXT, Cell, Column, Table
+
+
+def loss_at_the_end(training):
+    losses = training.evaluation["loss"]
+    return float(losses[-1]) if len(losses) else math.nan
+
+
+# ---- length: how many times the updates, without the end of one schedule ------------------------
+
+def updates_to(loss, trainings):
+    """The length at which full updates end at this loss, interpolated in the logarithm of the length; NaN where the loss
+    is not between those of the shortest and of the longest."""
+    points = sorted((training["steps"], loss_at_the_end(training)) for training in trainings)
+    lengths, losses = (np.array(column, float) for column in zip(*points))
+    if not losses[0] > loss:
+        return math.nan
+    return math.exp(curves.first_at((np.log(lengths), losses), loss, True))
+
+
+def lengths(cases):
+    """The table of multipliers by length, or None: of BCD where there are full updates of two lengths or more."""
+    table = Table("lengths", "How many times the updates, each with a cosine of its own length", "training", [
+        Column("seeds", "seeds", "", 0), Column("tried", "updates", "full, lengths", kind=TEXT),
+        Column("updates", "updates", "BCD", 0, NONE), Column("loss", "loss", "at the end", 4, MEASURED),
+        Column("same", "updates", "full, same loss", 0, MEASURED), Column("multiplier", "B-F", "", 2, MEASURED)])
+    for method in filter(registered.is_registered, cases.methods):
+        full = [training for other in method.case.methods for training in other.trainings if training.is_full]
+        tried = sorted({training["steps"] for training in full})
+        if method.first.is_full or curves.may_be_cut(method.first) or len(tried) < 2:
+            continue
+        same = [updates_to(loss_at_the_end(one), [other for other in full if other["seed"] == one["seed"]])
+                for one in method.trainings]
+        ratios = [one["steps"] / updates for one, updates in zip(method.trainings, same)]
+        (loss, losses, seeds), (updates, spread, _), (ratio, ratios, _) = map(
+            compare.mean, (map(loss_at_the_end, method.trainings), same, ratios))
+        table.row(method.label, float(seeds), " ".join(map(str, tried)), float(method.first["steps"]),
+                  Cell(loss, MEASURED, losses), Cell(updates, MEASURED, spread), Cell(ratio, MEASURED, ratios))
+    if not table.rows:
+        return None
+    table.note(registered.RULES + ": the updates with which the full update of the same seed ends at BCD's loss, interpolated "
+               "in their logarithm between its lengths; B-F: those of BCD over them.  Empty: the loss lies outside.")
+    return table
+
+
+# ---- width: does the gap shrink -----------------------------------------------------------------
+
+def width_of(training):
+    """The width that a specification names, or None."""
+    found = re.search(r"width=(\d+)", training["model"])
+    return int(found[1]) if found else None
+
+
+def apart_from_width(method):
+    """What trainings have in common that differ in the width, and in the rate that suits it."""
+    first = method.first
+    settings = [pair for pair in settings_key(first, of_method=True) if pair[0] != "lr"]
+    return (re.sub(r"(width|heads)=\d+", "", first["model"]), alike_key(first), first["submodels"], first["steps"],
+            tuple(settings))
+
+
+def by_width(cases):
+    """Of BCD: the methods that differ in the width, by rising width; of three widths or more."""
+    found = {}
+    for method in filter(registered.is_registered, cases.methods):
+        if method.first["submodels"] > 1 and not curves.may_be_cut(method.first) and width_of(method.first):
+            found.setdefault(apart_from_width(method), []).append(method)
+    for group in found.values():
+        if len({width_of(method.first) for method in group}) > 2:
+            yield sorted(group, key=lambda method: width_of(method.first))
+
+
+def gaps(cases, method):
+    """ln of BCD's loss over that of the full update of the same seed, of each seed that has one."""
+    full = registered.full_updates(cases, method)
+    by_seed = {training["seed"]: training for training in full.trainings} if full else {}
+    found = [math.log(loss_at_the_end(one) / loss_at_the_end(by_seed[one["seed"]]))
+             for one in method.trainings if one["seed"] in by_seed]
+    return [gap for gap in found if math.isfinite(gap)]
+
+
+def widths(cases):
+    """The table of slopes of the gap over the width, or None."""
+    table = Table("widths", "Does the gap shrink with the width?", "training", [
+        Column("widths", "widths", kind=TEXT), Column("points", "points", "", 0), Column("first", "gap", "narrowest", 4, MEASURED),
+        Column("last", "gap", "widest", 4, MEASURED), Column("slope", "slope", "", 4, MEASURED),
+        Column("low", "slope", "95 %, from", 4, MEASURED), Column("high", "slope", "95 %, to", 4, MEASURED),
+        Column("answer", "the gap", kind=TEXT)])
+    for group in by_width(cases):
+        found = [(width_of(method.first), gaps(cases, method)) for method in group]
+        found = [(width, some) for width, some in found if some]
+        points = np.array([(math.log(width), gap) for width, some in found for gap in some])
+        if len(found) < 3:
+            continue
+        line = stats.linregress(points)
+        half = float(stats.t.ppf(1 - compare.CHANCE / 2, len(points) - 2)) * line.stderr
+        low, high = line.slope - half, line.slope + half
+        label = registered.grid_name(group[0]).replace(f"x{found[0][0]} ", " ", 1)
+        table.row(label, " ".join(str(width) for width, _ in found), float(len(points)), compare.mean(found[0][1])[0],
+                  compare.mean(found[-1][1])[0], line.slope, low, high,
+                  "shrinks" if high < 0 else "grows" if low > 0 else "may not be extrapolated")
+    if not table.rows:
+        return None
+    table.note(registered.RULES + ": the gap is ln of BCD's loss over that of the full update of the same seed, at the end; "
+               "the slope is that of a line through all seeds, over ln of the width, with its 95 % interval by Student's t.  "
+               "\"may not be extrapolated\": the interval includes zero.")
+    return table

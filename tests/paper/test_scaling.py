@@ -1,0 +1,87 @@
+"""The gap by length and by width (scaling.py); slopes and multipliers by hand."""
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import scaling
+from cases import Cases
+from samples import GPT, evaluations, training
+
+LATER = "2026-11-26T00:00:00Z"
+
+
+def ended(loss, steps=100, model=GPT, **columns):
+    made = training(model, False, started=LATER, schedule="cosine", steps=steps, **columns)
+    made.evaluation = evaluations([steps // 2, steps], [9, loss])
+    return made
+
+
+# ---- length -------------------------------------------------------------------------------------
+
+def lengths_of(bcd, **columns):
+    full = [ended(loss, steps, seed=seed) for seed in (1, 2) for loss, steps in ((3.0, 100), (2.0, 400), (1.5, 800))]
+    return scaling.lengths(Cases(full + [ended(bcd, 800, seed=seed, submodels=3, **columns) for seed in (1, 2)]))
+
+
+def test_the_same_loss_is_interpolated_in_the_logarithm():
+    """Half-way between losses 3 and 2 lies half-way between ln 100 and ln 400: 200 updates."""
+    table = lengths_of(2.5)
+    label, = table.labels
+    assert table.value(label, "same") == pytest.approx(200) and table.value(label, "multiplier") == pytest.approx(4)
+    assert table.value(label, "tried") == "100 400 800" and table.value(label, "seeds") == 2
+
+
+@pytest.mark.parametrize("loss", [3.0, 3.5, 1.4])
+def test_a_loss_outside_has_no_multiplier(loss):
+    table = lengths_of(loss)
+    assert table.cell(table.labels[0], "multiplier").is_empty and table.cell(table.labels[0], "same").is_empty
+
+
+def test_seeds_have_their_own_full_updates():
+    full = [ended(loss + seed, steps, seed=seed) for seed in (1, 2) for loss, steps in ((3.0, 100), (1.0, 400))]
+    table = scaling.lengths(Cases(full + [ended(2.0 + seed, 400, seed=seed, submodels=3) for seed in (1, 2)]))
+    cell = table.cell(table.labels[0], "multiplier")
+    assert cell.value == pytest.approx(2) and cell.spread == pytest.approx(0)
+
+
+def test_one_length_or_a_constant_rate_has_no_table():
+    assert scaling.lengths(Cases([ended(2.0), ended(2.5, submodels=3)])) is None
+    made = [ended(3.0), ended(2.0, 200), ended(2.5, submodels=3)]
+    for one in made:
+        one.settings["schedule"] = "constant"
+    assert scaling.lengths(Cases(made)) is None
+
+
+# ---- width --------------------------------------------------------------------------------------
+
+def widths_of(gap_of, widths=(64, 128, 256)):
+    made = []
+    for width in widths:
+        model = f"gpt:layers=2,width={width},heads={width // 32},context=32"
+        for seed in (1, 2):
+            made += [ended(2.0, model=model, seed=seed, lr=0.1 * width),
+                     ended(2.0 * math.exp(gap_of(width, seed)), model=model, seed=seed, submodels=3, lr=0.2 * width)]
+    return scaling.widths(Cases(made))
+
+
+@pytest.mark.parametrize("slope, answer", [(-0.1, "shrinks"), (0.1, "grows"), (0.0, "may not be extrapolated")])
+def test_slope(slope, answer):
+    """Rates differ between the widths; the interval is that of scipy's line."""
+    def gap_of(width, seed):
+        return 1 + slope * math.log(width) + (-1)**seed * 0.001 * (width == 128)
+    table = widths_of(gap_of)
+    label, = table.labels
+    x = np.log(np.repeat([64, 128, 256], 2))
+    line = stats.linregress(x, [gap_of(width, seed) for width in (64, 128, 256) for seed in (1, 2)])
+    half = stats.t.ppf(0.975, 4) * line.stderr
+    assert table.value(label, "slope") == pytest.approx(slope, abs=1e-6)
+    assert table.value(label, "high") - table.value(label, "low") == pytest.approx(2 * half)
+    assert table.value(label, "widths") == "64 128 256" and table.value(label, "points") == 6
+    assert table.value(label, "first") == pytest.approx(1 + slope * math.log(64))
+    assert table.value(label, "answer") == answer and "x64" not in label
+
+
+def test_two_widths_have_no_slope():
+    assert widths_of(lambda width, seed: 0.1, (64, 128)) is None
