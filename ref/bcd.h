@@ -84,7 +84,8 @@ int bcd_train(BcdState *state, const BcdSettings *settings, Engine *engine, cons
 
 /* Returns the submodel to train in phase state->phase, or -1 and an error.  `next` is the batch of
  * its first update.  An order may activate submodels on the engine to measure their gradients, so
- * any of them may be active afterwards; parameters and running statistics do not change. */
+ * any of them may be active afterwards; parameters and running statistics do not change.  All other
+ * orders look at the phase alone, and take NULL for both. */
 int bcd_select(const BcdState *state, const BcdSettings *settings, Engine *engine,
                const Batch *next);
 
@@ -106,6 +107,9 @@ int bcd_pre_infer(const BcdState *state, const BcdSettings *settings, Engine *en
 /* Returns the updates that are left of the phase, or their maximum; `samples` is the size
  * of the data set. */
 uint64_t bcd_steps_left(const BcdState *state, const BcdSettings *settings, int samples);
+
+/* Returns the updates of the shortest phase that is over, on a data set of `samples`. */
+uint64_t bcd_shortest_phase(const BcdSettings *settings, int samples);
 
 /* Returns true if the phase ends with the update that was just counted in `state`; `loss` is its
  * mean loss, `samples` the size of the data set (or of the phase's subset of it).  SWITCH_AUTO adds

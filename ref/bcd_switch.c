@@ -49,6 +49,12 @@ uint64_t bcd_steps_left(const BcdState *state, const BcdSettings *s, int samples
     return max - state->phase_steps < left ? max - state->phase_steps : left;
 }
 
+uint64_t bcd_shortest_phase(const BcdSettings *s, int samples) {
+    uint64_t min, max;
+    phase_lengths(&min, &max, s, sampler_used(samples, s->fraction));
+    return min;
+}
+
 bool bcd_state_possible(const BcdState *state, const BcdSettings *s, int samples) {
     uint64_t min, max;
     const uint64_t batch = (uint64_t)s->batch, steps = state->step - state->phase_steps;

@@ -48,36 +48,65 @@ static int add_prefix(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Se
     return failed ? -1 : 0;
 }
 
+/* Returns of how many phases the plans differ: the training has no more, or the later ones need
+ * what earlier ones did.  Kept state is complete after a cycle.  Before there are data and a
+ * length, there may be any number. */
+static uint64_t count_phases(const Setup *s) {
+    const uint64_t most = (uint64_t)s->bcd.partition.submodels * (1 + s->stage_settings.keep_state);
+    if (!s->train) return most;
+    const uint64_t shortest = bcd_shortest_phase(&s->bcd, s->train->samples);
+    const uint64_t phases = s->bcd.steps / shortest + (s->bcd.steps % shortest > 0);
+    return phases < most ? phases : most;
+}
+
+/* Overwrites active[blocks] with those that train in a phase.  An order by gradients may choose any
+ * submodel, and each is planned.  -1 and an error. */
+static int active_in_phase(bool *active, const Setup *s, uint64_t phase) {
+    BcdSettings bcd = s->bcd;
+    if (bcd.order == ORDER_GAUSS_SOUTHWELL) bcd.order = ORDER_CYCLIC;
+    const int submodel = bcd_select(&(BcdState){.phase = phase}, &bcd, NULL, NULL);
+    if (submodel < 0) return -1;
+    partition_active(&bcd.partition, s->model, submodel, active);
+    return 0;
+}
+
+/* Overwrites *bytes with the state of all blocks that have trained once these do, and
+ * trained[blocks] with which they are. */
+static int plan_kept(size_t *bytes, bool *trained, const Setup *s, const StageSettings *settings,
+                     const bool *active) {
+    size_t device[MEM_ROLES], host[MEM_ROLES];
+    for (int b = 0; b < s->model->blocks; b++) trained[b] |= active[b];
+    const int failed = plan(device, host, s, settings, trained);
+    *bytes = failed ? 0 : device[MEM_STATE];
+    return failed;
+}
+
 /* The largest plan of a stage with these settings; `blocks` are those of a rank, or NULL.  `infers`
  * says that a stage of the frozen prefix is there too, at the start of a phase. */
 static int plan_largest(FitBytes *max, const Setup *s, const StageSettings *settings,
                         RankBlocks *blocks, bool infers) {
-    size_t device[MEM_ROLES], host[MEM_ROLES], before[MEM_ROLES], host_before[MEM_ROLES], kept = 0;
-    const Partition *partition = &s->bcd.partition;
-    bool *active = xcalloc((size_t)s->model->blocks, sizeof *active);
+    size_t device[MEM_ROLES], host[MEM_ROLES];
+    const uint64_t phases = count_phases(s);
+    bool *active = xcalloc(2 * (size_t)s->model->blocks, sizeof *active);
+    bool *trained = active + s->model->blocks;
     *max = (FitBytes){.device = {0}};
     /* Before the first step no block is active, and the stage has the scratch of an evaluation. */
-    int failed = plan(before, host_before, s, settings, active);
-    for (int m = 0; m < partition->submodels && !failed; m++) {
-        partition_active(partition, s->model, m, active);
-        failed = (blocks && rank_blocks_set_in_flight(blocks, &s->placement, s->model, s->pipeline,
-                                                      active)) ||
-                 plan(device, host, s, settings, active) ||
-                 (infers && add_prefix(device, host, s, *settings, active));
-        if (failed) break;
-        if (settings->keep_state) {
-            kept += device[MEM_STATE];
-            device[MEM_STATE] = 0;
-        }
+    int failed = plan(device, host, s, settings, active);
+    for (uint64_t phase = 0; phase < phases && !failed; phase++) {
         raise_to(max->device, device);
         raise_to(max->host, host);
+        failed =
+            active_in_phase(active, s, phase) ||
+            (blocks &&
+             rank_blocks_set_in_flight(blocks, &s->placement, s->model, s->pipeline, active)) ||
+            plan(device, host, s, settings, active) ||
+            (infers && add_prefix(device, host, s, *settings, active)) ||
+            (settings->keep_state && plan_kept(&device[MEM_STATE], trained, s, settings, active));
     }
     free(active);
     if (failed) return -1;
-    max->device[MEM_STATE] += kept; /* of all submodels, whichever trains */
-    max->device[MEM_ROLES] += kept;
-    raise_to(max->device, before);
-    raise_to(max->host, host_before);
+    raise_to(max->device, device);
+    raise_to(max->host, host);
     return 0;
 }
 

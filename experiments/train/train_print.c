@@ -53,10 +53,7 @@ static void print_submodels(const Setup *s) {
 
 /* Returns how many updates a phase takes, at least. */
 static double phase_updates(const Setup *s) {
-    const SwitchRule *rule = &s->bcd.rule;
-    if (rule->kind == SWITCH_AUTO) return rule->min_steps;
-    return rule->kind == SWITCH_STEPS ? rule->every
-                                      : fmax(1, ceil(rule->every * s->steps_per_epoch - 1e-9));
+    return (double)bcd_shortest_phase(&s->bcd, s->train->samples);
 }
 
 /* Prints a line if the training ends before every submodel has had its turn. */

@@ -143,17 +143,35 @@ static void trains(void) {
 }
 
 /* The planned memory is right even where evaluation needs more scratch memory than any training
- * step. */
+ * step, and where the training ends before each submodel has had its turn.  The last submodel of
+ * the ResNet is the largest; its first and last block are active in each, and keep one state. */
 static void plans_its_memory(void) {
-    RunFile file;
-    run(0,
-        "train --model bottleneck:depth=14,width=4,classes=10 --data synthetic --limit 8 --batch 2 "
-        "--steps 1 --out deep --quiet");
-    if (!read_run(&file, "deep")) return;
-    for (int role = 0; role <= MEM_ROLES; role++)
-        CHECK(file.memory[role].peak == file.memory[role].planned, "%s: peak %d, planned %d",
-              file.memory[role].role, (int)file.memory[role].peak, (int)file.memory[role].planned);
-    runfile_free(&file);
+    static const char deep[] =
+        "--model bottleneck:depth=14,width=4,classes=10 --data synthetic "
+        "--limit 8 --batch 2 --steps 1 ";
+    static const struct {
+        const char *data, *more;
+    } rows[] = {
+        {deep, ""},
+        {RESNET, "--steps 7"},
+        {RESNET, "--steps 8"},
+        {RESNET, "--steps 14 --keep-state"},
+        {RESNET, "--steps 28 --keep-state"},
+        {RESNET, "--steps 7 --order descending"},
+        {RESNET, "--steps 7 --order random"},
+        {GPT, "--steps 6"},
+        {RESNET, "--steps 0"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        RunFile file;
+        run(0, "train %s --out planned%zu --quiet %s", rows[i].data, i, rows[i].more);
+        if (!read_run(&file, text_of("planned%zu", i).text)) return;
+        for (int role = 0; role <= MEM_ROLES; role++)
+            CHECK(file.memory[role].peak == file.memory[role].planned,
+                  "%s, %s: peak %d, planned %d", rows[i].more, file.memory[role].role,
+                  (int)file.memory[role].peak, (int)file.memory[role].planned);
+        runfile_free(&file);
+    }
 }
 
 /* With --steps 0 a run holds the initial weights, and a resume trains on from them. */

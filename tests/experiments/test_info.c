@@ -98,7 +98,8 @@ static void informs_in_a_file(void) {
     tables_free(&t);
 }
 
-/* What bcd info plans of the submodels asked for is what a training of them plans. */
+/* What bcd info plans of the submodels asked for is what a training plans in which each has a turn.
+ */
 static void informs_of_the_submodels_asked_for(void) {
     static const struct {
         const char *flags, *row;
@@ -116,8 +117,8 @@ static void informs_of_the_submodels_asked_for(void) {
         run(0, "info --model %s --optimizer adam --batch 3 --threads 2 --out info.h5 %s", model,
             cases[c].flags);
         run(0,
-            "train --model %s --data text --optimizer adam --batch 3 --threads 2 --steps 1 --quiet "
-            "--eval-samples 1 --out %s %s %s",
+            "train --model %s --data text --optimizer adam --batch 3 --threads 2 --steps 7 "
+            "--switch-every 1 --quiet --eval-samples 1 --out %s %s %s",
             model, dir.text, *cases[c].flags ? "" : "--submodels 3", cases[c].flags);
         if (CHECK(tables_read(&t, scratch_path("info.h5")) == 0, "%s", error_message()) &&
             read_run(&file, dir.text)) {
