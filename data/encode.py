@@ -391,14 +391,15 @@ def main():
 
 
 if __name__ == "__main__":
+    command = "sample" if sys.argv[1:] and sys.argv[1] in MODES else "tokenize"  # the user's
     try:
         main()
     except Stop as reason:
-        print(f"tokenize: {reason}", file=sys.stderr)
+        print(f"{command}: {reason}", file=sys.stderr)
         sys.exit(reason.status)
     except OSError as reason:
-        sys.exit(f"tokenize: {reason.filename}: {reason.strerror}")
+        sys.exit(f"{command}: {reason.filename}: {reason.strerror}")
     except MemoryError:
-        sys.exit("tokenize: out of memory")
+        sys.exit(f"{command}: out of memory")
     except ValueError as reason:
-        sys.exit(f"tokenize: {reason}")
+        sys.exit(f"{command}: {reason}")

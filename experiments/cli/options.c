@@ -126,6 +126,15 @@ static int set_once(Options *options, int row, const char *value, bool off) {
     return options_set(options, name, value);
 }
 
+/* Returns true for an argument that is a flag of the command, "--lr" or "--lr=1": a flag before it
+ * has no value. */
+static bool is_flag(const char *argument, Command command) {
+    bool off;
+    if (strncmp(argument, "--", 2) != 0) return false;
+    return find_flag(text_of("%.*s", (int)strcspn(argument + 2, "="), argument + 2).text, command,
+                     &off) >= 0;
+}
+
 /* Parses the flag at argv[*at], with its value there or in the next argument; moves *at behind
  * it. */
 static int parse_flag(Options *options, int argc, char **argv, int *at) {
@@ -136,7 +145,9 @@ static int parse_flag(Options *options, int argc, char **argv, int *at) {
     if (row < 0) return refuse_name(name.text, options->command);
     ++*at;
     const char *value = equals ? equals + 1 : NULL;
-    if (!equals && *at < argc && option_table[row].kind != OPTION_IS_FLAG) value = argv[(*at)++];
+    if (!equals && *at < argc && option_table[row].kind != OPTION_IS_FLAG &&
+        !is_flag(argv[*at], options->command))
+        value = argv[(*at)++];
     return set_once(options, row, value, off);
 }
 

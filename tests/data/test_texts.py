@@ -208,6 +208,18 @@ def test_program(model, tmp_path):
     assert "nothing marks where a text ends" in bcd("tokenize", path, "--tokenizer", model.directory)
 
 
+@pytest.mark.parametrize("arguments, error", [
+    (["--chat", "{}"], "sample: {}: has no chat template"),
+    (["{}", "chats"], "tokenize: chats: line 1: has messages, and {} has no chat template")])
+def test_errors_name_the_command(model, arguments, error):
+    """What bcd sample asks is not said to be of bcd tokenize."""
+    directory = model(template=None).directory
+    asked = len(b"hi").to_bytes(4, "little") + b"hi" if "--chat" in arguments else lines([{"messages": HI}])
+    done = subprocess.run([sys.executable, encode.__file__, *(word.format(directory) for word in arguments)],
+                          input=asked, capture_output=True)
+    assert done.returncode == 1 and done.stderr.decode().strip() == error.format(directory)
+
+
 def test_template_in_a_file(model, tmp_path):
     """Newer models have their chat template in a file of its own."""
     model = model()

@@ -23,6 +23,8 @@ static const Wrong wrong[] = {
     {"eval a --lr 1", "bcd eval has no flag --lr; it is a flag of bcd train"},
     {"train -lr 1", "\"-lr\": flags start with two dashes"},
     {"train --lr", "--lr needs a value: --lr RATE"},
+    {"train --lr --schedule cosine", "--lr needs a value: --lr RATE"},
+    {"train --lr --batch=2", "--lr needs a value: --lr RATE"},
     {"train --lr 1 --lr 2", "--lr is given twice"},
     {"train --augment=1", "--augment takes no value"},
     {"train --no-augment=1", "--augment takes no value"},
