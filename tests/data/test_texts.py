@@ -13,6 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("BCD_PROGRAM", str(ROOT / "build" / "bcd"))
 sys.path.insert(0, str(ROOT / "data"))
 pytest.importorskip("transformers", reason="no transformers; type: pip install -U transformers jinja2")
+pytest.importorskip("jinja2", minversion="3.1.6", reason="jinja2 is too old for transformers; type: pip install -U jinja2")
 tokenizers = pytest.importorskip("tokenizers")
 numpy = pytest.importorskip("numpy")
 import encode  # noqa: E402
