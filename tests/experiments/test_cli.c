@@ -159,6 +159,7 @@ static void plans_its_memory(void) {
         {RESNET, "--steps 28 --keep-state"},
         {RESNET, "--steps 7 --order descending"},
         {RESNET, "--steps 7 --order random"},
+        {RESNET, "--steps 7 --order gauss-southwell"},
         {GPT, "--steps 6"},
         {RESNET, "--steps 0"},
     };
