@@ -249,7 +249,9 @@ const Option option_table[] = {
      TRACING},
     {"lr", "RATE", REAL(optimizer.lr, 0, 1000), FIXED, NULL, NULL,
      "learning rate; of a fine-tuning those of adamw, lion and sgd were the best of three for one "
-     "model of 135 million parameters, and models of billions take lower ones",
+     "model of 135 million parameters, and models of billions take lower ones; adamw takes 4 times "
+     "its own from 6 submodels on, and from 30 on 16 times, but with blocks that are always active "
+     "4",
      TRAIN},
     {"momentum", "F", REAL(optimizer.momentum, 0, 0.999999), FIXED, NULL, NULL, "momentum",
      TRACING},

@@ -188,6 +188,13 @@ static const struct {
     {"--optimizer muon --init nowhere", OPTIMIZER_MUON, LR_COSINE, 5, 1e-5, 1},
     {"--schedule constant --lr 1", OPTIMIZER_ADAMW, LR_CONSTANT, 0, 1, 1},
     {"--init nowhere", OPTIMIZER_ADAMW, LR_COSINE, 5, 5e-5, 1},
+    {"--init nowhere --submodels 5", OPTIMIZER_ADAMW, LR_COSINE, 5, 5e-5, 1},
+    {"--init nowhere --submodels 6", OPTIMIZER_ADAMW, LR_COSINE, 5, 2e-4, 1},
+    {"--init nowhere --submodels 30", OPTIMIZER_ADAMW, LR_COSINE, 5, 8e-4, 1},
+    {"--init nowhere --submodels 30 --always-active ends", OPTIMIZER_ADAMW, LR_COSINE, 5, 2e-4, 1},
+    {"--init nowhere --submodels 30 --always-active none", OPTIMIZER_ADAMW, LR_COSINE, 5, 8e-4, 1},
+    {"--submodels 30", OPTIMIZER_ADAMW, LR_COSINE, 5, 3e-4, 1},
+    {"--optimizer sgd --init nowhere --submodels 30", OPTIMIZER_SGD, LR_COSINE, 5, 0.04, 1},
     {"--optimizer sgd --init nowhere", OPTIMIZER_SGD, LR_COSINE, 5, 0.04, 1},
     {"--optimizer lion --init nowhere", OPTIMIZER_LION, LR_COSINE, 5, 1e-5, 1},
 };
