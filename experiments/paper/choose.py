@@ -15,8 +15,9 @@ import study
 from cases import Cases
 from tables import MIB
 
-FILE, RATES = "smollm", "smollm-rates"  # the experiments, and their files of results
-LORA = {FILE: "smollm-lora.h5", RATES: "smollm-rates-lora.h5"}  # what smollm.py trained beside them
+FILE, RATES, SPEED = "smollm", "smollm-rates", "smollm-speed"  # the experiments, and their files of results
+# What smollm.py trained beside them.
+LORA = {FILE: "smollm-lora.h5", RATES: "smollm-rates-lora.h5", SPEED: "smollm-speed-lora.h5"}
 FULL = "full, AdamW"
 
 
@@ -130,12 +131,23 @@ def tuned(made):
 def is_complete():
     """Whether each method has its three seeds: before that nothing is looked at."""
     found = by_method(trainings(FILE))
-    return len(found) == len(METHODS) and all(len(made) == 3 for _, made in found)
+    return (len(found) == len(METHODS) and all(len(made) == 3 for _, made in found)
+            and len(by_method(trainings(SPEED))) == len(METHODS))
 
 
 def lora_libraries():
     """What trained by LoRA, and the memory that it took before there was a model."""
     return by_method(trainings(FILE))[-1][1][-1].provenance.get("libraries", "")
+
+
+def seconds_per_update():
+    """Of each method by its name: measured one after the other on an idle machine."""
+    return {method.name: one["seconds"] / one["steps"] for method, (one,) in by_method(trainings(SPEED))}
+
+
+def timed_on():
+    first = trainings(SPEED)[0]
+    return f"{first['threads']} threads of an {first['cpu']}"
 
 
 # ---- what fits ----------------------------------------------------------------------------------
@@ -190,17 +202,16 @@ def finished(figure, label):
     return figure
 
 
-def tokens(training):
-    return training.evaluation["step"] * float(training["batch"] * training.setting("context"))
-
-
 def on_the_way(found):
-    """Loss against tokens and against seconds of training, a line for each method: the means over its seeds."""
-    figure = Figure(figsize=(8, 3.6))
-    axes = [(tokens, "tokens trained on"), (lambda training: training.evaluation["seconds"], "seconds of training")]
-    for axis, (length, label) in zip(figure.subplots(1, 2, sharey=True), axes):
+    """Loss against tokens and against seconds of training, a line for each method: the means over its seeds, and the time
+    of its updates on an idle machine."""
+    figure, speed, first = Figure(figsize=(8, 3.6)), seconds_per_update(), found[0].trainings[0]
+    tokens = first["batch"] * first.setting("context")
+    axes = [(lambda name: tokens, "tokens trained on"), (speed.get, "seconds of training, without evaluations")]
+    for axis, (of_an_update, label) in zip(figure.subplots(1, 2, sharey=True), axes):
         for each in found:
-            axis.plot(np.mean([length(one) for one in each.trainings], axis=0),
+            updates = each.trainings[0].evaluation["step"].astype(float)
+            axis.plot(updates * of_an_update(each.method.name),
                       np.mean([one.evaluation["loss"] for one in each.trainings], axis=0),
                       color=each.method.colour, marker=each.method.mark, markersize=4, linewidth=1, label=each.method.name)
         axis.set_xlim(left=0)

@@ -258,21 +258,21 @@ def planned():
     return len(made_of("converged-laptop-estimate.h5")["estimate"].labels) - 1
 
 
-for function in (choose.tuned_rates, choose.before_tuning, choose.is_complete, choose.lora_libraries, choose.needs):
+for function in (choose.tuned_rates, choose.before_tuning, choose.is_complete, choose.lora_libraries, choose.needs, choose.timed_on):
     call(function)
 
 
 @call
 def fine_tuned():
     """Each method of fine-tuning as text, by columns."""
-    found = choose.tuned(choose.trainings(choose.FILE))
+    found, speed = choose.tuned(choose.trainings(choose.FILE)), choose.seconds_per_update()
     full, rows = found[0], []
     for one in found:
         d = one.difference
         rows.append({
             "name": one.method.name, "loss": mean(one.losses, 3), "lowest": mean(one.lowest, 3),
             "difference": f"{d.value:+.3f} ({d.low:+.3f} to {d.high:+.3f})" if d else "", "answer": one.answer,
-            "p": p_value(one.p) if d else "", "seconds": ratio(one.mean("seconds"), full.mean("seconds")),
+            "p": p_value(one.p) if d else "", "seconds": ratio(speed[one.method.name], speed[choose.FULL]),
             "operations": ratio(one.operations, full.operations),
             "trained": f"{one.trained:.0f}",
             **{column: mean([one.mean(column, 1 / tables.MIB)], 0) for column in ("closed_form", "peak_total", "resident")}})

@@ -12,7 +12,7 @@ import document
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
-KNOWN = 22, "1f61f72720350d94"
+KNOWN = 23, "fa550baca90126a1"
 
 
 def git(*command):

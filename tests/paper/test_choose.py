@@ -37,6 +37,13 @@ def methods(trained):
     return choose.tuned(trained)
 
 
+@pytest.fixture
+def files(trained, monkeypatch):
+    """All of them are there; those that were timed have one seed."""
+    monkeypatch.setattr(choose, "trainings", lambda experiment: trained if experiment != choose.SPEED else [
+        one for one in trained if one["seed"] == 1])
+
+
 def test_every_method_has_a_name(methods):
     assert [each.method for each in methods] == choose.METHODS
     assert [len(each.trainings) for each in methods] == [3] * len(methods)
@@ -54,7 +61,7 @@ def test_what_they_reached(methods):
     assert full.mean("resident", 1 / MIB) == pytest.approx(299.9)
 
 
-def test_pictures(methods):
+def test_pictures(methods, files):
     """A mark or a line in both halves for each method, and the loss before training."""
     marks, lines = (draw(methods) for draw in choose.PICTURES.values())
     assert "before: 4.00" in marks.axes[0].get_ylabel()
@@ -64,19 +71,19 @@ def test_pictures(methods):
     for axis in lines.axes:
         assert [line.get_ydata()[-1] for line in axis.lines] == [pytest.approx(sum(each.losses) / 3) for each in methods]
     assert list(lines.axes[0].lines[0].get_xdata()) == [0, 120 * 32 * 8, 240 * 32 * 8]
+    assert [line.get_xdata()[-1] for line in lines.axes[1].lines] == pytest.approx(
+        [float(one.evaluation["step"][-1]) * one["seconds"] / one["steps"] for one in (each.trainings[0] for each in methods)])
     for figure in (marks, lines):
         assert [text.get_text() for text in figure.legends[0].get_texts()] == [each.method.name for each in methods]
 
 
-def test_it_is_complete_with_three_seeds_of_each(trained, monkeypatch):
-    monkeypatch.setattr(choose, "trainings", lambda experiment: trained)
+def test_it_is_complete_with_three_seeds_of_each(trained, files, monkeypatch):
     assert choose.is_complete()
     monkeypatch.setattr(choose, "trainings", lambda experiment: trained[:-1])
     assert not choose.is_complete()
 
 
-def test_as_text(trained, monkeypatch):
-    monkeypatch.setattr(choose, "trainings", lambda experiment: trained)
+def test_as_text(files):
     rows = {row["name"]: row for row in document.fine_tuned()}
     assert rows[choose.FULL]["loss"] == "3.001 ± 0.001" and rows[choose.FULL]["difference"] == rows[choose.FULL]["p"] == ""
     assert rows["BCD-1/3"]["difference"].startswith("-0.100 (-0.10") and rows["BCD-1/3"]["answer"] == "no"
@@ -103,10 +110,8 @@ def test_what_fits():
 @pytest.mark.parametrize("source, words", [
     ("experiments/choose.md.in", "## What each reached"), ("experiments/paper_repro.md.in", "### In fine-tuning"),
     ("experiments/readme_numbers.md.in", "ends at a loss of 3.001 ± 0.001")])
-def test_documents(source, words, trained, monkeypatch):
+def test_documents(source, words, files):
     """Their tables are there once all is trained."""
-    assert words not in render.render(source) or choose.is_complete()
-    monkeypatch.setattr(choose, "trainings", lambda experiment: trained)
     text = render.render(source)
     assert words in " ".join(text.split()) and "2.501 ± 0.001" in text and "are not complete" not in text
 
@@ -118,9 +123,15 @@ def test_what_is_advised_won():
         assert min(rate for rate, _ in tried) < best[name] < max(rate for rate, _ in tried), name
     assert len(best) == len(choose.METHODS)
     page = " ".join((ROOT / "experiments" / "finetune.md").read_text(encoding="utf-8").split())
-    named = re.search(r"BCD-1/3 did best with (\S+) too, BCD-1/6 and LISA with (\S+), a layer at a time with (\S+);", page)
-    assert [best[name] for name in ("BCD-1/3", "BCD-1/6", "a layer at a time")] == [float(rate) for rate in named.groups()]
-    assert best["LISA"] == best["BCD-1/6"]
+    named = re.search(r"with `--init` (\S+) for AdamW, (\S+) for Lion, (\S+) for SGD; AdamW (\S+) from 6 submodels on, "
+                      r"and (\S+) from 30 on unless blocks are always active", page)
+    adamw, lion, sgd, six, thirty = map(float, named.groups())
+    assert [best[name] for name in (choose.FULL, "BCD-1/3", "full, Lion", "full, SGD", "BCD-1/6", "LISA",
+                                    "a layer at a time")] == [adamw, adamw, lion, sgd, six, six, thirty]
     shown = subprocess.run([program.find(), "train", "--help"], capture_output=True, text=True, check=True).stdout
-    defaults = re.search(r"with --init: sgd (\S+); adam, adamw (\S+); lion, muon (\S+)\]", " ".join(shown.split()))
-    assert [best[f"full, {name}"] for name in ("SGD", "AdamW", "Lion")] == [float(rate) for rate in defaults.groups()]
+    shown = " ".join(shown.split())
+    defaults = re.search(r"with --init: sgd (\S+); adam, adamw (\S+); lion, muon (\S+)\]", shown)
+    assert [sgd, adamw, lion] == [float(rate) for rate in defaults.groups()]
+    times = re.search(r"adamw takes (\d+) times its own from 6 submodels on, and from 30 on (\d+) times, but with blocks that "
+                      r"are always active (\d+) ", shown)
+    assert [six / adamw, thirty / adamw, six / adamw] == pytest.approx([float(each) for each in times.groups()])
