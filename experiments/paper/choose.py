@@ -103,8 +103,16 @@ class Tuned:
         return peak if math.isfinite(peak) else self.mean("closed_form", 1 / MIB)
 
     @property
+    def updates(self):
+        return self.trainings[0]["steps"]
+
+    @property
     def losses(self):
         return [registered.at_the_end(one) for one in self.trainings]
+
+    def after(self, updates):
+        """The losses after so many updates, interpolated between evaluations."""
+        return [float(np.interp(updates, one.evaluation["step"], one.evaluation["loss"])) for one in self.trainings]
 
     @property
     def lowest(self):
@@ -128,21 +136,16 @@ def tuned(made):
             for method, those in by_method(made)]
 
 
-def is_complete():
-    """Whether each method has its three seeds: before that nothing is looked at."""
-    found = by_method(trainings(FILE))
-    return (len(found) == len(METHODS) and all(len(made) == 3 for _, made in found)
-            and len(by_method(trainings(SPEED))) == len(METHODS))
-
-
 def lora_libraries():
     """What trained by LoRA, and the memory that it took before there was a model."""
     return by_method(trainings(FILE))[-1][1][-1].provenance.get("libraries", "")
 
 
 def seconds_per_update():
-    """Of each method by its name: measured one after the other on an idle machine."""
-    return {method.name: one["seconds"] / one["steps"] for method, (one,) in by_method(trainings(SPEED))}
+    """Of each method by its name: measured one after the other on an idle machine, without the first update, which
+    touches all memory for the first time."""
+    spent = {method.name: one.curve["seconds"] for method, (one,) in by_method(trainings(SPEED))}
+    return {name: float(seconds[-1] - seconds[0]) / (len(seconds) - 1) for name, seconds in spent.items()}
 
 
 def timed_on():
@@ -174,7 +177,7 @@ def needs(model, precision, context=1024):
 
 # ---- pictures --------------------------------------------------------------------------------
 
-BYTES = [(lambda each: each.trained, "parameters, gradients and state, MiB (of LoRA by closed form)"),
+BYTES = [(lambda each: each.trained, "parameters, gradients, state, MiB (LoRA: closed form)"),
          (lambda each: each.mean("resident", 1 / MIB), "resident in the process, MiB")]
 
 
@@ -207,7 +210,7 @@ def on_the_way(found):
     of its updates on an idle machine."""
     figure, speed, first = Figure(figsize=(8, 3.6)), seconds_per_update(), found[0].trainings[0]
     tokens = first["batch"] * first.setting("context")
-    axes = [(lambda name: tokens, "tokens trained on"), (speed.get, "seconds of training, without evaluations")]
+    axes = [(lambda name: tokens / 1e3, "thousand tokens trained on"), (speed.get, "seconds of training (LoRA: by PyTorch)")]
     for axis, (of_an_update, label) in zip(figure.subplots(1, 2, sharey=True), axes):
         for each in found:
             updates = each.trainings[0].evaluation["step"].astype(float)

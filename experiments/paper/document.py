@@ -258,29 +258,40 @@ def planned():
     return len(made_of("converged-laptop-estimate.h5")["estimate"].labels) - 1
 
 
-for function in (choose.tuned_rates, choose.before_tuning, choose.is_complete, choose.lora_libraries, choose.needs, choose.timed_on):
+for function in (choose.tuned_rates, choose.before_tuning, choose.lora_libraries, choose.needs, choose.timed_on):
     call(function)
 
 
 @call
 def fine_tuned():
-    """Each method of fine-tuning as text, by columns."""
+    """Each method of fine-tuning as text, by columns.  gain: what its loss fell by over what that of the full update
+    did; same_time: the loss of the full update after as many seconds, in the middle of its schedule."""
     found, speed = choose.tuned(choose.trainings(choose.FILE)), choose.seconds_per_update()
     full, rows = found[0], []
+    before = statistics.fmean(full.after(0))
     for one in found:
-        d = one.difference
+        d, time = one.difference, speed[one.method.name] / speed[choose.FULL]
         rows.append({
             "name": one.method.name, "loss": mean(one.losses, 3), "lowest": mean(one.lowest, 3),
+            "losses": each_of(one.losses), "half_way": each_of(one.after(full.updates / 2)), "lowest_losses": each_of(one.lowest),
+            "gain": f"{100 * (before - statistics.fmean(one.losses)) / (before - statistics.fmean(full.losses)):.0f} %",
+            "same_time": f"{statistics.fmean(full.after(full.updates * time)):.3f}" if time < 0.95 else "",
             "difference": f"{d.value:+.3f} ({d.low:+.3f} to {d.high:+.3f})" if d else "", "answer": one.answer,
-            "p": p_value(one.p) if d else "", "seconds": ratio(speed[one.method.name], speed[choose.FULL]),
-            "operations": ratio(one.operations, full.operations),
+            "p": p_value(one.p) if d else "", "seconds": f"{time:.2f}",
+            "operations": "–" if math.isnan(one.operations) else f"{one.operations / full.operations:.2f}",
             "trained": f"{one.trained:.0f}",
             **{column: mean([one.mean(column, 1 / tables.MIB)], 0) for column in ("closed_form", "peak_total", "resident")}})
     return rows
 
 
-def ratio(value, whole):
-    return "–" if math.isnan(value) else f"{value / whole:.2f}"
+@call
+def by_method():
+    """The same by the names of the methods."""
+    return {row["name"]: row for row in fine_tuned()}
+
+
+def each_of(losses):
+    return " ".join(f"{loss:.3f}" for loss in losses)
 
 
 @call

@@ -34,7 +34,7 @@ IMAGES = [
 TEXT = [("gpt", "bcd2", "GPT 4x128, BCD-1/2", BLUE, "-"), ("gpt", "bcd3", "GPT 4x128, BCD-1/3", RED, "-"),
         ("gpt", "bcd4", "GPT 4x128, BCD-1/4", GREEN, "-")]
 PARTS = [k / 8 for k in range(1, 9)]
-NAMES = [*SCORES, "cycle.svg", "gap.svg", *(choose.PICTURES if choose.is_complete() else [])]
+NAMES = [*SCORES, "cycle.svg", "gap.svg", *choose.PICTURES]
 
 
 def scores(files, name):
@@ -73,5 +73,5 @@ def draw(folder):
     shown = [page.ShownTable(table) for table in program.ask(*CYCLE)]
     page.save(figures.cycle(shown), str(folder / "cycle.svg"))
     page.save(gap(), str(folder / "gap.svg"))
-    for name in choose.PICTURES if choose.is_complete() else []:
+    for name in choose.PICTURES:
         page.save(choose.PICTURES[name](choose.tuned(choose.trainings(choose.FILE))), str(folder / name))
