@@ -391,7 +391,8 @@ def main():
 
 
 if __name__ == "__main__":
-    command = "sample" if sys.argv[1:] and sys.argv[1] in MODES else "tokenize"  # the user's
+    # Errors name the command that the user typed.
+    command = "sample" if sys.argv[1:] and sys.argv[1] in MODES else "tokenize"
     try:
         main()
     except Stop as reason:

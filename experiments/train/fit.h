@@ -13,7 +13,8 @@ typedef struct {
 /* Overwrites `bytes` with the largest plan over the submodels that the training comes to, of a
  * training on one device or of a rank of its pipeline.  Each role has its own largest, and so has
  * the total, which is therefore less than their sum where no submodel needs the most of each.  Kept
- * optimizer state is that of all blocks that have trained.  Needs the setup's options, device,
+ * optimizer state is that of all blocks that have trained.  Where losses or gradients decide which
+ * submodels have a turn, it is the most that can come.  Needs the setup's options, device,
  * model, partition, stage settings and, with ranks, placement and pipeline.  -1 and an error. */
 int fit_plan(FitBytes *bytes, const Setup *setup, int rank);
 

@@ -68,9 +68,11 @@ static Text draw_flags(Draw *d) {
     return flags;
 }
 
-/* The kept state of an order by gradients depends on which submodels it chooses. */
+/* Otherwise losses or gradients decide which submodels have a turn, and the plan is the most that
+ * can come. */
 static bool is_planned_exactly(const char *flags) {
-    return !(strstr(flags, "gauss-southwell") && strstr(flags, "--keep-state"));
+    return !strstr(flags, "--switch-every auto") &&
+           !(strstr(flags, "gauss-southwell") && strstr(flags, "--keep-state"));
 }
 
 static void check_memory(const char *flags, const char *dir) {

@@ -12,7 +12,7 @@ import document
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
-KNOWN = 23, "fa550baca90126a1"
+KNOWN = 24, "5c87894c8cfb4279"
 
 
 def git(*command):

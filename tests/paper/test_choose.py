@@ -3,6 +3,7 @@ import math
 import re
 import subprocess
 
+import numpy as np
 import pytest
 
 import choose
@@ -10,7 +11,7 @@ import document
 import program
 import render
 from conftest import ROOT
-from samples import GPT, MIB, evaluations, training
+from samples import GPT, MIB, evaluations, like, training
 from test_registered import LATER, fine_tuned, lora
 from test_trainings import plan
 
@@ -85,12 +86,19 @@ def test_every_method_was_trained_with_three_seeds_and_timed():
         assert [sorted(one["seed"] for one in made) for _, made in found] == [seeds] * len(found), experiment
 
 
+def test_the_first_update_is_not_timed(trained, monkeypatch):
+    one = like(trained[0])
+    one.curve["seconds"] = 9.0 + 2.0 * np.arange(len(one.curve["seconds"]))
+    monkeypatch.setattr(choose, "trainings", lambda experiment: [one])
+    assert choose.seconds_per_update() == {choose.FULL: 2.0}
+
+
 def test_as_text(files):
     rows = {row["name"]: row for row in document.fine_tuned()}
     assert rows[choose.FULL]["loss"] == "3.001 ± 0.001" and rows[choose.FULL]["difference"] == rows[choose.FULL]["p"] == ""
     assert rows["BCD-1/3"]["difference"].startswith("-0.100 (-0.10") and rows["BCD-1/3"]["answer"] == "no"
     assert rows["BCD-1/3"]["seconds"] == "0.67" and rows["BCD-1/3"]["gain"] == "90 %"
-    assert rows["BCD-1/3"]["same_time"] and rows["LoRA, rank 16"]["same_time"] == "" and rows["BCD-1/3"]["peak_total"] == "10"
+    assert rows["BCD-1/3"]["same_time"] == "3.939" and rows["LoRA, rank 16"]["same_time"] == "" and rows["BCD-1/3"]["peak_total"] == "10"
     assert rows["LoRA, rank 16"]["operations"] == rows["LoRA, rank 16"]["peak_total"] == "–"
 
 
