@@ -158,6 +158,9 @@ static int parse_command(CommandLine *line, const char *name) {
             return 0;
         }
     const char *near = nearest_name(name, 0);
+    if (near && strcmp(near, name) == 0)
+        return error_set("bcd %s is the program bcd-%s, which is not next to bcd; make builds it",
+                         name, name);
     if (near) return error_set("no command \"%.60s\"; did you mean bcd %s?", name, near);
     return error_set("no command \"%.60s\"; bcd --help lists them", name);
 }

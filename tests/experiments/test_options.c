@@ -14,6 +14,7 @@ typedef struct {
 
 static const Wrong wrong[] = {
     {"trian", "no command \"trian\"; did you mean bcd train?"},
+    {"report", "bcd report is the program bcd-report, which is not next to bcd; make builds it"},
     {"xyzzy", "no command \"xyzzy\"; bcd --help lists them"},
     {"train --sbumodels 3", "bcd train has no flag --sbumodels; did you mean --submodels?"},
     {"train --swtich-every=3",
