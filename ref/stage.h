@@ -156,10 +156,10 @@ typedef struct {
     real *(*view)(Stage *stage, TensorRole role, int number, size_t *count);
     /* Generation: a forward pass over `count` >= 1 tokens of one sequence, at positions first,
      * first + 1, ..., that follow those of earlier calls, whose keys and values are kept.
-     * Overwrites logits[outputs] with those of the token after the last, which have the bits of a
-     * pass over the whole sequence.  first = 0 begins a sequence; positions may be read again with
-     * other tokens. -1 and an error when memory runs out, or where the sequence is longer than the
-     * model's. */
+     * Overwrites logits[outputs] with those of the token after the last; on the CPU they have the
+     * bits of a pass over the whole sequence.  first = 0 begins a sequence; positions may be read
+     * again with other tokens.  -1 and an error when memory runs out, or where the sequence is
+     * longer than the model's. */
     int (*extend)(Stage *stage, int first, const int *tokens, int count, real *logits);
 } StageClass;
 
@@ -214,6 +214,8 @@ static inline int stage_gradient_squares(Stage *stage, double *square) {
 static inline real *stage_view(Stage *stage, TensorRole role, int number, size_t *count) {
     return stage->is->view(stage, role, number, count);
 }
+/* -1 and an error for a model or a sequence that no stage can extend; extend begins with it. */
+int stage_extend_check(const Model *model, int first, int count);
 static inline int stage_extend(Stage *stage, int first, const int *tokens, int count,
                                real *logits) {
     return stage->is->extend(stage, first, tokens, count, logits);

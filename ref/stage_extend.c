@@ -63,15 +63,19 @@ static int reserve(RefStage *s) {
     return 0;
 }
 
-int stage_ref_extend(Stage *base, int first, const int *tokens, int count, real *logits) {
-    RefStage *s = (RefStage *)(void *)base;
-    const Model *m = base->model;
-    const Extension e = {s, first, count};
+int stage_extend_check(const Model *m, int first, int count) {
     if (!m->tokens) return error_set("stage: %s reads images, not tokens", m->name);
     if (first + count > m->input.w)
         return error_set("stage: %d tokens are more than the %d of %s", first + count, m->input.w,
                          m->name);
-    if (reserve(s)) return -1;
+    return 0;
+}
+
+int stage_ref_extend(Stage *base, int first, const int *tokens, int count, real *logits) {
+    RefStage *s = (RefStage *)(void *)base;
+    const Model *m = base->model;
+    const Extension e = {s, first, count};
+    if (stage_extend_check(m, first, count) || reserve(s)) return -1;
     s->batch = (Batch){.n = 1, .tokens = (int *)(uintptr_t)tokens};
     s->mode = MODE_EVALUATE;
     for (int i = 0; i < m->nodes; i++) run_node(&e, i);

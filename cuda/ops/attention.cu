@@ -92,7 +92,8 @@ template <Precision P>
 static void forward(const Call *k) {
     typedef typename ValueOf<P>::type T;
     const Heads<T> h = find_heads<T>(k, attention_space(k));
-    const int version = attention_version(P, k->run->version, h.d);
+    /* Of a sequence that grows there are few queries. */
+    const int version = k->node->attention.cached ? 1 : attention_version(P, k->run->version, h.d);
     if (version == 1)
         attention_rows_forward(k, h);
     else if (version == 2)

@@ -9,13 +9,13 @@ static __device__ float dot(const T *a, const T *b, int d) {
     return warp_sum(sum);
 }
 
-/* Computes y and lse of one query in each of n heads t blocks of one warp.  Shared memory holds the
- * row of y; each lane uses only its own numbers of it. */
+/* Computes y and lse of one query, from number `cached` on, in each of n heads (t - cached) blocks
+ * of one warp.  Shared memory holds the row of y; each lane uses only its own numbers of it. */
 template <typename T>
-__global__ void attention_rows(T *y, float *lse, Heads<T> h) {
+__global__ void attention_rows(T *y, float *lse, int cached, Heads<T> h) {
     DYNAMIC_SHARED(float, sum_v);
-    const int lane = (int)threadIdx.x, query = (int)blockIdx.x % h.t;
-    const int head = (int)blockIdx.x / h.t;
+    const int lane = (int)threadIdx.x, rows = h.t - cached;
+    const int head = (int)blockIdx.x / rows, row = (int)blockIdx.x % rows, query = cached + row;
     const T *q = h.q + at_head(h, head, h.qk_stride) + (size_t)query * h.qk_stride;
     const int first = keys_begin(h, query);
     const T *k = h.k + at_keys(h, head, h.qk_stride) + (size_t)first * h.qk_stride;
@@ -30,10 +30,9 @@ __global__ void attention_rows(T *y, float *lse, Heads<T> h) {
         sum = sum * rescale + p;
         largest = now;
     }
-    const int c = h.heads * h.d;
-    T *out = y + at_head(h, head, c) + (size_t)query * c;
+    T *out = y + (((size_t)(head / h.heads) * rows + row) * h.heads + head % h.heads) * h.d;
     for (int i = lane; i < h.d; i += 32) out[i] = from_float<T>(sum_v[i] / sum);
-    if (lane == 0) lse[(size_t)head * h.t + query] = largest + logf(sum);
+    if (lane == 0) lse[(size_t)head * rows + row] = largest + logf(sum);
 }
 
 /* ---- gradients ---- */
@@ -97,8 +96,9 @@ __global__ void attention_key_gradient(Gradients<T> g, Heads<T> h) {
 
 template <typename T>
 void attention_rows_forward(const Call *k, Heads<T> h) {
-    LAUNCH(attention_rows<T>, k->rows * h.heads, 32, (size_t)h.d * sizeof(float), k->run->stream,
-           (T *)k->io->y, k->io->aux, h);
+    const int cached = k->node->attention.cached;
+    LAUNCH(attention_rows<T>, k->n * h.heads * (h.t - cached), 32, (size_t)h.d * sizeof(float),
+           k->run->stream, (T *)k->io->y, k->io->aux, cached, h);
 }
 
 template <typename T>

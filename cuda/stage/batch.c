@@ -120,6 +120,11 @@ static void make_images(CudaStage *s) {
                      s->resident[i].images, s->batch.position);
 }
 
+void batch_send_tokens(CudaStage *s, size_t count) {
+    own_buffer(s)->inputs = true;
+    send(s, s->fixed.inputs, s->batch.tokens, count * sizeof(int));
+}
+
 void batch_send_inputs(CudaStage *s) {
     const Model *m = s->base.model;
     BatchBuffer *buffer = own_buffer(s);
@@ -131,7 +136,7 @@ void batch_send_inputs(CudaStage *s) {
     }
     size_t count = (size_t)s->n * shape_count(m->input);
     if (m->tokens)
-        send(s, s->fixed.inputs, s->batch.tokens, count * sizeof(int));
+        batch_send_tokens(s, count);
     else
         send(s, s->fixed.inputs, s->batch.images, count * sizeof(float));
     if (s->fixed.images != s->fixed.inputs)

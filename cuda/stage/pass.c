@@ -3,8 +3,7 @@
 #include "../node.h"
 #include "stage_inside.h"
 
-/* Returns the arrays that any pass over a node may need; the gradients are left to the caller. */
-static DeviceIO node_io(const CudaStage *s, int index) {
+DeviceIO pass_node_io(const CudaStage *s, int index) {
     const Model *m = s->base.model;
     const Node *node = &m->node[index];
     DeviceIO io = {.n = s->n,
@@ -32,7 +31,7 @@ static DeviceIO node_io(const CudaStage *s, int index) {
  * decide this alike, because another choice could run another kernel and change the last bit. */
 static void linear_gelu(const CudaStage *s, int index) {
     const Node *node = &s->base.model->node[index];
-    DeviceIO io = node_io(s, index);
+    DeviceIO io = pass_node_io(s, index);
     io.gelu = true;
     if (s->mode == MODE_TRAIN && s->layout.value[node->out].needs_grad) io.saved = io.y;
     io.y = value_at(s, node[1].out);
@@ -64,7 +63,7 @@ static bool may_add_norm(const CudaStage *s, int index) {
     const Model *m = s->base.model;
     const Node *node = &m->node[index];
     if (!may_run_ahead(s, m->value[node->out].block)) return false;
-    DeviceIO add = node_io(s, index), norm = node_io(s, index + 1);
+    DeviceIO add = pass_node_io(s, index), norm = pass_node_io(s, index + 1);
     size_t aux = node_aux_count(&node[1], s->n) * sizeof(float);
     size_t bytes = value_count(m, node->out, s->n) * value_bytes(&s->base.settings);
     return apart(add.x, bytes, norm.y, bytes) && apart(add.x, bytes, norm.aux, aux) &&
@@ -72,7 +71,7 @@ static bool may_add_norm(const CudaStage *s, int index) {
 }
 
 static void add_norm(const CudaStage *s, int index) {
-    DeviceIO add = node_io(s, index), norm = node_io(s, index + 1);
+    DeviceIO add = pass_node_io(s, index), norm = pass_node_io(s, index + 1);
     norm.x = add.x;
     norm.skip = add.skip;
     norm.sum = add.y;
@@ -95,7 +94,7 @@ static void run_forward(CudaStage *s, const Block *block, bool again) {
             add_norm(s, i);
             s->norm_done = i + 1;
         } else {
-            DeviceIO io = node_io(s, i);
+            DeviceIO io = pass_node_io(s, i);
             io.hold_running |= again;
             cuda_node_forward(&s->run, &m->node[i], &io);
         }
@@ -145,7 +144,7 @@ static bool gives_weight_gradient(const CudaStage *s, const Node *node) {
 /* Computes the input gradients of a linear node and of the gelu before it in one launch. */
 static void gelu_linear_gradient(CudaStage *s, int index) {
     const Node *node = &s->base.model->node[index], *gelu = node - 1;
-    DeviceIO io = node_io(s, index);
+    DeviceIO io = pass_node_io(s, index);
     if (!s->layout.value[gelu->in].needs_grad) return;
     io.gelu = true;
     io.saved = value_at(s, gelu->in);
@@ -157,7 +156,7 @@ static void gelu_linear_gradient(CudaStage *s, int index) {
 static void node_gradient(CudaStage *s, int index) {
     const Node *node = &s->base.model->node[index];
     const Fusion *fusion = &s->fusion[index];
-    DeviceIO io = node_io(s, index);
+    DeviceIO io = pass_node_io(s, index);
     io.dy = value_gradient_at(s, node->out);
     const InputGradients wanted = node_input_gradients(&s->layout, node);
     if (wanted.skip && !fusion->skip_gradient_by_norm) io.dskip = value_gradient_at(s, node->skip);
@@ -199,7 +198,7 @@ void pass_weight_gradient(Stage *base, int block) {
     for (int i = b->end_node - 1; i >= b->first_node; i--) {
         const Node *node = &m->node[i];
         if (!node_trains(m, node, s->active) || gives_weight_gradient(s, node)) continue;
-        DeviceIO io = node_io(s, i);
+        DeviceIO io = pass_node_io(s, i);
         io.dy = value_gradient_at(s, node->out);
         want_weight_gradient(s, node, &io);
         io.sums_ready = node_sums_ready(&s->layout, node);

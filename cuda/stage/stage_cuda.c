@@ -51,8 +51,9 @@ static int make_tables(CudaStage *s) {
     s->gradient_made = calloc(params, sizeof *s->gradient_made);
     s->buffer_offset = calloc((size_t)m->buffers + 1, sizeof *s->buffer_offset);
     s->fusion = calloc((size_t)m->nodes, sizeof *s->fusion);
+    s->kept_at = calloc((size_t)m->values, sizeof *s->kept_at);
     if (!s->active || !s->base.optimizer_step || !s->state || !s->gradient_made ||
-        !s->buffer_offset || !s->fusion)
+        !s->buffer_offset || !s->fusion || !s->kept_at)
         return error_set("stage: out of memory for the tables of %s", m->name);
     const StageSettings *settings = &s->base.settings;
     if (param_offsets_create(&s->weights, m, settings, value_bytes(settings), NULL)) return -1;
@@ -110,6 +111,7 @@ static void stage_cuda_free(Stage *base) {
     arena_close(s, &s->buffers_before);
     arena_close(s, &s->workspace);
     arena_close(s, &s->cache);
+    arena_close(s, &s->kept);
     batch_close(s);
     times_close(s);
     pinned_free(s->staging);
@@ -122,6 +124,7 @@ static void stage_cuda_free(Stage *base) {
     free(s->gradient_made);
     free(s->buffer_offset);
     free(s->fusion);
+    free(s->kept_at);
     stream_free(s->run.stream);
     message_users_remove();
     free(s);
@@ -143,6 +146,7 @@ Stage *stage_cuda_create(const Model *model, StageSettings settings) {
         .free = stage_cuda_free,
         .select = batch_select,
         .gradient_squares = step_gradient_squares,
+        .extend = extend_run,
     };
     static const StageDeviceClass device = {
         .step = step_run,

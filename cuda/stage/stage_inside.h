@@ -122,6 +122,8 @@ typedef struct {
     size_t resident_bytes; /* the part of settings.image_bytes in use */
     Arena cache;
     size_t cache_width;
+    Arena kept;     /* of generation: the inputs of attentions, of all positions */
+    char **kept_at; /* [values]: where they are; NULL for other values */
     Charge *charge; /* [charges], room for charges_capacity; events are used again */
     int charges, charges_capacity;
     char *staging; /* page-locked, STAGING_BYTES */
@@ -179,6 +181,9 @@ int masters_to_host(CudaStage *s);
 int transfer_initial(CudaStage *s); /* parameters from the seed, running statistics */
 size_t transfer_read(Stage *base, TensorRole role, int number, real *data);
 int transfer_write(Stage *base, TensorRole role, int number, const real *data);
+/* Copies `count` numbers of the given size (4: float, 2: bf16) to the host. -1 and an error if the
+ * device has failed. */
+int transfer_to_host(CudaStage *s, float *to, const void *from, size_t size, size_t count);
 /* Computes y[count] = x rounded to bf16. */
 void round_to_bf16(uint16_t *y, const float *x, size_t count);
 
@@ -194,6 +199,8 @@ void batch_select(Stage *base, int micro_batch);
  * read neither. */
 void batch_send_inputs(CudaStage *s);
 void batch_send_targets(CudaStage *s);
+/* Sends the first `count` tokens of the batch alone. */
+void batch_send_tokens(CudaStage *s, size_t count);
 /* Send the loss scale, or n slots of the cache, to their place on the device. */
 void batch_send_scale(CudaStage *s, double scale);
 void batch_send_slots(CudaStage *s, const int *slots, int n);
@@ -229,11 +236,17 @@ int offload_update(CudaStage *s, double lr, double gradient_scale);
 
 /* ---- pass.c: forward and backward over a block ---- */
 
+/* Returns the arrays that any pass over a node may need; the gradients are left to the caller. */
+DeviceIO pass_node_io(const CudaStage *s, int node);
 void pass_forward(Stage *base, int block);
 void pass_input_gradient(Stage *base, int block);
 void pass_weight_gradient(Stage *base, int block);
 /* Computes the loss into sums (device memory), and with MODE_TRAIN the logits' gradient. */
 void pass_loss(CudaStage *s, LossSums *sums, bool add);
+
+/* ---- extend.c: generation ---- */
+
+int extend_run(Stage *base, int first, const int *tokens, int count, real *logits);
 
 /* ---- step.c: a whole step, captured as a CUDA graph and repeated ---- */
 

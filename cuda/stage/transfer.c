@@ -35,7 +35,7 @@ static int upload(CudaStage *s, void *to, size_t size, const float *from, size_t
     return 0;
 }
 
-static int download(CudaStage *s, float *to, const void *from, size_t size, size_t count) {
+int transfer_to_host(CudaStage *s, float *to, const void *from, size_t size, size_t count) {
     for (size_t first = 0; first < count; first += PIECE) {
         size_t n = piece(count, first);
         copy_to_host(s->run.stream, s->staging, (const char *)from + first * size, n * size);
@@ -105,7 +105,7 @@ static int move_tensor(CudaStage *s, Tensor t, float *to, const float *from) {
     if (t.on_host) memcpy(to ? to : t.at, to ? t.at : from, count * sizeof(float));
     for (size_t row = 0; row < rows && !t.on_host; row++) {
         char *at = (char *)t.at + row * t.stride * t.size;
-        if (to ? download(s, to + row * width, at, t.size, width)
+        if (to ? transfer_to_host(s, to + row * width, at, t.size, width)
                : upload(s, at, t.size, from + row * width, width))
             return -1;
     }

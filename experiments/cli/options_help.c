@@ -32,11 +32,7 @@ const CommandInfo command_table[COMMANDS] = {
      "  bcd sample runs/a --prompt \"The \" --tokens 300 --temperature 0.8 --top-k 40\n"
      "  bcd sample --init DIR --context 256 --prompt \"The \" --top-p 0.9\n"
      "  bcd sample --init DIR --chat --prompt \"What is the capital of France?\" --context 256\n\n"
-     "A text ends with --tokens, or where the model ends it.  Only --device cpu and plain keep "
-     "what\n"
-     "they computed of earlier tokens (keys and values); cuda and simt compute all of --context "
-     "for\n"
-     "each token."},
+     "A text ends with --tokens, or where the model ends it."},
     {COMMAND_INFO, 0, 0, "info", "", "this build, and the memory of models with and without BCD",
      "Prints the build and a table of the known models: parameters, and bytes of parameters,\n"
      "gradients and optimizer state for ordinary training and for M = 2..5 submodels; and the "

@@ -6,35 +6,15 @@
 
 #include "../base/alloc.h"
 
-int generator_open(Generator *g, const Setup *setup) {
+void generator_open(Generator *g, const Setup *setup) {
     const Model *model = setup->model;
     *g = (Generator){.model = model, .stage = setup->stage};
-    const bool whole = !g->stage->is->extend;
-    const size_t positions = whole ? (size_t)model->input.w : 1;
-    g->logits = xmalloc(positions * (size_t)model->outputs * sizeof *g->logits);
-    if (!whole) return 0;
-    if (batch_reserve(&g->batch, model, 1)) return -1;
-    memset(g->batch.targets, 0, (size_t)model->targets * sizeof *g->batch.targets);
-    g->batch.ids[0] = 0;
-    return 0;
+    g->logits = xmalloc((size_t)model->outputs * sizeof *g->logits);
 }
 
 void generator_close(Generator *g) {
-    batch_free(&g->batch);
     free(g->logits);
     *g = (Generator){.model = NULL};
-}
-
-/* Reads tokens 0 .. visible - 1 and, which causal attention does not see, zeros behind them. */
-static const real *read_whole(Generator *g, const int *text, size_t visible) {
-    Stage *stage = g->stage;
-    memset(g->batch.tokens, 0, (size_t)g->model->input.w * sizeof *g->batch.tokens);
-    memcpy(g->batch.tokens, text, visible * sizeof *text);
-    stage_begin(stage, &g->batch, MODE_EVALUATE);
-    for (int b = 0; b < g->model->blocks; b++) stage_forward(stage, b);
-    if (stage_read(stage, TENSOR_VALUE, g->model->blocks - 1, g->logits) == READ_FAILED)
-        return NULL;
-    return g->logits + (visible - 1) * (size_t)g->model->outputs;
 }
 
 const real *generator_next(Generator *g, const int *text, size_t count) {
@@ -42,10 +22,6 @@ const real *generator_next(Generator *g, const int *text, size_t count) {
     const size_t kept =
         g->read ? (context + 1) / 2 : context; /* of the text, or of a long prompt */
     if (count - g->start > context) g->start = g->read = count - kept;
-    if (!g->stage->is->extend) {
-        g->read = count;
-        return read_whole(g, text + g->start, count - g->start);
-    }
     if (stage_extend(g->stage, (int)(g->read - g->start), text + g->read, (int)(count - g->read),
                      g->logits))
         return NULL;

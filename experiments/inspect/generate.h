@@ -11,12 +11,11 @@ typedef struct {
     Stage *stage;
     size_t start; /* the first token that it sees */
     size_t read;  /* tokens that it has read, from the beginning of the text */
-    real *logits; /* [outputs]; of all positions where the device reads them all each time */
-    Batch batch;  /* for such a device */
+    real *logits; /* [outputs] */
 } Generator;
 
-/* Begins with an opened language model.  -1 and an error; generator_close is safe either way. */
-int generator_open(Generator *generator, const Setup *setup);
+/* Begins with an opened language model. */
+void generator_open(Generator *generator, const Setup *setup);
 void generator_close(Generator *generator);
 
 /* Returns the logits[outputs] of the token that follows text[count], count >= 1, which begins with

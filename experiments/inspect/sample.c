@@ -119,7 +119,8 @@ static bool is_end(const Sampling *s, int token) {
 }
 
 static int sample(Sampling *s, const SampleFlags *flags, uint64_t seed) {
-    if (generator_open(&s->generator, &s->setup) || start_text(s, flags)) return -1;
+    generator_open(&s->generator, &s->setup);
+    if (start_text(s, flags)) return -1;
     const int known = s->tokenizer ? s->tokenizer->vocabulary : s->vocabulary;
     const int vocabulary = known < s->setup.model->outputs ? known : s->setup.model->outputs;
     for (int i = 0; i < flags->tokens; i++) {
