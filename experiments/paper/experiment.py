@@ -189,9 +189,11 @@ def train(name, options):
     path = folder / f"{name}.h5"
     had = study.read([path]).trainings if path.exists() else []
     finished = run.finished_rows(plan, folder, {row["row"]: row.settings for row in had}, path)
+    rows = [row for row in plan.rows if row.name not in finished]
+    for row in rows:
+        row.check_files()
     # One that has begun already has printed its estimate.
     if plan.long and not (options.yes and (folder / "rows").exists()):
-        rows = [row for row in plan.rows if row.name not in finished]
         print(f"{len(rows)} trainings" + (f", and {len(finished)} done before" if finished else ""), end="; ")
         tables = estimate.estimate(plan, rows, run.format_time, options.price)
         folder.mkdir(parents=True, exist_ok=True)

@@ -36,6 +36,8 @@ IMAGES = ("synthetic", "cifar10", "cifar10-holdout", "cifar100")
 class Training:
     name: str  # of its directory, and its row in the experiment's file
     flags: dict  # of bcd train
+    files: tuple = ()  # of flags, in {data}
+    prepare: str = ""  # how they are made
     number: int = 0  # in the order of the entries
 
     @property
@@ -45,6 +47,11 @@ class Training:
     @property
     def submodels(self):
         return int(self.flags["submodels"])
+
+    def check_files(self):
+        for file in self.files:
+            if not os.path.exists(file):
+                raise Refused(f"{file}: not there; to make it: {self.prepare}")
 
 
 def experiments():
@@ -232,14 +239,15 @@ class Plan:
         flags |= entry.get("flags", {}) | entry.get("sgd" if optimizer == "sgd" else "adam", {})
         flags |= {k: v for k, v in own.items() if k not in ("submodels", "name")}
         flags = {k: v for k, v in flags.items() if not _replaced_length(k, given)} | given
-        flags = {k: v.replace("{data}", str(self.data_dir)) if isinstance(v, str) else v for k, v in flags.items()}
+        files = {k: v.replace("{data}", str(self.data_dir)) for k, v in flags.items() if "{data}" in str(v)}
+        flags |= files
         flags["seed"] = int(flags.get("seed", 1)) + seed
         name = row_name(flags, own, submodels)
         same = [row for row in self.rows if row.name == name]
         if any(row.flags != flags for row in same):
             raise Refused(f"{FILE.name}: {self.name}: two trainings are named {name}; give one a name")
         if not same:
-            self.rows.append(Training(name, flags))
+            self.rows.append(Training(name, flags, tuple(files.values()), entry.get("prepare", "")))
 
 
 def _replaced_length(key, given):

@@ -56,6 +56,28 @@ def test_every_entry_makes_rows(all_data):
             assert plan(name, preset, data_dir=str(all_data)).rows, (name, preset)
 
 
+@pytest.mark.parametrize("name, line", [
+    ("smollm", "smollm2: not there; to make it: data/fetch smollm2 shakespeare, then experiments/paper/smollm.py prepare"),
+    ("gpt-rates", "train.gpt2-2048.tokens: not there; to make it: bcd train --data wikitext2:2048"),
+    ("equal-memory-rates", "train.gpt2-8192.tokens: not there; to make it: bcd train --data wikitext2:8192"),
+    ("width-rates", "train.gpt2-2048.tokens: not there; to make it: bcd train --data wikitext2:2048")])
+def test_a_missing_file_is_named_with_how_it_is_made(name, line, all_data):
+    row = plan(name, "laptop", data_dir=str(all_data)).rows[0]
+    with pytest.raises(Refused, match=line):
+        row.check_files()
+    for file in row.files:
+        (all_data / file).parent.mkdir(exist_ok=True)
+        (all_data / file).touch()
+    row.check_files()
+
+
+def test_every_entry_says_how_its_files_are_made(all_data):
+    for name, table in trainings.experiments().items():
+        for preset in set(table) & set(trainings.PRESETS):
+            for row in plan(name, preset, data_dir=str(all_data)).rows:
+                assert bool(row.files) == bool(row.prepare), row.name
+
+
 def test_the_paper_preset_has_the_published_lengths(all_data):
     rows = plan("validity", "paper", data_dir=str(all_data)).rows
     assert len(rows) == 24
