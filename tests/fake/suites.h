@@ -7,6 +7,7 @@ SUITE(products)
 SUITE(loss)
 SUITE(rows)
 SUITE(stage_exact)
+SUITE(stage_extend)
 SUITE(stage_memory)
 SUITE(stage_pipeline)
 #ifdef HAS_NCCL
