@@ -1,6 +1,7 @@
 /* Generation on the device: ref/stage_extend.c with device arrays.  Nodes run one by one, without
  * fusion or graphs. */
-#include "../../ref/base/error.h"
+#include <stdint.h>
+
 #include "../node.h"
 #include "stage_inside.h"
 
@@ -67,9 +68,9 @@ static size_t place_kept(CudaStage *s, char *base, size_t *requested) {
 }
 
 static int reserve(CudaStage *s) {
+    if (s->kept.base) return 0;
     size_t requested;
     const size_t bytes = place_kept(s, NULL, &requested);
-    if (s->kept.base) return 0;
     if (arena_open(s, &s->kept, MEM_CACHE, bytes, requested)) return -1;
     place_kept(s, s->kept.base, &requested);
     return 0;
