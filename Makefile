@@ -295,7 +295,8 @@ $(BUILD)/lesson: $(lesson) $(BUILD)/flags
 	$(Q)$(CC) -std=c11 -O2 $(warnings) $(CFLAGS_EXTRA) $< -lm -o $@
 
 # Threads that wait for each other spin for about 0.1 ms before they sleep.  By default they spin for
-# milliseconds: no faster, and on a machine with other work much slower (README, "Limits today").
+# milliseconds: a little faster on an idle machine, and on one with other work much slower (README,
+# "Limits today").
 run: export GOMP_SPINCOUNT ?= 10000
 run: export KMP_BLOCKTIME ?= 5
 run: $(BUILD)/bcd                     ## train two networks fully and by BCD, show the results
