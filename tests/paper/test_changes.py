@@ -12,7 +12,7 @@ import document
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
-KNOWN = 24, "5c87894c8cfb4279"
+KNOWN = 28, "9051bc3364d66e13"
 
 
 def git(*command):
