@@ -71,7 +71,8 @@ def test_schema(tmp_path):
         assert all(len(data) == 4 for data in file["table"].values())
         first, rows = file["curves/training_first"][:], file["curves/training_rows"][:]
         assert first.tolist() == [0, 200, 400, 600] and rows.tolist() == [200] * 4
-        assert file["training/loss"].fletcher32 and file["table/accuracy"].dims[0].values() == [file["table/row"]]
+        assert file["training/loss"].fletcher32 and file["training/loss"].compression == "gzip"
+        assert file["table/accuracy"].dims[0].values() == [file["table/row"]]
 
 
 def test_long_model(tmp_path):
