@@ -76,6 +76,10 @@ void event_free(Event event);   /* NULL is ignored */
 void event_record(Event event, Stream stream);
 void stream_wait_event(Stream stream, Event event);
 int event_wait(Event event); /* makes the host wait */
+/* The same, where the next device_wait reports an error. */
+static inline void event_finish(Event event) {
+    if (event_wait(event)) device_note("%s", error_message());
+}
 int event_over(Event event); /* returns 1 if it is over, 0 if not; -1 and an error */
 /* Returns the milliseconds of device time between two events that are over. */
 double event_ms(Event from, Event to);

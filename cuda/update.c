@@ -114,7 +114,7 @@ Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
 
 void updater_free(Updater *u) {
     if (!u) return;
-    if (u->sent) event_wait(u->sent);
+    if (u->sent) event_finish(u->sent);
     event_free(u->sent);
     pinned_free(u->pinned);
     device_free(u->memory);
@@ -126,7 +126,7 @@ void updater_free(Updater *u) {
 
 void update_prepare(Updater *u, Stream stream, double lr, double gradient_scale,
                     const uint64_t *t) {
-    event_wait(u->sent);
+    event_finish(u->sent);
     *u->pinned = (UpdateNumbers){.gradient_scale = gradient_scale, .scale = (float)gradient_scale};
     OptimizerFactors *factors = (OptimizerFactors *)(void *)(u->pinned + 1);
     for (int b = 0; b < u->blocks; b++)

@@ -9,7 +9,11 @@ SHOWN = 30
 
 
 def number(text):
-    return float(text.replace(",", "") or 0)
+    """0 for a counter that could not be read: ncu writes n/a."""
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        return 0.0
 
 
 def main():

@@ -41,18 +41,39 @@ static int tell_failure(void) {
     return result;
 }
 
-void device_note_launch(cudaError_t error, const char *kernel, const char *file, int line) {
-    if (error != cudaSuccess)
-        device_note("kernel %s, %s:%d: %s", kernel, file, line, cudaGetErrorString(error));
+/* Returns a hint for errors that earlier asynchronous work left behind, which any later call
+ * reports, "" for those of a call itself. */
+static const char *hint_of(cudaError_t error) {
+    switch (error) {
+        case cudaErrorIllegalAddress:
+        case cudaErrorMisalignedAddress:
+        case cudaErrorInvalidAddressSpace:
+        case cudaErrorInvalidPc:
+        case cudaErrorIllegalInstruction:
+        case cudaErrorHardwareStackError:
+        case cudaErrorLaunchFailure:
+        case cudaErrorLaunchTimeout:
+        case cudaErrorAssert:
+        case cudaErrorECCUncorrectable:
+            return " (by this or earlier work: CUDA_LAUNCH_BLOCKING=1 names it, compute-sanitizer "
+                   "its line)";
+        default:
+            return "";
+    }
 }
 
-/* Returns true if a call of the runtime succeeded, else notes the error.  The error may come from
- * earlier asynchronous work, which any later call reports.  Clears errors that can be cleared, so
- * that the next call is not blamed. */
+void device_note_launch(cudaError_t error, const char *kernel, const char *file, int line) {
+    if (error != cudaSuccess)
+        device_note("kernel %s, %s:%d: %s%s", kernel, file, line, cudaGetErrorString(error),
+                    hint_of(error));
+}
+
+/* Returns true if a call of the runtime succeeded, else notes the error.  Clears errors that can be
+ * cleared, so that the next call is not blamed. */
 static bool good(cudaError_t error, const char *what) {
     if (error == cudaSuccess) return true;
     (void)cudaGetLastError();
-    device_note("%s: %s", what, cudaGetErrorString(error));
+    device_note("%s: %s%s", what, cudaGetErrorString(error), hint_of(error));
     return false;
 }
 
@@ -195,13 +216,8 @@ void stream_free(Stream stream) {
     if (stream) good(cudaStreamDestroy(stream), "cudaStreamDestroy");
 }
 
-/* The runtime reports an error inside a kernel only after the kernel, and can say which one it was
- * only if it waits for each. */
 int device_wait(Stream stream) {
-    cudaError_t error = cudaStreamSynchronize(stream);
-    if (error != cudaSuccess)
-        good(error,
-             "a kernel or copy (CUDA_LAUNCH_BLOCKING=1 names it, compute-sanitizer its line)");
+    good(cudaStreamSynchronize(stream), "a kernel or copy");
     return tell_failure();
 }
 

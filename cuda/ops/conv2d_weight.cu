@@ -4,8 +4,8 @@
  * The versions are those of the forward pass, with products of other tiles
  * (conv2d_weight_tiles.cuh).  The sum over all pixels of the batch is long and the result small.
  * Versions 2 and 3 cut it into slices, each with partial sums of its own in the workspace, which a
- * second kernel adds in order.  Their number depends on the shape alone, so that the bits are the
- * same on every device. */
+ * second kernel adds in order.  Their number depends on the shape alone, so it is the same on every
+ * device. */
 #include "../matmul.h"
 #include "conv2d_weight_tiles.cuh"
 

@@ -32,7 +32,7 @@ static BatchBuffer *own_buffer(CudaStage *s) {
         s->buffer_in_use = !s->buffer_in_use;
         s->buffer_taken = true;
         BatchBuffer *next = &s->batch_buffer[s->buffer_in_use];
-        event_wait(next->read);
+        event_finish(next->read);
         next->inputs = next->targets = next->scale = next->slots = false;
     }
     return &s->batch_buffer[s->buffer_in_use];
@@ -154,7 +154,7 @@ void batch_send_targets(CudaStage *s) {
 /* Sends data that may be sent several times in a batch.  From the second time on it waits until the
  * device has read the staging buffer. */
 static void send_small(CudaStage *s, size_t offset, const void *data, size_t bytes, bool *sent) {
-    if (*sent) event_wait(s->batch_buffer[s->buffer_in_use].read);
+    if (*sent) event_finish(s->batch_buffer[s->buffer_in_use].read);
     *sent = true;
     send(s, offset, data, bytes);
 }

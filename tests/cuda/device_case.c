@@ -11,7 +11,9 @@ enum {
     BEFORE = 272, /* guard bytes; arrays are then aligned to 16 bytes and no more */
     BEHIND = 256,
     ALIGN = 256,
-    GUARD_BYTE = 0xA5
+    GUARD_BYTE = 0xA5,
+    COPIED =
+        1 << 20 /* of a workspace; that of cuBLASLt has 32 MiB, of which each call would copy all */
 };
 
 const Precision value_types[VALUE_TYPES] = {PRECISION_FP32, PRECISION_BF16};
@@ -44,6 +46,17 @@ typedef struct {
     bool bf16;
     int align;
 } Image;
+
+/* Returns where the part of a workspace begins that is neither filled nor copied. */
+static size_t copied_end(const Image *image) {
+    const size_t bytes = image->bytes[WORKSPACE];
+    return image->at[WORKSPACE] + (bytes < COPIED ? bytes : COPIED);
+}
+
+/* Returns where the guard behind the workspace begins. */
+static size_t last_guard(const Image *image) {
+    return image->at[WORKSPACE] + image->bytes[WORKSPACE];
+}
 
 /* The layout of an array on the device: rows with gaps between them, or one row. */
 typedef struct {
@@ -80,8 +93,9 @@ static int image_create(Image *image, const CaseData *data, How how) {
     image->host = malloc(image->total);
     image->device = device_alloc(image->total);
     if (!image->host || !image->device) return -1;
-    memset(image->host, GUARD_BYTE, image->total);
-    memset(image->host + image->at[WORKSPACE], 0xff, image->bytes[WORKSPACE]);
+    memset(image->host, GUARD_BYTE, image->at[WORKSPACE]);
+    memset(image->host + image->at[WORKSPACE], 0xff, copied_end(image) - image->at[WORKSPACE]);
+    memset(image->host + last_guard(image), GUARD_BYTE, image->total - last_guard(image));
     return 0;
 }
 
@@ -138,13 +152,17 @@ static void upload(const Image *image, const CaseData *data, Stream stream) {
     for (Array a = 0; a < ARRAYS; a++) move_rows(image, data, a, true);
     if (image->bytes[TOKENS])
         memcpy(image->host + image->at[TOKENS], data->tokens, image->bytes[TOKENS]);
-    copy_to_device(stream, image->device, image->host, image->total);
+    const size_t guard = last_guard(image);
+    copy_to_device(stream, image->device, image->host, copied_end(image));
+    copy_to_device(stream, image->device + guard, image->host + guard, image->total - guard);
     forbid_guards(image, true);
 }
 
 static void download(const Image *image, CaseData *data, Stream stream) {
     forbid_guards(image, false);
-    copy_to_host(stream, image->host, image->device, image->total);
+    const size_t guard = last_guard(image);
+    copy_to_host(stream, image->host, image->device, copied_end(image));
+    copy_to_host(stream, image->host + guard, image->device + guard, image->total - guard);
     const char *error = device_wait(stream) ? error_message() : NULL;
     CHECK(!error, "%s", error);
     check_guards(image);

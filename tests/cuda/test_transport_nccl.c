@@ -64,7 +64,8 @@ static Transfer give(Rank *rank, int peer, Channel channel, int round, size_t co
     stream_wait_event(rank->stream, message->ready);
     copy_to_device(rank->stream, message->data, x, t.bytes);
     event_record(message->ready, rank->stream);
-    free(x); /* memory that is not page-locked has been read when the call returns */
+    device_wait(rank->stream); /* until x has been read */
+    free(x);
     return t;
 }
 

@@ -12,6 +12,8 @@
 #include "../test.h"
 #include "fake.h"
 
+void device_note_launch(cudaError_t error, const char *kernel, const char *file, int line);
+
 static bool tells(const char *text) { return strstr(error_message(), text) != NULL; }
 
 /* CHECKs that the next wait fails with these words, and that the one after it does not. */
@@ -282,6 +284,16 @@ static void captures_are_of_a_thread(void) {
 
 /* ---- what the device does later ---- */
 
+/* A fault is reported by the next call, whatever that is: its message says so. */
+static void a_fault_may_be_of_earlier_work(void) {
+    Stream stream = device_test_stream();
+    device_note_launch(cudaErrorIllegalAddress, "innocent", "file.cu", 7);
+    CHECK(device_wait(stream) && tells("kernel innocent, file.cu:7") && tells("or earlier work"),
+          "%s", error_message());
+    device_note_launch(cudaErrorInvalidConfiguration, "guilty", "file.cu", 7);
+    CHECK(device_wait(stream) && !tells("earlier"), "%s", error_message());
+}
+
 static void freed_before_its_graph_is_told(void) {
     Stream stream = device_test_stream();
     char *memory = device_alloc(8);
@@ -306,5 +318,6 @@ void test_fake_device(void) {
     RUN(captures_forbid);
     RUN(captures_have_one_begin_and_end);
     RUN(captures_are_of_a_thread);
+    RUN(a_fault_may_be_of_earlier_work);
     RUN(freed_before_its_graph_is_told);
 }

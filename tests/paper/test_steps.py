@@ -1,5 +1,7 @@
 """Published steps and their simulation: what must hold whatever the machines reach, and the tables."""
 import math
+import pathlib
+import re
 
 import pytest
 
@@ -7,6 +9,7 @@ import deviations
 import figure04
 import figure06
 import offload
+import program
 import published
 import steps
 import submodels
@@ -144,3 +147,23 @@ def test_golden(made, name, golden):
     simulated ones within the differences between compilers. Filled pipelines held more micro-batches then than this
     program's ranks do, and waited less."""
     golden("timing", made[name], simulated=0.1, waiting={"filled": 0.15, "many": 0.15, "many_cached": 0.15})
+
+
+# ---- what dist/README.md says -------------------------------------------------------------------
+
+def saved_by_zero_bubble(model, gpus):
+    """How much less time a step of BCD-1/3 takes than by 1f1b, as dist/README.md puts it."""
+    number, gpu = gpus.split(" ", 1)
+    flags = program.flags_of(model=model, gpu=gpu.lower().replace(" ", ""), nodes=int(number) // 8, per_node=8, batch=256,
+                             submodels=3, precision="bf16")
+    before, after = (program.ask_once("plan", *flags, "--pipeline-schedule", name)["plan"].value("BCD-1/3", "step")
+                     for name in ("1f1b", "zero-bubble"))
+    return "does not fit" if math.isnan(after) else f"{100 * (1 - after / before):.0f} %".replace("-0", "0")
+
+
+def test_zero_bubble_in_the_readme():
+    readme = (pathlib.Path(__file__).resolve().parents[2] / "dist" / "README.md").read_text(encoding="utf-8")
+    table = re.findall(r"^\| (.*) \|$", readme.split("\n## Schedules\n")[1].split("\n## ")[0], re.MULTILINE)
+    clusters, *rows = [line.split(" | ") for line in table]
+    for model, *cells in rows:
+        assert cells == [saved_by_zero_bubble(model, gpus) for gpus in clusters[1:]], model
