@@ -216,13 +216,16 @@ static bool fits_with(size_t *bytes, const FitMemory *memory, const Setup *s,
 }
 
 /* "it fits with --submodels 3 --recompute (1.2 GiB)". */
-static Text list_changes(const FitChoice *from, const FitChoice *to, size_t bytes) {
+static Text list_changes(const Setup *s, const FitChoice *to, size_t bytes) {
+    const FitChoice choice = fit_choice(s), *const from = &choice;
     Text text = text_of("it fits with ");
     if (to->submodels > from->submodels) text_add(&text, "--submodels %d ", to->submodels);
     if (to->recompute && !from->recompute) text_add(&text, "--recompute ");
     if (to->accumulate > from->accumulate) text_add(&text, "--accumulate %d ", to->accumulate);
     if (to->precision != from->precision) text_add(&text, "--precision bf16 ");
     text_add(&text, "(%s)", format_bytes((double)bytes).text);
+    if (to->accumulate > from->accumulate && setup_has_batch_norm(s->model))
+        text_add(&text, "; its batch norms then see smaller batches, which changes the result");
     return text;
 }
 
@@ -244,8 +247,7 @@ static Text advise(const FitMemory *memory, const Setup *s) {
                     next.recompute = recompute;
                     next.accumulate = parts < batch ? parts : batch;
                     if (bf16) next.precision = PRECISION_BF16;
-                    if (fits_with(&bytes, memory, s, &next))
-                        return list_changes(&now, &next, bytes);
+                    if (fits_with(&bytes, memory, s, &next)) return list_changes(s, &next, bytes);
                     if (bytes < min_bytes) min_bytes = bytes;
                 }
     return text_of("with %srecompute and a sample at a time it still needs %s%s",

@@ -55,7 +55,7 @@ static int open_draft(Setup *setup) {
         partition->submodels);
 }
 
-static bool has_batch_norm(const Model *model) {
+bool setup_has_batch_norm(const Model *model) {
     bool found = false;
     for (int n = 0; n < model->nodes; n++) found |= model->node[n].kind == OP_BATCHNORM;
     return found;
@@ -65,7 +65,7 @@ int setup_check(const Options *options) {
     Setup setup = {.options = *options};
     const bool asks = options_given(options, "frozen-norm") && !*options->like;
     int failed = open_draft(&setup);
-    if (!failed && asks && !has_batch_norm(setup.model))
+    if (!failed && asks && !setup_has_batch_norm(setup.model))
         failed = error_set("--frozen-norm: %s has no batch norm", setup.options.model);
     setup_free(&setup);
     return failed;

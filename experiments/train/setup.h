@@ -60,6 +60,9 @@ int setup_provenance(Provenance *provenance, const Options *options);
  * -1 and an error. */
 int setup_check(const Options *options);
 
+/* True of a model whose batch norms see other samples in smaller parts of a batch. */
+bool setup_has_batch_norm(const Model *model);
+
 /* Refuses flags of a new training that could have no effect.  -1 and an error. */
 int setup_check_idle(const Options *options);
 

@@ -172,7 +172,7 @@ static Text list_choices(const Setup *s) {
     accumulate.accumulate = s->options.batch;
     lion.optimizer = OPTIMIZER_LION;
     if (!now.recompute) add_choice(&text, s, recompute, "--recompute");
-    if (now.accumulate < s->options.batch)
+    if (now.accumulate < s->options.batch && !setup_has_batch_norm(s->model))
         add_choice(&text, s, accumulate, text_of("--accumulate %d", s->options.batch).text);
     if (optimizer_state_vectors(&s->stage_settings.optimizer, &(Param){0}) > 1)
         add_choice(&text, s, lion, "--optimizer lion");
@@ -204,8 +204,8 @@ void train_print_start(const Training *t) {
            (double)s->bcd.steps / s->steps_per_epoch, (unsigned long long)o->seed,
            format_computer(&t->run.provenance).text);
     print_plan(s);
-    if (s->model->tokens && o->optimizer.kind == OPTIMIZER_SGD)
-        printf("sgd trains language models badly; the default is adamw\n");
+    if (s->model->tokens && o->optimizer.kind == OPTIMIZER_SGD && !*o->init)
+        printf("sgd trains language models badly from scratch; the default is adamw\n");
     if (runfile_moved(&t->run)) {
         const SessionRow *now = &t->run.sessions[t->run.session_rows - 1], *before = now - 1;
         printf("so far trained on %s in %s, now on %s in %s, which rounds differently\n",

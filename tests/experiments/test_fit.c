@@ -102,6 +102,29 @@ static void refuses_with_advice(const void *row) {
     setup_free(&s);
 }
 
+/* In smaller parts of a batch a batch norm sees other samples, and the advice says so. */
+static void advice_names_what_changes(void) {
+    FitMemory memory = {.name = "FAKE", .bytes = UNIT};
+    Setup s = {.options = {.batch = 64, .accumulate = 1},
+               .device = &fake,
+               .model = model_create("resnet:depth=8,width=2,size=8"),
+               .stage_settings = {.batch = 64, .recompute = true, .offload = true}};
+    double least = 0;
+    if (CHECK(s.model && partition_balanced(&s.bcd.partition, s.model, 1, NULL) == 0, "%s",
+              error_message())) {
+        const bool refused = fit_check(&memory, &s) == -1;
+        const char *needed = strstr(error_message(), "it still needs ");
+        CHECK(refused && needed && sscanf(needed, "it still needs %lf KiB", &least) == 1, "%s",
+              error_message());
+        memory.bytes = 1024 * least + UNIT;
+        CHECK(fit_check(&memory, &s) == -1 &&
+                  strstr(error_message(), "it fits with --accumulate ") &&
+                  strstr(error_message(), "; its batch norms then see smaller batches"),
+              "%s", error_message());
+    }
+    setup_free(&s);
+}
+
 /* A model with too few blocks for more submodels keeps its number of submodels in the search. */
 static void too_few_blocks_for_more_submodels(void) {
     Setup s;
@@ -199,6 +222,7 @@ static void as_many_ranks_infer_as_have_room(void) {
 void test_fit(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         RUN_ROW(cases[i].name, refuses_with_advice, &cases[i]);
+    RUN(advice_names_what_changes);
     RUN(too_few_blocks_for_more_submodels);
     RUN(counts_no_cache_for_one_submodel);
     RUN(counts_the_cache);

@@ -33,7 +33,8 @@ static void says_what_it_trains(void) {
     } rows[] = {
         {"--optimizer sgd", "ordinary training, the whole network at once\n"},
         {"--optimizer sgd", ", 1 step ("},
-        {"--optimizer sgd", "\nsgd trains language models badly; the default is adamw\n"},
+        {"--optimizer sgd",
+         "\nsgd trains language models badly from scratch; the default is adamw\n"},
         {"--method offload --device simt", "at once; optimizer state and update in host memory\n"},
         /* (256 + 16) w for tokens and positions, 12 w^2 + 13 w in a block, 2 w in the head */
         {"--submodels 2", " of 7.6k, 6.6k parameters (the largest 7.3 % over the mean), cyclic"},
@@ -156,6 +157,12 @@ static void plans_memory_before_it_trains(void) {
     CHECK(!strstr(run(0, "%s two --submodels 2", gpt)->out, "the largest block"), "two submodels");
     CHECK(strstr(run(0, "%s ranks --submodels 2 --pipeline local:2", gpt)->out, " for all ranks ("),
           "ranks");
+    /* Smaller parts of a batch are not the same training where there are batch norms. */
+    const char *images = run(0,
+                             "train --model resnet:depth=8,width=2 --data synthetic --limit 16 "
+                             "--batch 8 --steps 1 --threads 1 --out images")
+                             ->out;
+    CHECK(strstr(images, "instead with") && !strstr(images, "--accumulate"), "%s", images);
 }
 
 /* By default stem and head of a ResNet are always active, if blocks lie between them. */
