@@ -170,9 +170,9 @@ def own_plateau(network, method):
 
 @call
 def mean_own_plateau(*what):
-    """The mean over networks of their mean multipliers."""
-    means = [np.nanmean(record.multipliers(*each, record.own_plateau)) for each in what]
-    return f"{statistics.fmean(means):.2f}"
+    """The mean of the mean multipliers of these pairs of a network and a method, by default of all that have one."""
+    found = [record.multipliers(*each, record.own_plateau) for each in what or record.THREE_SEEDS + record.FEWER_SEEDS]
+    return f"{statistics.fmean(np.nanmean(values) for values in found if np.isfinite(values).any()):.2f}"
 
 
 @call
@@ -279,7 +279,7 @@ def fine_tuned():
             "difference": f"{d.value:+.3f} ({d.low:+.3f} to {d.high:+.3f})" if d else "", "answer": one.answer,
             "p": p_value(one.p) if d else "", "seconds": f"{time:.2f}",
             "operations": "–" if math.isnan(one.operations) else f"{one.operations / full.operations:.2f}",
-            "trained": f"{one.trained:.0f}",
+            "trained": f"{one.trained:.0f}", "updates": one.updates,
             **{column: mean([one.mean(column, 1 / tables.MIB)], 0) for column in ("closed_form", "peak_total", "resident")}})
     return rows
 
@@ -296,7 +296,9 @@ def each_of(losses):
 
 @call
 def pairing():
-    return f"{record.pairing():.2f}"
+    """The correlations of the scores of BCD and of the full update over seeds: the lowest, the highest and the mean."""
+    found = record.correlations()
+    return f"{span(found)}, with a mean of {statistics.fmean(found):.2f}"
 
 
 @call

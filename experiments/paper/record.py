@@ -188,10 +188,10 @@ def decided(paired=False):
     return dict(zip(THREE_SEEDS, compare.holm(ps)))
 
 
-def pairing():
-    """The mean correlation of the scores of BCD and of the full update over seeds, in THREE_SEEDS."""
-    return float(np.mean([np.corrcoef(*zip(*((score_at(bcd), score_at(full)) for bcd, full in pairs(*what))))[0, 1]
-                          for what in THREE_SEEDS]))
+def correlations():
+    """The correlation of the scores of BCD and of the full update over seeds, for each of THREE_SEEDS."""
+    return [float(np.corrcoef(*zip(*((score_at(bcd), score_at(full)) for bcd, full in pairs(*what))))[0, 1])
+            for what in THREE_SEEDS]
 
 
 def seeds_for(difference, spread):

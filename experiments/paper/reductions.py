@@ -3,7 +3,7 @@ import math
 from dataclasses import dataclass, field
 
 import published
-from tables import GIVEN, MEASURED, PERCENT, PUBLISHED, RECOMPUTED, TEXT, Cell, Column
+from tables import GIVEN, PERCENT, PUBLISHED, RECOMPUTED, TEXT, Cell, Column
 
 TOLERANCE = 0.015  # a cell that is farther off follows from none of the multipliers
 
@@ -28,7 +28,7 @@ class Multipliers:
 def columns(multipliers):
     """The published saving, the multiplier whose saving is nearest to it, how far that is off, and the saving with each
     multiplier."""
-    ours = MEASURED if multipliers.is_measured else GIVEN
+    ours = RECOMPUTED if multipliers.is_measured else GIVEN
     return [Column("published", "published", "", 1, PUBLISHED, PERCENT), Column("nearest", "nearest", "", 0, kind=TEXT),
             Column("off", "off", "points", 1)] + [
         Column(f"multiplier_{name}", f"{value:.4g}", name, 1, ours if name == "ours" else RECOMPUTED, PERCENT)
