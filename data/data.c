@@ -60,21 +60,20 @@ static Tokenizer *text_tokenizer(const char *name, const char *dir) {
     return tokenizer_part(name) ? gpt2_tokenizer(name, dir) : tokenizer_bytes();
 }
 
+static Tokenizer *named_tokenizer(const char *name, const char *dir) {
+    if (strcmp(name, "bytes") == 0) return tokenizer_bytes();
+    if (strcspn(name, ":") == 4 && strncmp(name, "gpt2", 4) == 0 && tokenizer_part(name) >= 0)
+        return gpt2_tokenizer(name, dir);
+    return error_null("the tokenizer \"%s\" is not known; only bytes and gpt2 are", name);
+}
+
 /* Opens the tokenizer that a token file names. */
 static Tokenizer *file_tokenizer(const char *path, const char *dir) {
     Tokens tokens;
-    Tokenizer *tokenizer = NULL;
     if (tokens_open(&tokens, path)) return NULL;
-    const char *name = tokens.tokenizer;
-    if (strcmp(name, "bytes") == 0)
-        tokenizer = tokenizer_bytes();
-    else if (strcspn(name, ":") == 4 && strncmp(name, "gpt2", 4) == 0 && tokenizer_part(name) >= 0)
-        tokenizer = gpt2_tokenizer(name, dir);
-    else
-        error_set("data: %s: made with the tokenizer \"%s\"; only bytes and gpt2 are known", path,
-                  name);
+    Tokenizer *tokenizer = named_tokenizer(tokens.tokenizer, dir);
     tokens_free(&tokens);
-    return tokenizer;
+    return tokenizer ? tokenizer : error_null("data: %s: %s", path, error_message());
 }
 
 static Tokenizer *webtext2_tokenizer(const char *name, const char *dir) {
@@ -143,6 +142,10 @@ Dataset *data_open(const DataRequest *request) {
     DataRequest found = *request;
     found.dir = directory(request->dir);
     return set ? set->open(&found) : NULL;
+}
+
+Tokenizer *data_named_tokenizer(const char *tokenizer, const char *dir) {
+    return named_tokenizer(tokenizer, directory(dir));
 }
 
 Tokenizer *data_tokenizer(const char *name, const char *dir) {

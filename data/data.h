@@ -25,6 +25,8 @@ Dataset *data_open(const DataRequest *request);
 /* Opens the tokenizer that a token set was made with, for tokenizer_free to free.  NULL and an
  * error for image sets. */
 Tokenizer *data_tokenizer(const char *name, const char *dir);
+/* The same by the tokenizer's own name, which the data set need not be there for. */
+Tokenizer *data_named_tokenizer(const char *tokenizer, const char *dir);
 
 /* Returns 1 if a name is a set of token sequences, 0 if of images, -1 and an error that lists the
  * names if it is neither. */

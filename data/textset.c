@@ -81,6 +81,11 @@ unsigned char *sources_read(const char *root, size_t *bytes) {
 /* Opens the requested split of tokens [begin, end), of which the last tenth is held out. */
 static Dataset *open_part(const DataRequest *request, Tokens tokens, size_t begin, size_t end,
                           size_t max_held_out) {
+    if (request->split == SPLIT_TEST && !request->whole) {
+        tokens_free(&tokens);
+        return error_null("%s: a text without a test split; its last tenth is the validation split",
+                          request->name);
+    }
     const size_t tenth = (end - begin) / 10;
     const size_t cut = end - (tenth < max_held_out ? tenth : max_held_out);
     if (!request->whole && request->split == SPLIT_TRAIN) end = cut;

@@ -173,7 +173,8 @@ const Option option_table[] = {
      TRAIN},
     {"init", "DIR", TEXT(init), LOCAL, "", "none",
      "use the model in DIR (Hugging Face's), in place of a run", LOADING},
-    {"data", "NAME", TEXT(data), FIXED, "synthetic", NULL,
+    /* A resume finds out by its checksum whether it is the same. */
+    {"data", "NAME", TEXT(data), FREE, "synthetic", NULL,
      "without a download: synthetic (images), text (this project's sources), text1 and text2 (its "
      "halves); cifar10, cifar10-holdout (validated on 5,000 training images), cifar100, "
      "shakespeare, wikitext2, webtext2; wikitext2:N and shakespeare:N "

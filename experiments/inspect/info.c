@@ -1,5 +1,4 @@
 /* `bcd info`: this build, and what models cost with and without BCD. */
-#include <hdf5.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,10 +21,10 @@ enum { MAX_SUBMODELS = 5 };
 static void print_build(void) {
     Provenance p;
     provenance_fill(&p, 0);
-    unsigned major, minor, release;
-    H5get_libversion(&major, &minor, &release);
+    unsigned version[3];
+    h5_version(version);
     printf("commit     %s\ncompiler   %s\nflags      %s\nHDF5       %u.%u.%u\n", p.commit,
-           p.compiler, p.flags, major, minor, release);
+           p.compiler, p.flags, version[0], version[1], version[2]);
     printf("threads    %d\n", p.threads);
     printf("cpu        %s, fp32\n", p.cpu);
     printf("plain      the same processor, with the textbook loops of ref/ops\n");

@@ -1,4 +1,5 @@
 /* `bcd sample`: text from a trained language model, token by token. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,6 +119,15 @@ static bool is_end(const Sampling *s, int token) {
     return i < s->end_count;
 }
 
+static int check_finite(const real *logits, int count, int place) {
+    for (int i = 0; i < count; i++)
+        if (!isfinite((double)logits[i]))
+            return error_set(
+                "token %d: the model's logits are not finite; did its training diverge?",
+                place + 1);
+    return 0;
+}
+
 static int sample(Sampling *s, const SampleFlags *flags, uint64_t seed) {
     generator_open(&s->generator, &s->setup);
     if (start_text(s, flags)) return -1;
@@ -125,7 +135,7 @@ static int sample(Sampling *s, const SampleFlags *flags, uint64_t seed) {
     const int vocabulary = known < s->setup.model->outputs ? known : s->setup.model->outputs;
     for (int i = 0; i < flags->tokens; i++) {
         const real *logits = generator_next(&s->generator, s->text, s->count);
-        if (!logits) return -1;
+        if (!logits || check_finite(logits, vocabulary, i)) return -1;
         const int token = generator_draw(logits, vocabulary, flags,
                                          random_uniform(seed, STREAM_SAMPLE, (uint64_t)i));
         s->text[s->count++] = token;
@@ -160,7 +170,10 @@ static int open_run(Sampling *s, const CommandLine *line) {
         return error_set("%s: %s reads images; bcd sample is for language models",
                          line->positional[0], s->setup.model->name);
     s->dir = stored->init;
-    s->tokenizer = data_tokenizer(stored->data, stored->data_dir[0] ? stored->data_dir : NULL);
+    const char *dir = stored->data_dir[0] ? stored->data_dir : NULL;
+    /* Runs of earlier versions do not name it. */
+    s->tokenizer = *s->setup.tokenizer ? data_named_tokenizer(s->setup.tokenizer, dir)
+                                       : data_tokenizer(stored->data, dir);
     return s->tokenizer || has_tokenizer(s->dir) ? 0 : -1;
 }
 

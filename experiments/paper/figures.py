@@ -209,6 +209,11 @@ def time(case):
                       else "seconds, not all on as many threads of the same machine")
 
 
+def finite(arrays):
+    joined = np.concatenate(arrays)
+    return joined[np.isfinite(joined)]
+
+
 def score(case):
     images, lines = case.first["input"] == "images", []
     for method in case.methods:
@@ -221,9 +226,10 @@ def score(case):
     def scale(axes):
         if not images:  # the first twentieth may be far above the rest, and leaves the panel
             values = [one for _, seeds, _, _ in lines for one in seeds]
-            low, high = min(v.min() for v in values), max(v[len(v) // 20:].max() for v in values)
-            logarithmic(axes, low, high)
-            axes.set_ylim(low / 1.05, 1.05 * high)
+            every, rest = finite(values), finite([v[len(v) // 20:] for v in values])
+            if len(rest):  # not all have diverged
+                logarithmic(axes, every.min(), rest.max())
+                axes.set_ylim(every.min() / 1.05, 1.05 * rest.max())
         axes.set_xlim(0, max(t["steps"] for method in case.methods for t in method.trainings))
 
     return draw_methods(case, "validation accuracy, %" if images else "validation perplexity",

@@ -37,6 +37,9 @@ typedef struct {
     const char *scale;
 } H5Dim;
 
+/* Overwrites version with the library's: major, minor, release. */
+void h5_version(unsigned version[3]);
+
 /* Starts a file next to `path`, which h5_commit puts there.  -1 and an error, also if another
  * process is writing the same file. */
 int h5_create(H5File *file, const char *path);

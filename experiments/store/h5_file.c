@@ -24,6 +24,11 @@ static void silence_library(void) {
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 }
 
+void h5_version(unsigned version[3]) {
+    silence_library();
+    H5get_libversion(&version[0], &version[1], &version[2]);
+}
+
 int h5_refuse(const H5File *file, const char *object, const char *what) {
     return error_set("%s: %s: %s", file->path, object, what);
 }

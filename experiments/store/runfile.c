@@ -63,6 +63,7 @@ static const H5Column data_fields[] = {
     {.name = "name", .kind = H5_TEXT, .offset = offsetof(RunFile, data)},
     {H5_FIELD(RunFile, samples, H5_UINT64)},
     {H5_FIELD(RunFile, checksum, H5_UINT64)},
+    {H5_FIELD(RunFile, valid_checksum, H5_UINT64), .optional = true},
     {H5_FIELD(RunFile, steps_per_epoch, H5_DOUBLE)},
 };
 #define COUNT(array) (sizeof(array) / sizeof *(array))

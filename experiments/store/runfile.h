@@ -43,6 +43,7 @@ typedef struct {
     Provenance provenance;
     char spec[H5_PATH], data[H5_NAME];
     uint64_t parameters, samples, checksum;
+    uint64_t valid_checksum; /* of the samples evaluated on; 0 in older files */
     double steps_per_epoch, imbalance;
     int submodels;
     const Partition *partition; /* both are only written, for other programs, and not read back; */

@@ -125,21 +125,22 @@ static int read_state(const H5File *file, const Setup *setup, BcdState *state) {
         (unsigned long long)state->phase, state->submodel);
 }
 
-static int check_same(const H5File *file, const Setup *setup) {
-    char spec[OPTION_TEXT], name[OPTION_TEXT];
+int checkpoint_check_data(const H5File *file, const Dataset *data) {
     uint64_t checksum;
-    if (h5_get_text(file, "/model", "spec", spec, sizeof spec) ||
-        h5_get_text(file, "/data", "name", name, sizeof name) ||
-        h5_get(file, "/data", "checksum", H5_UINT64, &checksum))
-        return -1;
+    if (h5_get(file, "/data", "checksum", H5_UINT64, &checksum)) return -1;
+    if (checksum == data->checksum) return 0;
+    return error_set(
+        "%s: the data set %s is not the one this run was trained on (its checksum differs); put "
+        "that one back",
+        file->path, data->name);
+}
+
+static int check_same(const H5File *file, const Setup *setup) {
+    char spec[OPTION_TEXT];
+    if (h5_get_text(file, "/model", "spec", spec, sizeof spec)) return -1;
     if (strcmp(spec, setup->model->spec) != 0)
         return error_set("%s: holds the model %s, not %s", file->path, spec, setup->model->spec);
-    if (checksum != setup->train->checksum)
-        return error_set(
-            "%s: the data set %s is not the one this run was trained on (its checksum "
-            "differs); put that one back",
-            file->path, name);
-    return 0;
+    return checkpoint_check_data(file, setup->train);
 }
 
 static int read_steps(const H5File *file, const Setup *setup) {

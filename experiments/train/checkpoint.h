@@ -14,6 +14,9 @@ int checkpoint_write(const char *path, const Setup *setup, const BcdState *state
 /* Opens the file and checks its format and precision.  -1 and an error. */
 int checkpoint_open(H5File *file, const char *path);
 
+/* Checks that the data are those of a checkpoint's training.  -1 and an error. */
+int checkpoint_check_data(const H5File *file, const Dataset *data);
+
 /* Reads all of it into a fresh engine, and setup->init.  Refuses another model, other data, another
  * precision, and damage: -1 and an error. */
 int checkpoint_resume(const char *path, Setup *setup, BcdState *state);

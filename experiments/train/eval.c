@@ -1,9 +1,12 @@
 /* `bcd eval`: loss and accuracy over a data set. */
 #include <math.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "../../ref/base/error.h"
 #include "../cli/commands.h"
+#include "../store/rundir.h"
+#include "checkpoint.h"
 #include "open_model.h"
 #include "train.h"
 
@@ -39,6 +42,44 @@ Text eval_format(const EvaluationRow *row, bool tokens) {
                    loss.text, row->perplexity);
 }
 
+int eval_check_samples(const RunFile *run, const char *path, const Dataset *data) {
+    if (!run->valid_checksum || run->valid_checksum == data->checksum) return 0;
+    return error_set(
+        "%s: the data set %s is not the one this run was evaluated on (its checksum differs); put "
+        "that one back",
+        path, data->name);
+}
+
+static int check_trained_on(const char *place, const Dataset *data) {
+    Text path;
+    H5File file;
+    if (rundir_checkpoint(&path, place) || checkpoint_open(&file, path.text)) return -1;
+    const int failed = checkpoint_check_data(&file, data);
+    h5_close(&file);
+    return failed;
+}
+
+static int check_evaluated_on(const char *place, const Dataset *data) {
+    const Text path = rundir_path(place, "run.h5");
+    RunFile run;
+    if (access(path.text, F_OK)) return 0; /* without curves nothing was evaluated */
+    const int failed =
+        runfile_read(&run, path.text) || eval_check_samples(&run, path.text, data) ? -1 : 0;
+    runfile_free(&run);
+    return failed;
+}
+
+/* Without flags for other data the samples are those of the training; of a test split nothing is
+ * known.  -1 and an error. */
+static int check_own_data(const CommandLine *line, const Dataset *data) {
+    static const char *const others[] = {"init", "data", "valid", "limit", "context"};
+    const char *place = line->positional[0];
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (options_given(&line->options, others[i])) return 0;
+    if (line->options.split == SPLIT_TRAIN) return check_trained_on(place, data);
+    return line->options.split == SPLIT_VALID ? check_evaluated_on(place, data) : 0;
+}
+
 int command_eval(const CommandLine *line) {
     CommandLine sized = *line;
     const Options *options = &sized.options;
@@ -50,7 +91,10 @@ int command_eval(const CommandLine *line) {
     setup.options.augment = false;
     failed = failed ||
              !(data = setup_data(&setup.options, setup.model, (Split)line->options.split)) ||
-             setup_check_data(&setup, data) || eval_dataset(&row, &setup, data);
+             setup_check_data(&setup, data) || check_own_data(line, data) ||
+             eval_dataset(&row, &setup, data);
+    if (!failed && !isfinite(row.loss))
+        failed = error_set("the loss on %s is %s", data->name, format_loss(row.loss).text);
     if (!failed)
         printf("%s, %s split of %s (%d samples%s): %s\n",
                *options->init ? options->init : setup.options.model,

@@ -156,7 +156,7 @@ static int note_failure(Training *t) {
     t->run.provenance.wall = clock_seconds() - t->started;
     setup_free_engine(&t->setup); /* where memory has ended, HDF5 needs some of it */
     const int failed = runfile_write(&t->run, t->run_path.text);
-    return error_set("step %llu: %s; %s%s holds the last good state",
+    return error_set("step %llu: %s; %s%s holds the last finite state",
                      (unsigned long long)t->state.step + !t->diverged, cause,
                      failed ? "the run could not be marked as failed; " : "",
                      t->checkpoint_path.text);
@@ -211,10 +211,9 @@ static int take_ranks(Options *options) {
         if (!options_given(options, flags[i])) missing[count++] = flags[i];
     options_defaults(&stored, COMMAND_TRAIN);
     if (!*options->resume || access(rundir_path(options->resume, "run.h5").text, R_OK)) return 0;
-    return rundir_settings(options->resume, &stored) ||
-                   options_take(options, &stored, missing, true)
-               ? -1
-               : 0;
+    if (rundir_settings(options->resume, &stored))
+        return error_set("%s" WITHOUT_CURVES, error_message());
+    return options_take(options, &stored, missing, true);
 }
 
 int command_train(const CommandLine *line) {

@@ -8,6 +8,10 @@
  * target), accuracy (0..1) and perplexity (exp(loss)).  -1 and an error. */
 int eval_dataset(EvaluationRow *row, const Setup *setup, const Dataset *data);
 
+/* Checks that the data are those which the run in the file `path` was evaluated on.  -1 and an
+ * error. */
+int eval_check_samples(const RunFile *run, const char *path, const Dataset *data);
+
 /* "loss 1.234, accuracy 56.7 %", or for language models "loss 3.456, perplexity 31.7". */
 Text eval_format(const EvaluationRow *row, bool tokens);
 

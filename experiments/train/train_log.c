@@ -81,7 +81,11 @@ int train_log_open(Training *t) {
     if (*samples && (open_samples(t, samples) ||
                      sampler_init(&t->sampler, s->bcd.seed, s->train->samples, s->bcd.fraction)))
         return -1;
-    t->log = fopen(rundir_path(t->dir, "log.csv").text, "w");
+    const Text log = rundir_path(t->dir, "log.csv");
+    /* It is the only one that still has the curves. */
+    if (t->lost_curves && rename(log.text, rundir_path(t->dir, LOG_BEFORE).text) && errno != ENOENT)
+        return error_set("%s: cannot rename: %s", log.text, strerror(errno));
+    t->log = fopen(log.text, "w");
     if (t->log) write_past(t);
     return 0;
 }

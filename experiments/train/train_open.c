@@ -1,4 +1,5 @@
 /* Opens a training, in a new directory or in that of a run to be resumed. */
+#include <math.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,16 @@ int train_like(Options *options) {
     return options_take(options, &like, own, false);
 }
 
+/* A batch of more samples than there are would have some of them several times. */
+static int check_batch(const Setup *s) {
+    const Options *o = &s->options;
+    const double used = fmax(1, round(o->fraction * s->train->samples));
+    if (o->batch <= used) return 0;
+    return error_set("--batch %d: %s has only %d samples%s", o->batch, s->train->name,
+                     s->train->samples,
+                     o->fraction < 1 ? text_of(", of which --fraction takes %.0f", used).text : "");
+}
+
 /* Opens a new training.  The directory must not hold a run yet, and is created only after model and
  * data are open. */
 static int open_new(Training *t, const Options *options) {
@@ -49,7 +60,7 @@ static int open_new(Training *t, const Options *options) {
             "%s: has a run already; continue it with bcd train --resume %s, or choose another "
             "--out",
             o->out, quoted(o->out).text);
-    if (setup_default_ends(o) || setup_open(&t->setup, o)) return -1;
+    if (setup_default_ends(o) || setup_open(&t->setup, o) || check_batch(&t->setup)) return -1;
     strcpy(t->dir, o->out);
     t->made = !t->dir[0] || access(t->dir, F_OK) != 0;
     if (t->dir[0] ? rundir_make(t->dir) : rundir_make_fresh(t->dir, o)) return -1;
@@ -65,11 +76,11 @@ static int read_past(Training *t) {
     if (saved && settings_read_file(t->checkpoint_path.text, &stored)) return -1;
     if (access(t->run_path.text, F_OK)) {
         t->run.settings = stored;
+        t->lost_curves = saved;
         return 0;
     }
     if (runfile_read(&t->run, t->run_path.text))
-        return error_set("%s; if you remove that file, the run can continue, with new curves",
-                         error_message());
+        return error_set("%s" WITHOUT_CURVES, error_message());
     if (!saved && t->run.curve_rows)
         return error_set(
             "%s: checkpoint.h5 is missing, and run.h5 has %zu updates; put it back, or start again "
@@ -136,7 +147,11 @@ static int restore(Training *t) {
     if (access(t->checkpoint_path.text, F_OK) == 0 &&
         checkpoint_resume(t->checkpoint_path.text, &t->setup, &t->state))
         return -1;
-    if (check_extension(t)) return -1;
+    /* A resume may evaluate on more samples, or fewer. */
+    if ((t->run.settings.eval_samples == t->setup.options.eval_samples &&
+         eval_check_samples(&t->run, t->run_path.text, t->setup.valid)) ||
+        check_extension(t))
+        return -1;
     runfile_cut(&t->run, t->state.step);
     if (t->run.curve_rows) t->seconds = t->run.curve[t->run.curve_rows - 1].seconds;
     return 0;
@@ -164,6 +179,7 @@ static int describe(Training *t, int threads) {
     run->parameters = s->model->param_count;
     run->samples = (uint64_t)s->train->samples;
     run->checksum = s->train->checksum;
+    run->valid_checksum = s->valid->checksum;
     run->steps_per_epoch = s->steps_per_epoch;
     run->imbalance = partition->imbalance;
     run->submodels = partition->submodels;

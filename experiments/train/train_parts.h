@@ -9,6 +9,11 @@
 #include "setup.h"
 #include "train.h"
 
+/* What can be done about a damaged run.h5. */
+#define WITHOUT_CURVES "; if you remove that file, the run can continue, with new curves"
+/* What log.csv is renamed to where a resume does not have its curves. */
+#define LOG_BEFORE "log-before.csv"
+
 typedef struct {
     char dir[OPTION_TEXT];
     Text run_path, checkpoint_path;
@@ -25,6 +30,7 @@ typedef struct {
     double saved, save_cost; /* clock at the end of the last save, and how long it took */
     double started;          /* clock at the start of this session, less the time of those before */
     bool resumed, save_failed;
+    bool lost_curves;    /* a resume found a checkpoint without run.h5 */
     bool diverged;       /* the last step left numbers that are not finite */
     FILE *log, *samples; /* log.csv, --log-samples; or NULL */
     Sampler sampler;     /* of --log-samples */

@@ -74,8 +74,16 @@ static void checkpoint_missing(void) {
 static void curves_lost(void) {
     unlink(scratch_path("ahead/run.h5"));
     copy_file("ahead/checkpoint.h5", "ahead/checkpoint-14.h5");
-    run(0, "train --resume ahead --quiet");
+    size_t before, after;
+    char *log = read_bytes("ahead/log.csv", &before);
+    CHECK(
+        strstr(run(0, "train --resume ahead --brief")->out, "run.h5 is missing: the curves begin"),
+        "no word");
     check_same_checkpoint("uncut", "ahead");
+    char *kept = read_bytes("ahead/log-before.csv", &after);
+    CHECK(before == after && memcmp(log, kept, before) == 0, "the log before is another");
+    free(log);
+    free(kept);
 }
 
 /* Without --save-every, a training of less than a minute saves at its start and its end only. */
@@ -201,7 +209,7 @@ static void loss_not_finite(void) {
     const Printed *printed =
         run(1, "train " RESNET "--steps 30 --lr 1000 --weight-decay 1000 --out wild");
     check_error(printed, "the loss is");
-    check_error(printed, "wild/checkpoint.h5 holds the last good state");
+    check_error(printed, "wild/checkpoint.h5 holds the last finite state");
     RunFile file;
     if (read_run(&file, "wild"))
         CHECK(strcmp(file.status, "failed") == 0, "status %s", file.status);
@@ -216,13 +224,13 @@ static void weights_not_finite(void) {
         const Printed *printed =
             run(1, "train " RESNET "--steps %d --lr 1000 --weight-decay 1000 --out burst%d --quiet",
                 steps, steps);
-        check_error(printed, "/checkpoint.h5 holds the last good state");
+        check_error(printed, "/checkpoint.h5 holds the last finite state");
         printed = run(0, "eval burst%d", steps);
         CHECK(!strstr(printed->out, "nan") && !strstr(printed->out, "inf"), "%s", printed->out);
     }
     check_error(run(1, "train " RESNET "--steps 9 --lr 1000 --weight-decay 1000 --save-every 1 "
                        "--out burst --quiet"),
-                "has a number that is NaN or infinite; burst/checkpoint.h5 holds the last good");
+                "has a number that is NaN or infinite; burst/checkpoint.h5 holds the last finite");
 }
 
 static void disk_full(void) {
@@ -261,7 +269,8 @@ static void damaged_files(void) {
     scratch_file("damaged/checkpoint.h5", bytes, count);
     free(bytes);
     scratch_text("damaged/run.h5", "nonsense");
-    check_error(run(1, "train --resume damaged --steps 6"), "damaged/run.h5: not an HDF5 file");
+    check_error(run(1, "train --resume damaged --steps 6"),
+                "damaged/run.h5: not an HDF5 file; if you remove that file, the run can continue");
 }
 
 static void delete_tensor(const char *name, const char *tensor) {

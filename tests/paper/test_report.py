@@ -473,6 +473,18 @@ def test_figure_of_losses(tmp_path):
     assert ">updates<" in svg and svg.count(">BCD-1/3<") == 1
 
 
+@pytest.mark.parametrize("losses", [[800.0, 900.0], [math.nan, math.nan]])
+def test_figure_of_a_training_that_diverged(tmp_path, losses):
+    """A perplexity that is not finite is left out, and the other trainings are drawn."""
+    whole = training(GPT, False, 1)
+    whole.evaluation = evaluations([1, 2], [3.0, 2.0])
+    for trainings in ([whole], []):
+        diverged = like(whole, lr=9.0)
+        diverged.evaluation = evaluations([1, 2], losses)
+        study.write(str(tmp_path / "loss.h5"), [*trainings, diverged])
+        drawn(tmp_path, "0-gpt-2x64-text-sgd-score", "loss.h5")
+
+
 def test_figure_of_seeds_and_other_clocks(tmp_path):
     """Seeds are drawn as bands, and the axis says that not all had the same machine."""
     trainings = pairs()[:2]
