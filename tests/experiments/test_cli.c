@@ -328,42 +328,6 @@ static void validates_on_a_file(void) {
                 "--valid is for language models");
 }
 
-/* Data that were replaced after a training are refused, by a resume and by an evaluation; a file
- * that was moved is the same data. */
-static void finds_other_data(void) {
-    static const char gpt[] =
-        "--model gpt:layers=1,width=8,heads=1,context=4 --schedule constant --batch 2 --quiet";
-    scratch_text("own.txt", "abc bca cab abc bca cab abc bca cab abc bca cab abc bca cab abc");
-    scratch_text("other.txt", "xyz yzx zxy xyz yzx zxy xyz yzx zxy xyz yzx zxy xyz yzx zxy xyz");
-    run(0, "tokenize own.txt --tokenizer bytes --out data.tokens");
-    run(0, "tokenize own.txt --tokenizer bytes --out moved.tokens");
-    run(0, "tokenize words.txt --tokenizer bytes --out judge.tokens");
-    run(0, "train %s --data data.tokens --steps 3 --out found", gpt);
-    run(0, "train %s --data moved.tokens --valid judge.tokens --steps 3 --out judged", gpt);
-    run(0, "tokenize other.txt --tokenizer bytes --out data.tokens");
-    run(0, "tokenize other.txt --tokenizer bytes --out judge.tokens");
-    check_error(run(1, "train --resume found --steps 4"),
-                "data.tokens is not the one this run was trained on");
-    check_error(run(1, "eval found"), "data.tokens is not the one this run was evaluated on");
-    check_error(run(1, "eval found --split train"),
-                "data.tokens is not the one this run was trained on");
-    run(0, "eval found --data data.tokens");
-    run(0, "sample found --tokens 3");
-    check_error(run(1, "train --resume judged --steps 4"),
-                "judge.tokens is not the one this run was evaluated on");
-    run(0, "train --resume found --data moved.tokens --steps 4 --quiet");
-    unlink(scratch_path("moved.tokens"));
-    run(0, "sample found --tokens 3");
-    check_error(run(1, "eval found --data words.tokens --split test"),
-                "words.tokens: a text without a test split");
-    check_error(run(1,
-                    "train --model gpt:layers=1,width=8,heads=1,context=4 --data words.tokens "
-                    "--batch 2000 --steps 1 --out big"),
-                "--batch 2000: words.tokens has only 1349 samples");
-    check_error(run(1, "train %s --data words.tokens --fraction 0.001 --steps 1 --out big", gpt),
-                "has only 1349 samples, of which --fraction takes 1");
-}
-
 static void tokenizes(void) {
     CHECK(strstr(run(0, "tokenize words.txt --tokenizer bytes --out s.tokens")->out,
                  "s.tokens: 6000 tokens"),
@@ -401,6 +365,5 @@ void test_cli(void) {
     RUN(quiet_and_named_by_itself);
     RUN(evaluates);
     RUN(validates_on_a_file);
-    RUN(finds_other_data);
     RUN(tokenizes);
 }

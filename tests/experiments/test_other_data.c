@@ -1,0 +1,67 @@
+/* Data that are not those of the training, or too few. */
+#include <unistd.h>
+
+#include "cli.h"
+
+#define TINY "--model gpt:layers=1,width=8,heads=1,context=4 "
+#define TRAIN "train " TINY "--schedule constant --batch 2 --quiet "
+
+static void make_tokens(const char *name, const char *text) {
+    scratch_text("own.txt", text);
+    run(0, "tokenize own.txt --tokenizer bytes --out %s", name);
+}
+
+static const char abc[] = "abc bca cab abc bca cab abc bca cab abc bca cab abc bca cab abc";
+static const char xyz[] = "xyz yzx zxy xyz yzx zxy xyz yzx zxy xyz yzx zxy xyz yzx zxy xyz";
+
+/* By a resume and by an evaluation; only a user who names the file means it. */
+static void what_was_replaced_is_refused(void) {
+    static const char trained[] = "data.tokens is not the one this run was trained on";
+    static const char evaluated[] = "tokens is not the one this run was evaluated on";
+    make_tokens("data.tokens", abc);
+    make_tokens("judge.tokens", abc);
+    run(0, TRAIN "--data data.tokens --steps 3 --out found");
+    run(0, TRAIN "--data words.tokens --valid judge.tokens --steps 3 --out judged");
+    make_tokens("data.tokens", xyz);
+    make_tokens("judge.tokens", xyz);
+    check_error(run(1, "train --resume found --steps 4"), trained);
+    check_error(run(1, "eval found --split train"), trained);
+    check_error(run(1, "eval found"), evaluated);
+    check_error(run(1, "eval judged"), evaluated);
+    check_error(run(1, "train --resume judged --steps 4"), evaluated);
+    run(0, "eval found --data data.tokens");
+}
+
+/* Its checksum tells that it is the same; a text can be sampled without it. */
+static void what_was_moved_is_found(void) {
+    make_tokens("before.tokens", abc);
+    make_tokens("after.tokens", abc);
+    run(0, TRAIN "--data before.tokens --steps 3 --out moved");
+    unlink(scratch_path("before.tokens"));
+    check_error(run(1, "train --resume moved --steps 4"), "before.tokens");
+    run(0, "train --resume moved --data after.tokens --steps 4 --quiet");
+    unlink(scratch_path("after.tokens"));
+    run(0, "sample moved --tokens 3");
+}
+
+static void a_text_has_no_test_split(void) {
+    run(0, TRAIN "--data words.tokens --steps 1 --out text");
+    check_error(run(1, "eval text --split test"), "words.tokens: a text without a test split");
+}
+
+/* A sample would be in it several times. */
+static void no_batch_of_more_samples_than_there_are(void) {
+    static const char line[] = "train " TINY "--data words.tokens --steps 1 --out big ";
+    check_error(run(1, "%s --batch 2000", line),
+                "--batch 2000: words.tokens has only 1349 samples");
+    check_error(run(1, "%s --batch 2 --fraction 0.001", line),
+                "has only 1349 samples, of which --fraction takes 1");
+}
+
+void test_other_data(void) {
+    make_words();
+    RUN(what_was_replaced_is_refused);
+    RUN(what_was_moved_is_found);
+    RUN(a_text_has_no_test_split);
+    RUN(no_batch_of_more_samples_than_there_are);
+}
