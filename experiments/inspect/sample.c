@@ -202,7 +202,10 @@ static int take_prompt(Sampling *s, const char *prompt) {
         return 0;
     }
     s->prompt = (char *)file_read("sample", "/dev/stdin", "--prompt - reads it", &bytes);
-    return s->prompt ? 0 : -1;
+    if (!s->prompt) return -1;
+    const size_t length = strlen(s->prompt);
+    if (length == bytes) return 0;
+    return error_set("--prompt -: byte %zu is zero; is it text in UTF-8?", length + 1);
 }
 
 int command_sample(const CommandLine *line) {

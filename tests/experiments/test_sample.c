@@ -41,6 +41,19 @@ static void reads_a_prompt(void) {
     free(read);
 }
 
+/* A text in C ends at a zero byte, so the prompt would be cut there in silence. */
+static void refuses_a_zero_byte(void) {
+    size_t bytes;
+    const Text line = text_of(
+        "cd '%s' && ! printf 'ca\\0b' | '%s' sample two --prompt - --tokens 1 >/dev/null 2>refused",
+        scratch_path("."), BCD_PROGRAM);
+    CHECK(system(line.text) == 0, "status");
+    char *refused = read_bytes("refused", &bytes);
+    CHECK(!strcmp(refused, "bcd: --prompt -: byte 3 is zero; is it text in UTF-8?\n"), "\"%s\"",
+          refused);
+    free(refused);
+}
+
 /* Counts how often each byte follows "abc" in 16 texts of one token each. */
 static int first_tokens(int counts[256], const char *flags) {
     int distinct = 0;
@@ -138,6 +151,7 @@ void test_sample(void) {
     run(0, "train " RESNET "--steps 0 --out images --quiet");
     RUN(samples);
     RUN(reads_a_prompt);
+    RUN(refuses_a_zero_byte);
     RUN(draws_from_as_many_as_asked);
     RUN(samples_from_the_last_tokens);
     RUN(keeps_what_it_has_read);
