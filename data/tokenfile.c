@@ -65,7 +65,9 @@ int tokens_open(Tokens *tokens, const char *path) {
     struct stat status;
     int descriptor = open(path, O_RDONLY);
     if (descriptor < 0 || fstat(descriptor, &status) != 0) {
-        error_set("tokens: %s: %s; make it with `bcd tokenize`", path, strerror(errno));
+        const bool missing = errno == ENOENT;
+        error_set("tokens: %s: %s%s", path, strerror(errno),
+                  missing ? "; make it with `bcd tokenize`" : "");
         if (descriptor >= 0) close(descriptor);
         return -1;
     }

@@ -308,6 +308,11 @@ static void no_file_and_no_regular_file(void) {
     snprintf(path, sizeof path, "%s", scratch_path("absent.tokens"));
     CHECK(tokens_open(&tokens, path) == -1, "opened");
     CHECK_ERROR("tokens: %s: No such file or directory; make it with `bcd tokenize`", path);
+    snprintf(path, sizeof path, "%s/a.tokens", scratch_text("file", ""));
+    CHECK(tokens_open(&tokens, path) == -1, "opened below a file");
+    CHECK_ERROR("tokens: %s: Not a directory",
+                path); /* it is not missing, so no advice to make it */
+    *strrchr(path, '/') = 0;
     *strrchr(path, '/') = 0;
     CHECK(tokens_open(&tokens, path) == -1, "opened a directory");
     CHECK_ERROR("tokens: %s: not a token file; make one with `bcd tokenize`", path);
