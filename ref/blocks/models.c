@@ -88,11 +88,17 @@ static int refuse_name(const char *spec) {
     return error_set("model: no model \"%.40s\"; presets: %s; families:%s", spec, known, names);
 }
 
-static int refuse_key(const Family *family, const char *name, size_t length) {
+/* Returns how many characters an error shows of a text that one of `ends` ends. */
+static int shown(const char *text, const char *ends) {
+    const size_t length = strcspn(text, ends);
+    return (int)(length < 40 ? length : 40);
+}
+
+static int refuse_key(const Family *family, const char *name) {
     char names[192] = "";
     for (int k = 0; family->key[k].name; k++) strcat(strcat(names, " "), family->key[k].name);
-    return error_set("model: %s has no setting \"%.*s\"; it has%s", family->name,
-                     (int)(length < 40 ? length : 40), name, names);
+    return error_set("model: %s has no setting \"%.*s\"; it has%s", family->name, shown(name, "="),
+                     name, names);
 }
 
 /* Parses "key=value,key=value" and sets given[k] for each key k that it finds. */
@@ -100,16 +106,17 @@ static int parse_settings(Settings *settings, const char *text, bool *given) {
     const Family *family = settings->family;
     while (*text) {
         size_t length = strcspn(text, "=,");
-        if (text[length] != '=') return error_set("model: \"%.40s\" is not key=value", text);
+        if (text[length] != '=')
+            return error_set("model: \"%.*s\" is not key=value", shown(text, ","), text);
         int k = setting_index(family, text, length);
-        if (k < 0) return refuse_key(family, text, length);
+        if (k < 0) return refuse_key(family, text);
         const FamilyKey *key = &family->key[k];
         if (given[k]) return error_set("model: %s is given twice", key->name);
         const char *number = text + length + 1;
         char *end;
         double parsed = key->real ? strtod(number, &end) : (double)strtol(number, &end, 10);
         if (end == number || (*end && *end != ','))
-            return error_set("model: %s=%.20s is not a %s", key->name, number,
+            return error_set("model: %s=%.*s is not a %s", key->name, shown(number, ","), number,
                              key->real ? "number" : "whole number");
         if (!(parsed >= key->min && parsed <= key->max))
             return error_set("model: %s=%.15g is not in %.15g..%.15g", key->name, parsed, key->min,
