@@ -199,18 +199,31 @@ static int set_line(Options *options, const bool *given, const char *name, const
 /* Editors on Windows begin a file in UTF-8 with it. */
 static const char byte_order_mark[] = "\xef\xbb\xbf";
 
+/* Reads a line as fgets does, and returns its bytes, of which some may be zero. */
+static size_t read_line(char *line, size_t size, FILE *file) {
+    size_t bytes = 0;
+    int c = 0;
+    while (bytes + 1 < size && c != '\n' && (c = getc(file)) != EOF) line[bytes++] = (char)c;
+    line[bytes] = 0;
+    return bytes;
+}
+
 static int read_config(Options *options) {
     char line[2 * OPTION_TEXT], *name, *value;
     bool given[OPTIONS_MAX];
+    size_t bytes;
     int failed = 0;
     FILE *file = fopen(options->config, "r");
     if (!file) return error_set("--config %s: cannot read: %s", options->config, strerror(errno));
     memcpy(given, options->given, sizeof given);
-    for (int number = 1; !failed && fgets(line, sizeof line, file); number++) {
-        const bool whole = strchr(line, '\n') || feof(file);
+    for (int number = 1; !failed && (bytes = read_line(line, sizeof line, file)) > 0; number++) {
+        const bool whole = line[bytes - 1] == '\n' || feof(file), zero = memchr(line, 0, bytes);
         const size_t mark = number == 1 && strncmp(line, byte_order_mark, 3) == 0 ? 3 : 0;
         cut_line(line + mark, &name, &value);
-        if (!whole)
+        if (zero)
+            failed = error_set("%s:%d: the line has a zero byte; is the file text in UTF-8?",
+                               options->config, number);
+        else if (!whole)
             failed = error_set("%s:%d: the line is longer than %zu characters", options->config,
                                number, sizeof line - 2);
         else if (*name && set_line(options, given, name, value))

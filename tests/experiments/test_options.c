@@ -299,6 +299,21 @@ static void refuses_a_long_line_of_a_config(void) {
           error_message());
 }
 
+/* What is behind a zero byte must not be left out in silence, also in a last line without an end.
+ */
+static void refuses_a_zero_byte_in_a_config(void) {
+    static const char text[] = "batch 7\nlr 0.1\0 2\nsteps 3";
+    char line[300];
+    Options o;
+    for (int i = 0; i < 2; i++) {
+        scratch_file("zero", text, sizeof text - (i ? sizeof "\nsteps 3" : 1));
+        snprintf(line, sizeof line, "train --config %s", scratch_path("zero"));
+        CHECK(parse_train(&o, line) == -1, "lr %g", o.optimizer.lr);
+        CHECK(strstr(error_message(), ":2: the line has a zero byte; is the file text in UTF-8?"),
+              "%s", error_message());
+    }
+}
+
 /* Looks for mistakes in the table of flags: a flag without help, or two flags of one name in a
  * command. */
 static void table_is_sound(void) {
@@ -360,5 +375,6 @@ void test_options(void) {
         RUN_ROW(config[i].error ? config[i].error : "a config", reads_a_config, &config[i]);
     RUN(quotes_names);
     RUN(refuses_a_long_line_of_a_config);
+    RUN(refuses_a_zero_byte_in_a_config);
     RUN(table_is_sound);
 }
