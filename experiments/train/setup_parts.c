@@ -27,7 +27,8 @@ Model *setup_model(const char *spec, int outputs, int context) {
     model = model_create(whole.text);
     if (!model || !context || (model->tokens && model->input.w == context)) return model;
     if (model->tokens)
-        error_set("--context %d: the model %s has %d", context, spec, model->input.w);
+        error_set("--context %d: %s sets context=%d itself; give one of them", context, spec,
+                  model->input.w);
     else
         error_set("--context is for models that read tokens; %s reads images", spec);
     model_free(model);

@@ -25,7 +25,8 @@ static const Wrong mismatched[] = {
      "images"},
     {"train --context 8", "--context is for models that read tokens; resnet8 reads images"},
     {"train --data text --model gpt:layers=1,width=8,heads=1,context=8 --context 16",
-     "--context 16: the model gpt:layers=1,width=8,heads=1,context=8 has 8"},
+     "--context 16: gpt:layers=1,width=8,heads=1,context=8 sets context=8 itself; give one of "
+     "them"},
     {"train --augment --cache 1M",
      "--augment changes the images in each epoch, so --cache would keep outputs of other images; "
      "drop one of them"},
