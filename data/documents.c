@@ -5,12 +5,26 @@
 #include <string.h>
 
 #include "../ref/base/error.h"
+#include "utf8.h"
 
 struct Documents {
     Pieces *pieces;
     bool started;
+    size_t lines;  /* of plain text so far */
     cJSON *object; /* the last one, which holds the returned text */
 };
+
+/* Checks a piece, in which no character is cut. */
+static int check_utf8(Documents *documents, const char *text, size_t bytes) {
+    static const char advice[] = "is not in UTF-8; convert the file first, for example with iconv";
+    const Pieces *pieces = documents->pieces;
+    const size_t valid = utf8_valid(text, bytes);
+    if (valid < bytes && pieces_unit(pieces)) return pieces_refuse(pieces, advice);
+    for (size_t i = 0; i < valid; i++) documents->lines += text[i] == '\n';
+    if (valid == bytes) return 0;
+    return error_set("tokenize: %s: line %zu %s", pieces_path(pieces), documents->lines + 1,
+                     advice);
+}
 
 /* Returns the number that four hexadecimal digits stand for, -1 if they are none. */
 static int four_digits(const char *text) {
@@ -40,6 +54,7 @@ static bool has_half_pair(const char *json) {
 int documents_record(Documents *documents, char **text, size_t *bytes) {
     Pieces *pieces = documents->pieces;
     const int found = pieces_next(pieces, text, bytes);
+    if (found == 1 && check_utf8(documents, *text, *bytes)) return -1;
     if (found == 1 && pieces_unit(pieces) && has_half_pair(*text))
         return pieces_refuse(pieces,
                              "has half of a surrogate pair, which is no character; remove it");
@@ -79,7 +94,7 @@ int documents_next(Documents *documents, const char **text, size_t *bytes, bool 
     documents->started = true;
     if (pieces_unit(documents->pieces)) return next_object(documents, text, bytes);
     char *piece = NULL;
-    const int found = pieces_next(documents->pieces, &piece, bytes);
+    const int found = documents_record(documents, &piece, bytes);
     *text = piece;
     return found;
 }

@@ -243,6 +243,8 @@ void pieces_close(Pieces *pieces) {
 
 uint64_t pieces_bytes_read(const Pieces *pieces) { return textfile_bytes_read(pieces->file); }
 
+const char *pieces_path(const Pieces *pieces) { return textfile_path(pieces->file); }
+
 const char *pieces_unit(const Pieces *pieces) {
     return pieces->form == ARRAY ? "element" : pieces->form == LINES ? "line" : NULL;
 }

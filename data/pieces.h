@@ -25,6 +25,7 @@ void pieces_close(Pieces *pieces);
  * only where white space begins.  Returns 1, 0 at the end, or -1 and an error. */
 int pieces_next(Pieces *pieces, char **text, size_t *bytes);
 
+const char *pieces_path(const Pieces *pieces);
 /* Returns "line" or "element", NULL for plain text. */
 const char *pieces_unit(const Pieces *pieces);
 /* Returns the number of the last line or element, from 1; blank lines count. */

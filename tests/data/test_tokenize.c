@@ -62,11 +62,13 @@ typedef struct {
     const char *what, *line, *error;
 } BadLine;
 
+#define NOT_UTF8 "is not in UTF-8; convert the file first, for example with iconv"
 #define NO_TEXT "has no string \"text\"; prompts and chats need --tokenizer with a model"
 
 static const BadLine bad_lines[] = {
     {"not JSON", "text", "is not JSON"},
     {"cut off", "{\"text\": \"a", "is not JSON"},
+    {"Latin-1", "{\"text\": \"caf\xE9\"}", NOT_UTF8},
     {"more behind the object", "{\"text\": \"a\"} {\"text\": \"b\"}", "is not JSON"},
     {"half a surrogate pair", "{\"text\": \"\\ud83c\"}",
      "has half of a surrogate pair, which is no character; remove it"},
@@ -152,7 +154,7 @@ static void end_of_text_stands_between_documents(void) {
  */
 static void pieces_give_the_tokens_of_the_whole(void) {
     static const char text[] =
-        "hello world  hello\n\nabcabc \n  hello   abc\n\nhello's\n\xC3\xA9\nhello \xFF\n\n "
+        "hello world  hello\n\nabcabc \n  hello   abc\n\nhello's\n\xC3\xA9\nhello \xC2\x8A\n\n "
         "\xE6\x97\xA5  hello\xC2\xA0  a\xC2\x85  b\xE3\x80\x80  c\xE2\x80\x83  d\xE2\x80\x8A  "
         "e\xE2\x81\x9F  f\xE2\x80\xA8  g\xE2\x80\xA9  h\xE2\x80\xAF  i\t  j\r\n\nk   ";
     Tokenizer *tokenizer = tiny();
