@@ -51,6 +51,12 @@ static bool has_half_pair(const char *json) {
     return false;
 }
 
+/* Returns true if a line begins an object that goes on in the next one. */
+static bool has_part_of_object(const char *json, size_t bytes) {
+    while (bytes > 0 && (unsigned char)json[bytes - 1] <= ' ') bytes--;
+    return json[strspn(json, " \t\r")] == '{' && json[bytes - 1] != '}';
+}
+
 int documents_record(Documents *documents, char **text, size_t *bytes) {
     Pieces *pieces = documents->pieces;
     const int found = pieces_next(pieces, text, bytes);
@@ -58,6 +64,10 @@ int documents_record(Documents *documents, char **text, size_t *bytes) {
     if (found == 1 && pieces_unit(pieces) && has_half_pair(*text))
         return pieces_refuse(pieces,
                              "has half of a surrogate pair, which is no character; remove it");
+    if (found == 1 && pieces_unit(pieces) && has_part_of_object(*text, *bytes))
+        return pieces_refuse(pieces,
+                             "has only a part of an object; write each object on one line, or all "
+                             "of them in an array");
     return found;
 }
 

@@ -19,8 +19,8 @@ void documents_close(Documents *documents);
  * array's element. */
 int documents_next(Documents *documents, const char **text, size_t *bytes, bool *starts);
 
-/* Does the same as pieces_next, and refuses what is not in UTF-8, and in JSON half of a surrogate
- * pair. */
+/* Does the same as pieces_next, and refuses what is not in UTF-8, half of a surrogate pair in JSON,
+ * and a line with a part of an object. */
 int documents_record(Documents *documents, char **text, size_t *bytes);
 
 const Pieces *documents_pieces(const Documents *documents);

@@ -63,11 +63,15 @@ typedef struct {
 } BadLine;
 
 #define NOT_UTF8 "is not in UTF-8; convert the file first, for example with iconv"
+#define PART \
+    "has only a part of an object; write each object on one line, or all of them in an array"
 #define NO_TEXT "has no string \"text\"; prompts and chats need --tokenizer with a model"
 
 static const BadLine bad_lines[] = {
     {"not JSON", "text", "is not JSON"},
-    {"cut off", "{\"text\": \"a", "is not JSON"},
+    {"cut off", "{\"text\": \"a", PART},
+    {"an object in several lines", " {\r", PART},
+    {"cut off after an object", "{\"a\": {}", "is not JSON"},
     {"Latin-1", "{\"text\": \"caf\xE9\"}", NOT_UTF8},
     {"more behind the object", "{\"text\": \"a\"} {\"text\": \"b\"}", "is not JSON"},
     {"half a surrogate pair", "{\"text\": \"\\ud83c\"}",
@@ -101,6 +105,7 @@ static void nested_too_deep(void) {
     char *text = malloc(DEPTH + 1);
     memset(text, '[', DEPTH);
     text[0] = '{'; /* with a [ it would be an array */
+    text[DEPTH - 1] = '}';
     const char *path = scratch_file("deep.jsonl", text, DEPTH);
     CHECK(!join_documents(path), "it passes");
     CHECK_ERROR("tokenize: %s: line 1 is not JSON", path);
@@ -273,7 +278,7 @@ static void failures_leave_no_file(void) {
     const Tokenizer *bytes = tokenizer_bytes();
     CHECK(tokenize_file(out, (const char *[]){good, bad}, 2, bytes, &stats, NULL, NULL) == -1,
           "bad");
-    CHECK_ERROR("tokenize: %s: line 1 is not JSON", bad);
+    CHECK_ERROR("tokenize: %s: line 1 " PART, bad);
     CHECK(tokenize_file(out, (const char *[]){good, absent}, 2, bytes, &stats, NULL, NULL) == -1,
           "absent");
     CHECK_ERROR("tokenize: %s: No such file or directory", absent);
