@@ -240,6 +240,8 @@ class Encoder:
 
     def turn(self, chat, i):
         """Returns the chat before answer i, with the prompt for it, and the chat up to its end."""
+        if i == 0:  # transformers would say that the conversation is empty
+            raise Stop(f"{chat.where}: message 1 is an answer, and nothing is before it")
         return (self.render(chat.messages[:i], chat.tools, prompt=True),
                 self.render(chat.messages[:i + 1], chat.tools))
 

@@ -106,6 +106,8 @@ REFUSED = [
      "{% endif %}" + TURNS + PROMPT, [{"messages": HI}, {"messages": SYSTEM}], "line 2: No system role"),
     ("a damaged template", "{% for %}", [{"messages": HI}], "line 1: "),
     ("no template", None, [{"messages": HI}], "has no chat template"),
+    ("an answer to nothing", TURNS + PROMPT, [{"messages": HI}, {"messages": HI[1:]}],
+     "line 2: message 1 is an answer, and nothing is before it"),
     ("the prompt opens thoughts", OPENS, [{"messages": HI}],
      "line 1: the chat template opens an answer with '<think>\\n'"),
 ]
