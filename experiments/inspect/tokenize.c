@@ -121,11 +121,13 @@ int command_tokenize(const CommandLine *line) {
     if (shown > 0) printf("\r\033[K");
     if (result == 0)
         printf(
-            "%s: %llu tokens (%s) of %llu bytes in %llu documents\n"
+            "%s: %llu tokens (%s) of %llu bytes in %llu document%s%s\n"
             "train on it with: bcd train --data %s --model gpt:layers=6,width=384,heads=6,"
             "context=256\n",
             out, (unsigned long long)stats.tokens, tokenizer->name,
             (unsigned long long)stats.text_bytes, (unsigned long long)stats.documents,
+            stats.documents == 1 ? "" : "s",
+            stats.documents > 1 && tokenizer->end_of_text < 0 ? ", with nothing between them" : "",
             quoted(out).text);
     tokenizer_free(tokenizer);
     if (result == 1) return interrupt_status();

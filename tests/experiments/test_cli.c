@@ -343,6 +343,12 @@ static void tokenizes(void) {
     CHECK(strstr(run(0, "tokenize wiki.v1/wiki.train.txt --tokenizer bytes")->out,
                  "wiki.v1/wiki.train.tokens: 3 tokens"),
           "its name");
+    scratch_text("two.jsonl", "{\"text\": \"ok\"}\n{\"text\": \"b\"}\n");
+    CHECK(
+        strstr(
+            run(0, "tokenize two.jsonl --tokenizer bytes")->out,
+            "two.tokens: 3 tokens (bytes) of 3 bytes in 2 documents, with nothing between them\n"),
+        "what is between documents");
     check_error(run(1, "tokenize s.tokens --tokenizer bytes"),
                 "--out s.tokens: it is one of the inputs");
 }
