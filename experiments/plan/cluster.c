@@ -22,7 +22,7 @@ static int answer(Plan *best, const PlanQuestion *q, PlanMethod method, bool wid
     Plan plan;
     if (question_space(&space, q, method, q->gpu, wide)) return -1;
     for (int m = 2; m <= 5 && wide && method == PLAN_BCD; m++) choices_add(&space.submodels, m);
-    choices_add(&space.gpus, q->line->options.plan.per_node * q->line->options.plan.nodes);
+    choices_add(&space.gpus, q->per_node * q->line->options.plan.nodes);
     int fits = plan_choose(&plan, &space, PLAN_CHEAPEST);
     if (fits < 0) return -1;
     if (!best->gpus || (fits && plan_is_better(&plan, best, PLAN_CHEAPEST))) *best = plan;
@@ -68,7 +68,7 @@ static void add_plans(Tables *tables, const PlanQuestion *q, const Plan plan[ROW
     const PlanFlags *flags = &q->line->options.plan;
     Text title = text_of("%.60s (%s parameters), %d samples per update, on %d x %d %s",
                          q->model->name, format_count((double)q->model->param_count).text,
-                         q->line->options.batch, flags->nodes, flags->per_node, q->gpu->name);
+                         q->line->options.batch, flags->nodes, q->per_node, q->gpu->name);
     const double price = plan[question_asks(q, PLAN_FULL) ? PLAN_FULL : flags->method].price;
     if (price > 0) text_add(&title, ", %.2f $/h each", price);
     Table *table = plan_table(tables, q, "plan", title.text, "method");
@@ -84,7 +84,9 @@ static void add_memory(Tables *tables, const PlanQuestion *q, const Plan plan[RO
         {"usable", "usable", "GiB", COLUMN_NUMBER, 2, SOURCE_GIVEN},
         {"host", "host", "GiB a node", COLUMN_NUMBER, 1, SOURCE_CLOSED_FORM},
     };
-    Table *table = tables_add(tables, "memory", "Memory of the fullest GPU", "method", NULL, 0);
+    Table *table =
+        tables_add(tables, "memory", text_of("Memory of the fullest %s", plan_unit(q->gpu)).text,
+                   "method", NULL, 0);
     table_memory_columns(table, "GiB", 3);
     table_columns(table, columns, sizeof columns / sizeof *columns);
     for (int row = 0; row < ROWS; row++) {
@@ -191,9 +193,9 @@ void timeline_add(Tables *tables, const char *name, const char *title, const Con
     for (int r = 0; r < schedule.ranks; r++) busy_ms += put_rank(table, &schedule.rank[r], r);
     table->figure = FIGURE_TIMELINE;
     strcpy(table->axis, "ms");
-    table_note(table, "The GPUs wait %.0f %% of the %.4g ms of the passes; %d micro-batch%s.",
-               100 * fmax(0, 1 - busy_ms / all_ms), 1e3 * schedule.time, c->micro_batches,
-               c->micro_batches > 1 ? "es" : "");
+    table_note(table, "The %ss wait %.0f %% of the %.4g ms of the passes; %d micro-batch%s.",
+               plan_unit(c->cluster.gpu), 100 * fmax(0, 1 - busy_ms / all_ms), 1e3 * schedule.time,
+               c->micro_batches, c->micro_batches > 1 ? "es" : "");
     if (!c->stage.deferred)
         table_note(table,
                    "A backward pass is one piece: its input gradients include the weight "

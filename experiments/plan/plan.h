@@ -68,6 +68,7 @@ typedef struct {
     const CommandLine *line;
     Model *model;
     const Gpu *gpu;        /* of --gpu; NULL: any */
+    int per_node;          /* GPUs, or ranks on processors of this machine */
     Gpu machine;           /* --gpu cpu: a processor of this machine */
     Gpu unlimited;         /* the same with any memory: --ignore-memory */
     Efficiency efficiency; /* measured, if there is a --trace */
@@ -112,6 +113,8 @@ void machine_add(Tables *tables, const Gpu *cpu, const Efficiency *efficiency);
 
 /* ---- rows.c: plans as text, and tables with a row for each plan ------------------------------ */
 
+/* Returns "GPU", or of --gpu cpu "processor". */
+const char *plan_unit(const Gpu *gpu);
 /* "4 x 2 GPUs, 32 x 1, virtual, zero-bubble, bf16, recompute". */
 Text plan_setting(const Plan *plan);
 /* "full", "BCD-1/3". */

@@ -19,17 +19,18 @@ static int given(const Options *o, const char *name, int value) {
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static int check_sizes(const CommandLine *line, const Model *model) {
-    const Options *o = &line->options;
-    const PlanFlags *flags = &line->options.plan;
-    int gpus = flags->per_node * flags->nodes, ranks = flags->pipeline * o->replicas;
+static int check_sizes(const PlanQuestion *q) {
+    const Options *o = &q->line->options;
+    const PlanFlags *flags = &o->plan;
+    const Model *model = q->model;
+    int gpus = q->per_node * flags->nodes, ranks = flags->pipeline * o->replicas;
     long long pieces = (long long)o->replicas * flags->micro_batches;
     int max = flags->pipeline > o->submodels ? flags->pipeline : o->submodels;
     if (ranks > gpus)
         return error_set(
-            "--pipeline %d x --replicas %d are %d ranks, and --per-node %d x --nodes %d are %d "
-            "GPUs",
-            flags->pipeline, o->replicas, ranks, flags->per_node, flags->nodes, gpus);
+            "--pipeline %d x --replicas %d are %d ranks, and --per-node %d x --nodes %d are %d %ss",
+            flags->pipeline, o->replicas, ranks, q->per_node, flags->nodes, gpus,
+            plan_unit(q->gpu));
     if (o->batch % pieces)
         return error_set("--batch %d: it must be a multiple of %lld (--replicas x --micro-batches)",
                          o->batch, pieces);
@@ -51,8 +52,9 @@ static void set_rates(Efficiency *efficiency, const CommandLine *line) {
 /* Ranks on this machine are threads of one processor each, and compute in fp32. */
 static int open_machine(PlanQuestion *q) {
     const Options *o = &q->line->options;
-    const int processors = omp_get_max_threads(), per_node = q->line->options.plan.per_node;
-    if (per_node > processors)
+    const int processors = omp_get_max_threads();
+    if (!options_given(o, "per-node")) q->per_node = processors;
+    if (q->per_node > processors)
         return error_set("--gpu cpu: this machine has %d processor%s; give --per-node %d, or less",
                          processors, processors == 1 ? "" : "s", processors);
     if (o->precision != PRECISION_FP32)
@@ -81,7 +83,8 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
     static const char *const searched[] = {"budget", "gpus"}; /* ignored without --search */
     const Options *o = &line->options;
     const PlanFlags *flags = &line->options.plan;
-    *q = (PlanQuestion){.line = line, .efficiency = efficiency_default};
+    *q =
+        (PlanQuestion){.line = line, .per_node = flags->per_node, .efficiency = efficiency_default};
     if (flags->step_ms > 0 && (flags->search || flags->method == PLAN_METHODS))
         return error_set("--step-ms needs --method, which took so long, and no --search");
     for (int i = 0; i < 2 && !flags->search; i++)
@@ -90,6 +93,8 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
         return error_set("--ignore-memory: not with --search, which chooses by what fits");
     bool any = strcmp(flags->gpu, "any") == 0 || (flags->search && !options_given(o, "gpu"));
     if (any && !flags->search) return error_set("--gpu any: only with --search; else name one");
+    if (plans_processor(q) && flags->search)
+        return error_set("--gpu cpu: not with --search, which chooses among GPUs");
     if (plans_processor(q)) {
         if (open_machine(q)) return -1;
     } else if (!any && !(q->gpu = gpu_find(flags->gpu))) {
@@ -101,7 +106,7 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
     if (question_price(&price, q, q->gpu ? q->gpu : gpu_table)) return -1;
     if (!*o->model) return error_set("bcd plan needs --model, as in --model G-10B (see bcd info)");
     q->model = setup_model(o->model, 0, o->context);
-    if (!q->model || check_sizes(line, q->model)) return -1;
+    if (!q->model || check_sizes(q)) return -1;
     const char *obstacle = flags->method == PLAN_OFFLOAD ? offload_obstacle(q) : NULL;
     if (obstacle)
         return error_set("--method offload with --gpu %s, %s: %s", flags->gpu,
@@ -157,7 +162,7 @@ int question_space(PlanSpace *space, const PlanQuestion *q, PlanMethod method, c
                                    .stage = {.optimizer = optimizer_defaults(o->optimizer.kind),
                                              .offload = method == PLAN_OFFLOAD},
                                    .cached = bcd && flags->cache}},
-        .per_node = flags->per_node,
+        .per_node = q->per_node,
         .batch = o->batch,
         .pipeline = given(o, "pipeline", flags->pipeline),
         .replicas = given(o, "replicas", o->replicas),

@@ -11,11 +11,15 @@ Text plan_method(const Plan *plan) {
                    plan->configuration.submodels);
 }
 
+const char *plan_unit(const Gpu *gpu) {
+    return gpu && !strcmp(gpu->key, "cpu") ? "processor" : "GPU";
+}
+
 Text plan_setting(const Plan *plan) {
     const Configuration *c = &plan->configuration;
     Text text = text_of("%dx%d", c->replicas, c->pipeline);
     if (c->replicas * c->pipeline < plan->gpus) text_add(&text, " of %d", plan->gpus);
-    text_add(&text, " GPUs, %dx%d", c->micro_batches, c->stage.batch);
+    text_add(&text, " %ss, %dx%d", plan_unit(c->cluster.gpu), c->micro_batches, c->stage.batch);
     if (c->pipeline > 1)
         text_add(&text, ", %s, %s", placement_names[c->placement], schedule_names[c->schedule]);
     text_add(&text, ", %s%s", precision_names[c->stage.precision],
@@ -77,7 +81,7 @@ double plan_dollars(const Plan *plan, double tokens) {
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-enum { SETTING, BYTES, STEP, LIMIT = 8, COLUMNS };
+enum { SETTING, BYTES, STEP, HOURS = 5, LIMIT = 8, COLUMNS };
 
 Table *plan_table(Tables *tables, const PlanQuestion *q, const char *name, const char *title,
                   const char *row_head) {
@@ -92,12 +96,15 @@ Table *plan_table(Tables *tables, const PlanQuestion *q, const char *name, const
         {"same_loss", "same loss", "$", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
         {"limit", "limit", "", COLUMN_TEXT, 0, SOURCE_NONE},
     };
+    const char *unit = plan_unit(q->gpu);
     Table *table = tables_add(tables, name, title, row_head, fixed, COLUMNS);
+    snprintf(table->column[HOURS].head, sizeof table->column[HOURS].head, "%s hours", unit);
     if (q->model->tokens) strcpy(table->column[4].head, "tokens");
     table_note(table,
-               "memory: of the fullest GPU.  step: mean over the submodels.  bubble: share of the "
-               "passes that GPUs wait for each other.  GPU hours and cost: of %.3g %s.",
-               q->line->options.plan.tokens, q->model->tokens ? "tokens" : "images");
+               "memory: of the fullest %s.  step: mean over the submodels.  bubble: share of the "
+               "passes that %ss wait for each other.  %s hours and cost: of %.3g %s.",
+               unit, unit, unit, q->line->options.plan.tokens,
+               q->model->tokens ? "tokens" : "images");
     table_note(
         table,
         "same loss: BCD's cost x %.4g, the B-F multiplier.  The paper has x 1.39 on average, x "

@@ -39,6 +39,22 @@ static void case_this_machine(void) {
                 "--gpu cpu computes in fp32");
 }
 
+/* Without --per-node there are as many ranks as processors, which are not called GPUs. */
+static void case_all_processors(void) {
+    const Printed *printed = run(0,
+                                 "plan --gpu cpu --threads 2 --pipeline 2 --batch 4 --model "
+                                 "gpt:layers=2,width=64,heads=2,context=32,vocabulary=64");
+    CHECK(strstr(printed->out, "on 1 x 2 processor of this machine") &&
+              strstr(printed->out, " 1x2 processors, ") &&
+              strstr(printed->out, "processor hours") && strstr(printed->out, "processors wait"),
+          "%s", printed->out);
+    CHECK(!strstr(printed->out, "GPU"), "%s", printed->out);
+    check_error(run(2, "plan --gpu cpu --threads 2 --model gpt2 --replicas 3"),
+                "--per-node 2 x --nodes 1 are 2 processors");
+    check_error(run(2, "plan --gpu cpu --search --model gpt2"), "--gpu cpu: not with --search");
+    CHECK(strstr(run(0, "plan --help")->out, "[8; with --gpu cpu all processors]"), "the help");
+}
+
 /* Pre-inference of a million samples, by more and more ranks. */
 static void case_pre_inference(void) {
     run(0,
@@ -54,5 +70,6 @@ static void case_pre_inference(void) {
 
 void test_plan_ranks(void) {
     RUN(case_this_machine);
+    RUN(case_all_processors);
     RUN(case_pre_inference);
 }
