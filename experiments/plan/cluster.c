@@ -12,11 +12,12 @@
 enum { CHEAPEST = PLAN_METHODS, ROWS };
 
 static Text label_of(const Plan *plan, int row) {
-    return text_of("%s%s", row == CHEAPEST ? "cheapest: " : "", plan_method(plan).text);
+    const char *best = plan->prediction.fits ? "cheapest: " : "least memory: ";
+    return text_of("%s%s", row == CHEAPEST ? best : "", plan_method(plan).text);
 }
 
-/* Finds the cheapest plan of a method.  It replaces *best if that is of no GPUs yet, or if it fits
- * and is cheaper. */
+/* Finds the cheapest plan of a method.  It replaces *best if that is of no GPUs yet, or if it is
+ * better: cheaper, or where nothing fits, with less memory. */
 static int answer(Plan *best, const PlanQuestion *q, PlanMethod method, bool wide) {
     PlanSpace space;
     Plan plan;
@@ -25,7 +26,7 @@ static int answer(Plan *best, const PlanQuestion *q, PlanMethod method, bool wid
     choices_add(&space.gpus, q->per_node * q->line->options.plan.nodes);
     int fits = plan_choose(&plan, &space, PLAN_CHEAPEST);
     if (fits < 0) return -1;
-    if (!best->gpus || (fits && plan_is_better(&plan, best, PLAN_CHEAPEST))) *best = plan;
+    if (!best->gpus || plan_is_better(&plan, best, PLAN_CHEAPEST)) *best = plan;
     return 0;
 }
 
@@ -42,17 +43,26 @@ static void note_cache(Table *table, const Model *model, Precision precision) {
                1000.0 * (double)(largest * value) / GIB);
 }
 
-/* Notes which settings were chosen rather than given. */
-static void note_choices(Table *table, const PlanQuestion *q) {
+/* Notes which settings were chosen rather than given, and whether nothing fits. */
+static void note_choices(Table *table, const PlanQuestion *q, const Plan plan[ROWS]) {
     const Options *o = &q->line->options;
     const char *trace = q->line->options.plan.trace;
     static const char *const names[] = {"pipeline",  "replicas",          "micro-batches",
                                         "placement", "pipeline-schedule", "recompute"};
     Text list = {""};
+    int rows = 0, fitting = 0;
+    for (int row = 0; row < ROWS; row++) {
+        if (!question_asks(q, row)) continue;
+        rows++;
+        fitting += plan[row].prediction.fits;
+    }
+    if (!fitting) table_note(table, "Nothing fits into the memory of %s.", q->gpu->name);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!options_given(o, names[i]))
             text_add(&list, "%s--%s", *list.text ? ", " : "", names[i]);
-    if (*list.text) table_note(table, "Chosen, the cheapest that fits: %s.", list.text);
+    if (*list.text)
+        table_note(table, "Chosen, the cheapest that fits%s: %s.",
+                   fitting == rows ? "" : ", else what takes the least memory", list.text);
     if (question_asks(q, CHEAPEST))
         table_note(
             table,
@@ -74,7 +84,7 @@ static void add_plans(Tables *tables, const PlanQuestion *q, const Plan plan[ROW
     Table *table = plan_table(tables, q, "plan", title.text, "method");
     for (int row = 0; row < ROWS; row++)
         if (question_asks(q, row)) plan_row(table, q, label_of(&plan[row], row).text, &plan[row]);
-    note_choices(table, q);
+    note_choices(table, q, plan);
 }
 
 static void add_memory(Tables *tables, const PlanQuestion *q, const Plan plan[ROWS]) {

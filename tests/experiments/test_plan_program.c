@@ -224,6 +224,15 @@ static void case_nothing_fits(void) {
         run(0, "plan --model G-20B --search --gpu rtx4090 --per-node 1 --nodes 1 --batch 1")->out;
     const char *first = strstr(printed, "\nNothing fits.\n");
     CHECK(first && strstr(first + 1, "\nNothing fits.\n"), "%s", printed);
+    printed = run(0, "plan --model G-20B --per-node 1 --batch 1")->out;
+    CHECK(strstr(printed, "\nNothing fits into the memory of RTX 4090.\n") &&
+              strstr(printed, "\nleast memory: ") && !strstr(printed, "\ncheapest: ") &&
+              !strstr(printed, "the cheapest that fits: "),
+          "%s", printed);
+    printed = run(0, "plan --model G-1.6B --per-node 1 --batch 1")->out;
+    CHECK(strstr(printed, "memory: lacks") && strstr(printed, "\ncheapest: BCD") &&
+              !strstr(printed, "Nothing fits"),
+          "only the full update does not fit: %s", printed);
 }
 
 /* The prefix's largest output, of 1024 x 2048 numbers in fp32: 7.8125 GiB for 1000 samples. */
