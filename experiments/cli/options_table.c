@@ -80,7 +80,9 @@ const Option option_table[] = {
      "plan only the full update, the full update with the optimizer in host memory, or BCD",
      COMMAND_PLAN},
     {"efficiency", "F", REAL(plan.efficiency, 1e-4, 10), LOCAL, NULL, "0.73, tf32 0.84, bf16 0.80",
-     "fraction of the GPU's peak that matrix products reach, at --precision", COMMAND_PLAN},
+     "fraction of the GPU's peak, or of a processor's measured speed, that products of matrices "
+     "reach at --precision",
+     COMMAND_PLAN},
     {"host-rate", "GB/S", REAL(plan.host_rate, 1e-3, 1e6), LOCAL, NULL, "100",
      "offload: what Adam of one GPU's process moves in host memory", COMMAND_PLAN},
     {"unfused-attention", NULL, FLAG(plan.unfused_attention), LOCAL, "0", NULL,

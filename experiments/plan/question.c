@@ -100,6 +100,10 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
     } else if (!any && !(q->gpu = gpu_find(flags->gpu))) {
         return -1;
     }
+    /* That of a processor here is of products of one size, and larger ones may be faster. */
+    if (flags->efficiency > 1 && !plans_processor(q))
+        return error_set("--efficiency %g: more than the peak of %s", flags->efficiency,
+                         q->gpu ? q->gpu->name : "any GPU");
     if (*flags->trace && !q->gpu)
         return error_set("--trace %s: name the --gpu it is of", flags->trace);
     double price;

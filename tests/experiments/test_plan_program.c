@@ -375,6 +375,7 @@ static void case_wrong_use(void) {
                 "does not fit into the memory of RTX 4090");
     check_error(run(2, "plan --model G-1.6B --method bcd --step-ms 1e-6"), "calibrate: no value");
     check_error(run(2, "plan --model G-10B --efficiency 0"), "--efficiency");
+    check_error(run(2, "plan --model G-10B --efficiency 2"), "more than the peak of RTX 4090");
     check_error(run(2, "plan --model G-10B --search --ignore-memory"), "not with --search");
     check_error(run(2, "plan --model G-10B --gpus 8"), "--gpus needs --search");
     check_error(run(2, "plan --model G-10B --budget 8"), "--budget needs --search");
