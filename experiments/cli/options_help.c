@@ -189,10 +189,14 @@ Text option_default(const Option *option) {
     static const char *const uses[OPTIMIZER_USES] = {
         [USE_LANGUAGE] = "; language models: ", [USE_TUNING] = "; with --init: "};
     const OptimizerSettings any = optimizer_defaults(OPTIMIZER_SGD);
+    const char *number = option->default_text ? option->default_text : "";
     const char *words = option->default_words ? option->default_words : option->default_text;
+    /* "0: all", since 0 can be given, too. */
+    const bool zero = words && !strcmp(number, "0") && *words != '0';
     Text text = {""}, general = {""};
     if (option->kind == OPTION_IS_FLAG) return text;
-    if (isnan(option_of_optimizer(option, &any))) return text_of("%s", words ? words : "");
+    if (isnan(option_of_optimizer(option, &any)))
+        return text_of("%s%s", zero ? "0: " : "", words ? words : "");
     add_defaults(&general, option, USE_GENERAL);
     text_add(&text, "%s", general.text);
     for (OptimizerUse use = USE_LANGUAGE; use < OPTIMIZER_USES; use++) {

@@ -357,6 +357,18 @@ static void shows_choices_and_defaults(void) {
     CHECK(!strncmp(option_default(lr).text, "sgd 0.1; adam, adamw", 20) &&
               strstr(option_default(lr).text, "; language models: sgd 0.1; adam, adamw"),
           "--lr [%s]", option_default(lr).text);
+    static const char *const zeros[][2] = {{"limit", "0: all"},
+                                           {"context", "0: the model's"},
+                                           {"threads", "0: all cores"},
+                                           {"eval-every", "0: an epoch"},
+                                           {"clip", "0: none; language models 1"},
+                                           {"switch-warmup", "0"},
+                                           {"final-lr", "0.1"}};
+    for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++) {
+        const Option *option = &option_table[options_find(zeros[i][0], COMMAND_TRAIN)];
+        CHECK(!strcmp(option_default(option).text, zeros[i][1]), "--%s [%s]", option->name,
+              option_default(option).text);
+    }
 }
 
 void test_options(void) {
