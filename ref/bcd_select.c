@@ -1,12 +1,15 @@
 /* The orders in which submodels train.  Each sees the state of the training and the engine, so that
- * an order can depend on gradients.  To add one, write its function here, give it a row in the two
- * tables below, and a name in bcd.h; the program then offers it, and a test says where its help has
- * to show it.
+ * an order can depend on gradients.  To add one, give it a kind in bcd.h, write its function here,
+ * and add its row to the list below; the program then offers it, and a test says where its help has
+ * to show it.  Another test (tests/ref/test_bcd_loop.c) checks that each submodel has its turn in a
+ * cycle; an order that promises less is named there, and in experiments/train/fit.c, which plans
+ * its memory.
  *
  * An order may remember nothing between its calls: BcdState, the seed and the tensors are all that
  * a checkpoint holds, so whatever else it kept would be lost by a resume, which would then train
  * another submodel without a word.  One that needs memory, such as the loss of each submodel's last
  * phase, needs a field in BcdState, and one in the checkpoint. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -72,22 +75,27 @@ static int gauss_southwell(const Selection *s) {
     return largest;
 }
 
-static int (*const choose[ORDER_KINDS])(const Selection *) = {
-    [ORDER_CYCLIC] = cyclic,
-    [ORDER_DESCENDING] = descending,
-    [ORDER_RANDOM] = random_order,
-    [ORDER_GAUSS_SOUTHWELL] = gauss_southwell,
-};
-const char *const order_names[ORDER_KINDS] = {
-    [ORDER_CYCLIC] = "cyclic",
-    [ORDER_DESCENDING] = "descending",
-    [ORDER_RANDOM] = "random",
-    [ORDER_GAUSS_SOUTHWELL] = "gauss-southwell",
-};
+/* A row has the kind, the name, and the function, which returns a submodel, or -1 and an error. */
+#define ORDERS(ROW)                                 \
+    ROW(ORDER_CYCLIC, "cyclic", cyclic)             \
+    ROW(ORDER_DESCENDING, "descending", descending) \
+    ROW(ORDER_RANDOM, "random", random_order)       \
+    ROW(ORDER_GAUSS_SOUTHWELL, "gauss-southwell", gauss_southwell)
+
+#define FUNCTION_OF(kind, name, function) [kind] = function,
+#define NAME_OF(kind, name, function) [kind] = name,
+#define ONE(kind, name, function) +1
+static int (*const choose[ORDER_KINDS])(const Selection *) = {ORDERS(FUNCTION_OF)};
+const char *const order_names[ORDER_KINDS] = {ORDERS(NAME_OF)};
+static_assert(ORDERS(ONE) == ORDER_KINDS, "a row for every order");
 
 int bcd_select(const BcdState *state, const BcdSettings *settings, Engine *engine,
                const Batch *next) {
-    return choose[settings->order](&(Selection){state, settings, engine, next});
+    const int submodels = settings->partition.submodels;
+    const int chosen = choose[settings->order](&(Selection){state, settings, engine, next});
+    if (chosen >= -1 && chosen < submodels) return chosen;
+    return error_set("bcd: the %s order chose submodel %d, counted from 0, of %d",
+                     order_names[settings->order], chosen, submodels);
 }
 
 int bcd_activate(const BcdSettings *settings, Engine *engine, int submodel) {

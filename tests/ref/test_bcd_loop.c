@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../ref/base/error.h"
+#include "../../ref/base/random.h"
 #include "../../ref/bcd.h"
 #include "../../ref/blocks/models.h"
 #include "../test.h"
@@ -297,6 +298,44 @@ static void gauss_southwell_takes_the_largest(void) {
     loop_close(&loop);
 }
 
+/* A norm that depends on the submodel and on how often one was asked for. */
+static int mock_any_norm(Engine *engine, const Batch *batch, double *norm) {
+    MockEngine *n = (MockEngine *)(void *)engine;
+    (void)batch;
+    *norm = (double)random_bits(5, (uint32_t)n->active, (uint64_t)n->norms_asked++);
+    return 0;
+}
+
+/* Every order chooses submodels that are there, and each of them once in a cycle, except by
+ * gradients. */
+static void every_order_stays_in_range(void) {
+    enum { CYCLES = 6, MOST = 7 };
+    EngineClass class = mock_class;
+    class.gradient_norm = mock_any_norm;
+    for (Order order = 0; order < ORDER_KINDS; order++)
+        for (int submodels = 1; submodels <= MOST; submodels++) {
+            Loop loop;
+            loop_open(&loop, order, (SwitchRule){.kind = SWITCH_STEPS, .every = 1}, 8, 1, 1);
+            loop.mock.base.is = &class;
+            partition_free(&loop.settings.partition);
+            if (partition_balanced(&loop.settings.partition, loop.model, submodels, NULL)) abort();
+            for (int cycle = 0; cycle < CYCLES; cycle++) {
+                int turns[MOST] = {0};
+                for (int turn = 0; turn < submodels; turn++) {
+                    const BcdState state = {.phase = (uint64_t)(cycle * submodels + turn)};
+                    const int m = bcd_select(&state, &loop.settings, &loop.mock.base, NULL);
+                    if (CHECK(m >= 0 && m < submodels, "%s, phase %d: submodel %d of %d; %s",
+                              order_names[order], (int)state.phase, m, submodels, error_message()))
+                        turns[m]++;
+                }
+                for (int m = 0; m < submodels && order != ORDER_GAUSS_SOUTHWELL; m++)
+                    CHECK(turns[m] == 1, "%s: submodel %d of %d has %d turns in cycle %d",
+                          order_names[order], m, submodels, turns[m], cycle);
+            }
+            loop_close(&loop);
+        }
+}
+
 static void what_cannot_be_selected_is_an_error(void) {
     static const double none[] = {1, NAN};
     Loop loop;
@@ -345,6 +384,7 @@ void test_bcd_loop(void) {
     RUN(rate_follows_the_schedule);
     RUN(rate_follows_the_phase);
     RUN(gauss_southwell_takes_the_largest);
+    RUN(every_order_stays_in_range);
     RUN(what_cannot_be_selected_is_an_error);
     RUN(the_watch_may_stop_it);
 }
