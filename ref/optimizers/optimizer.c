@@ -1,5 +1,6 @@
 #include "optimizer.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -10,15 +11,20 @@ const char *const lr_names[LR_KINDS] = {"constant", "cosine", "step"};
 
 /* ---- the table ---- */
 
-const char *const optimizer_names[OPTIMIZER_KINDS] = {
-    [OPTIMIZER_SGD] = "sgd",   [OPTIMIZER_ADAM] = "adam", [OPTIMIZER_ADAMW] = "adamw",
-    [OPTIMIZER_LION] = "lion", [OPTIMIZER_MUON] = "muon",
-};
-static const Optimizer *const optimizers[OPTIMIZER_KINDS] = {
-    [OPTIMIZER_SGD] = &optimizer_sgd,     [OPTIMIZER_ADAM] = &optimizer_adam,
-    [OPTIMIZER_ADAMW] = &optimizer_adamw, [OPTIMIZER_LION] = &optimizer_lion,
-    [OPTIMIZER_MUON] = &optimizer_muon,
-};
+/* A row has the kind, the name, and what NAME.c says of the optimizer. */
+#define OPTIMIZERS(ROW)                             \
+    ROW(OPTIMIZER_SGD, "sgd", &optimizer_sgd)       \
+    ROW(OPTIMIZER_ADAM, "adam", &optimizer_adam)    \
+    ROW(OPTIMIZER_ADAMW, "adamw", &optimizer_adamw) \
+    ROW(OPTIMIZER_LION, "lion", &optimizer_lion)    \
+    ROW(OPTIMIZER_MUON, "muon", &optimizer_muon)
+
+#define NAME_OF(kind, name, row) [kind] = name,
+#define ROW_OF(kind, name, row) [kind] = row,
+#define ONE(kind, name, row) +1
+const char *const optimizer_names[OPTIMIZER_KINDS] = {OPTIMIZERS(NAME_OF)};
+static const Optimizer *const optimizers[OPTIMIZER_KINDS] = {OPTIMIZERS(ROW_OF)};
+static_assert(OPTIMIZERS(ONE) == OPTIMIZER_KINDS, "a row for every optimizer");
 
 /* Returns the row that updates a parameter. */
 static const Optimizer *row_of(const OptimizerSettings *s, const Param *param) {

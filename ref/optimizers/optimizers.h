@@ -1,4 +1,4 @@
-/* The row of an optimizer in the tables of optimizer.c; ref/README.md says how to add one. */
+/* The row of an optimizer in the table of optimizer.c; ref/README.md says how to add one. */
 #pragma once
 
 #include "optimizer.h"
