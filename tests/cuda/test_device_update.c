@@ -376,12 +376,14 @@ static void a_captured_update_takes_new_numbers(const void *captured_row) {
     free(got);
 }
 
-static void every_optimizer_has_a_kernel(void) {
+/* One that has none is refused by its name. */
+static void every_optimizer_has_a_kernel_or_is_refused(void) {
     Stream stream = device_test_stream();
     for (int kind = 0; kind < OPTIMIZER_KINDS && stream; kind++) {
         const OptimizerSettings settings = optimizer_defaults((OptimizerKind)kind);
         Updater *updater = updater_create(NULL, 0, 1, &settings, stream);
-        CHECK(updater, "%s: %s", optimizer_names[kind], error_message());
+        CHECK(updater || strstr(error_message(), optimizer_names[kind]), "%s: %s",
+              optimizer_names[kind], error_message());
         updater_free(updater);
     }
 }
@@ -389,7 +391,7 @@ static void every_optimizer_has_a_kernel(void) {
 void test_device_update(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         RUN_ROW(rows[i].name, update_meets_the_oracle, &rows[i]);
-    RUN(every_optimizer_has_a_kernel);
+    RUN(every_optimizer_has_a_kernel_or_is_refused);
     RUN(clipping_by_the_host_is_the_same);
     RUN_ROW("adam", a_failed_update_changes_nothing, &rows[5]);
     RUN_ROW("muon", a_failed_update_changes_nothing, &rows[10]);
