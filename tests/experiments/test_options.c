@@ -47,9 +47,6 @@ static const Wrong wrong[] = {
     {"train --batch 99999999999",
      "--batch \"99999999999\": it takes a whole number from 1 to 1048576"},
     {"train --steps 5 --epochs 2", "--steps and --epochs both say how long to train; give one"},
-    {"train --order upwards",
-     "--order \"upwards\": it takes cyclic, descending, random or gauss-southwell"},
-    {"train --optimizer sdg", "--optimizer \"sdg\": it takes sgd, adam, adamw, lion or muon"},
     {"train --device gpu", "--device \"gpu\": it takes cpu, plain, cuda or simt"},
     {"train --precision fp16", "--precision \"fp16\": it takes fp32, tf32 or bf16"},
     {"train --cache 2X", "--cache \"2X\": it takes bytes, as in 2G, 512M or 65536"},
@@ -73,6 +70,28 @@ static void refuses(const void *row) {
     CommandLine line;
     CHECK(parse_line(&line, w->line) != 0, "accepted: bcd %s", w->line);
     CHECK_ERROR("%s", w->error);
+}
+
+/* Returns "sgd, adam or adamw": those of the names that are in[], or all. */
+static Text listed(const char *const *names, const bool *in, int count, const char *last) {
+    Text text = {""};
+    for (int i = 0; i < count; i++) {
+        if (in && !in[i]) continue;
+        bool more = false;
+        for (int j = i + 1; j < count; j++) more |= !in || in[j];
+        text_add(&text, "%s%s", !*text.text ? "" : more ? ", " : last, names[i]);
+    }
+    return text;
+}
+
+/* A wrong name of a table gets all of the table. */
+static void lists_what_it_takes(void) {
+    const Text orders = listed(order_names, NULL, ORDER_KINDS, " or ");
+    const Text optimizers = listed(optimizer_names, NULL, OPTIMIZER_KINDS, " or ");
+    refuses(&(Wrong){"train --order upwards",
+                     text_of("--order \"upwards\": it takes %s", orders.text).text});
+    refuses(&(Wrong){"train --optimizer sdg",
+                     text_of("--optimizer \"sdg\": it takes %s", optimizers.text).text});
 }
 
 /* Parses a line of `bcd train`. */
@@ -353,10 +372,10 @@ static void shows_choices_and_defaults(void) {
         CHECK(shown == (defaults.momentum > 0), "--momentum [%s]: %s",
               option_default(momentum).text, optimizer_names[kind]);
     }
-    const Option *lr = &option_table[options_find("lr", COMMAND_TRAIN)];
-    CHECK(!strncmp(option_default(lr).text, "sgd 0.1; adam, adamw", 20) &&
-              strstr(option_default(lr).text, "; language models: sgd 0.1; adam, adamw"),
-          "--lr [%s]", option_default(lr).text);
+    const Text lr = option_default(&option_table[options_find("lr", COMMAND_TRAIN)]);
+    CHECK(!strncmp(lr.text, "sgd", 3) && strstr(lr.text, "; adam, adamw") &&
+              strstr(lr.text, "; language models: sgd"),
+          "--lr [%s]", lr.text);
     static const char *const zeros[][2] = {{"limit", "0: all"},
                                            {"context", "0: the model's"},
                                            {"threads", "0: all cores"},
@@ -371,11 +390,28 @@ static void shows_choices_and_defaults(void) {
     }
 }
 
+/* The help of --optimizer names the optimizers whose weight decay is part of the gradient. */
+static void says_whose_decay_is_coupled(void) {
+    bool coupled[OPTIMIZER_KINDS];
+    for (int kind = 0; kind < OPTIMIZER_KINDS; kind++) {
+        OptimizerSettings settings = optimizer_defaults((OptimizerKind)kind);
+        settings.weight_decay = 0.5;
+        coupled[kind] = optimizer_factors(&settings, 0.1, 1, true).coupled_decay > 0;
+    }
+    const Option *optimizer = &option_table[options_find("optimizer", COMMAND_TRAIN)];
+    const Text words = text_of("part of the gradient in %s, and a step of its own in the others",
+                               listed(optimizer_names, coupled, OPTIMIZER_KINDS, " and ").text);
+    CHECK(strstr(optimizer->help, words.text), "--optimizer: the help is \"%s\", not \"%s\"",
+          optimizer->help, words.text);
+}
+
 void test_options(void) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         RUN_ROW(wrong[i].line, refuses, &wrong[i]);
     RUN(takes_values);
+    RUN(lists_what_it_takes);
     RUN(shows_choices_and_defaults);
+    RUN(says_whose_decay_is_coupled);
     RUN(turns_off);
     RUN(options_hold_every_flag);
     RUN(takes_none_and_all);

@@ -1,5 +1,6 @@
 /* From flags to a training: what does not suit the model or the data is refused, and every flag
  * reaches the settings. */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,10 +31,6 @@ static const Wrong mismatched[] = {
     {"train --augment --cache 1M",
      "--augment changes the images in each epoch, so --cache would keep outputs of other images; "
      "drop one of them"},
-    {"train --optimizer adam --momentum 0.5", "--momentum: adam has none; it is for sgd, muon"},
-    {"train --beta1 0.8", "--beta1: sgd has none; it is for adam, adamw, lion, muon"},
-    {"train --beta2 0.9", "--beta2: sgd has none; it is for adam, adamw, lion, muon"},
-    {"train --optimizer lion --eps 1e-6", "--eps: lion has none; it is for adam, adamw, muon"},
     {"train --switch-every 7", "--switch-every is for --submodels M"},
     {"train --order random", "--order is for --submodels M"},
     {"train --keep-state", "--keep-state is for --submodels M"},
@@ -86,6 +83,35 @@ static void refuses_mismatch(const void *row) {
     if (!CHECK(parse_train(&o, w->line) == 0, "refused early: %s", error_message())) return;
     CHECK(setup_check(&o) || setup_check_idle(&o), "accepted: bcd %s", w->line);
     CHECK_ERROR("%s", w->error);
+}
+
+/* A setting of other optimizers is refused, with their names: those whose default is not 0. */
+static void refuses_settings_of_other_optimizers(void) {
+    static const struct {
+        const char *line, *error;
+        size_t setting;
+    } rows[] = {
+        {"train --optimizer adam --momentum 0.5", "--momentum: adam has none; it is for ",
+         offsetof(OptimizerSettings, momentum)},
+        {"train --beta1 0.8", "--beta1: sgd has none; it is for ",
+         offsetof(OptimizerSettings, beta1)},
+        {"train --beta2 0.9", "--beta2: sgd has none; it is for ",
+         offsetof(OptimizerSettings, beta2)},
+        {"train --optimizer lion --eps 1e-6", "--eps: lion has none; it is for ",
+         offsetof(OptimizerSettings, eps)},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Text error = text_of("%s", rows[i].error);
+        const char *comma = "";
+        for (int kind = 0; kind < OPTIMIZER_KINDS; kind++) {
+            const OptimizerSettings defaults = optimizer_defaults((OptimizerKind)kind);
+            const char *setting = (const char *)&defaults + rows[i].setting;
+            if (*(const double *)(const void *)setting == 0) continue;
+            text_add(&error, "%s%s", comma, optimizer_names[kind]);
+            comma = ", ";
+        }
+        refuses_mismatch(&(Wrong){rows[i].line, error.text});
+    }
 }
 
 /* A flag that has no effect without submodels is accepted where --submodels is given, or comes from
@@ -222,6 +248,7 @@ static void defaults_of_a_language_model(void) {
 void test_setup(void) {
     for (size_t i = 0; i < sizeof mismatched / sizeof *mismatched; i++)
         RUN_ROW(mismatched[i].line, refuses_mismatch, &mismatched[i]);
+    RUN(refuses_settings_of_other_optimizers);
     RUN(takes_what_is_idle_on_purpose);
     RUN(reaches_the_settings);
     RUN(fills_in_defaults);
