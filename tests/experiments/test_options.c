@@ -275,64 +275,6 @@ static void quotes_names(void) {
     }
 }
 
-/* Flags in a file count unless the command line has them, too. */
-static const Wrong config[] = {
-    {"lr 0.5\n", NULL},
-    {"# all of it\n\n  --batch = 7   # small\nkeep-state\n", NULL},
-    {"steps 9\nlr=0.25\n", NULL},
-    {"\xef\xbb\xbf"
-     "batch 7\nkeep-state\n",
-     NULL},
-    {"batch 1\nbatch 2\n", ":2: --batch is given twice"},
-    {"batch\n", ":1: --batch needs a value: --batch SAMPLES"},
-    {"keep-state 1\n", ":1: --keep-state takes no value"},
-    {"\nbatsh 3\n", ":2: bcd train has no flag --batsh; did you mean --batch?"},
-    {"config other\n", ":1: --config cannot be given in a file of flags"},
-};
-
-static void reads_a_config(const void *row) {
-    const Wrong *w = row;
-    Options o;
-    char line[300];
-    scratch_text("flags", w->line);
-    snprintf(line, sizeof line, "train --lr 0.5 --epochs 2 --config %s", scratch_path("flags"));
-    int failed = parse_train(&o, line);
-    CHECK(!failed == !w->error, "%s", error_message());
-    if (w->error) CHECK(strstr(error_message(), w->error), "%s", error_message());
-    if (w->error) return;
-    CHECK(o.optimizer.lr == 0.5 && o.epochs == 2 && o.steps == 0, "the command line");
-    CHECK(!strstr(w->line, "batch") || (o.batch == 7 && o.keep_state), "the file");
-}
-
-/* When a line is too long, its rest must not be read as another line. */
-static void refuses_a_long_line_of_a_config(void) {
-    char text[1300], line[300];
-    Options o;
-    memset(text, ' ', sizeof text);
-    strcpy(text + sizeof text - 10, "batch 7\n");
-    text[0] = '#';
-    scratch_text("long", text);
-    snprintf(line, sizeof line, "train --config %s", scratch_path("long"));
-    CHECK(parse_train(&o, line) == -1, "batch %d", o.batch);
-    CHECK(strstr(error_message(), ":1: the line is longer than 1022 characters"), "%s",
-          error_message());
-}
-
-/* What is behind a zero byte must not be left out in silence, also in a last line without an end.
- */
-static void refuses_a_zero_byte_in_a_config(void) {
-    static const char text[] = "batch 7\nlr 0.1\0 2\nsteps 3";
-    char line[300];
-    Options o;
-    for (int i = 0; i < 2; i++) {
-        scratch_file("zero", text, sizeof text - (i ? sizeof "\nsteps 3" : 1));
-        snprintf(line, sizeof line, "train --config %s", scratch_path("zero"));
-        CHECK(parse_train(&o, line) == -1, "lr %g", o.optimizer.lr);
-        CHECK(strstr(error_message(), ":2: the line has a zero byte; is the file text in UTF-8?"),
-              "%s", error_message());
-    }
-}
-
 /* Looks for mistakes in the table of flags: a flag without help, or two flags of one name in a
  * command. */
 static void table_is_sound(void) {
@@ -419,10 +361,6 @@ void test_options(void) {
     RUN(takes_a_long_prompt);
     RUN(reads_prices);
     RUN(formats_what_it_reads);
-    for (size_t i = 0; i < sizeof config / sizeof *config; i++)
-        RUN_ROW(config[i].error ? config[i].error : "a config", reads_a_config, &config[i]);
     RUN(quotes_names);
-    RUN(refuses_a_long_line_of_a_config);
-    RUN(refuses_a_zero_byte_in_a_config);
     RUN(table_is_sound);
 }
