@@ -214,6 +214,8 @@ Text option_argument(const Option *option);
 
 /* Returns what --help shows as a flag's default; "" if there is none. */
 Text option_default(const Option *option);
+/* Returns its help, with the optimizers whose weight decay is coupled in place of COUPLED. */
+Text option_help(const Option *option);
 
 /* Returns the number in `settings` that a row sets, or NAN unless it is one of the optimizer's own
  * settings, whose default depends on the optimizer. */

@@ -208,6 +208,29 @@ Text option_default(const Option *option) {
     return text;
 }
 
+/* Returns whether the decay of the weights is part of the gradient. */
+static bool is_coupled(int kind) {
+    OptimizerSettings settings = optimizer_defaults((OptimizerKind)kind);
+    settings.weight_decay = 1;
+    return optimizer_factors(&settings, 1, 1, true).coupled_decay > 0;
+}
+
+Text option_help(const Option *option) {
+    static const char word[] = "COUPLED";
+    const char *at = strstr(option->help, word);
+    if (!at) return text_of("%s", option->help);
+    Text text = text_of("%.*s", (int)(at - option->help), option->help);
+    int left = 0;
+    for (int kind = 0; kind < OPTIMIZER_KINDS; kind++) left += is_coupled(kind);
+    for (int kind = 0; kind < OPTIMIZER_KINDS; kind++) {
+        if (!is_coupled(kind)) continue;
+        left--;
+        text_add(&text, left > 1 ? "%s, " : left ? "%s and " : "%s", optimizer_names[kind]);
+    }
+    text_add(&text, "%s", at + strlen(word));
+    return text;
+}
+
 static void print_option(const Option *option) {
     const Text words = option_default(option), argument = option_argument(option);
     int column = printf("  --%s%s%s", option->name, *argument.text ? " " : "", argument.text);
@@ -217,8 +240,9 @@ static void print_option(const Option *option) {
         column = 0;
     }
     printf("%*s", LEFT - column, "");
-    print_wrapped(stdout, text_of(*words.text ? "%s [%s]" : "%s", option->help, words.text).text,
-                  LEFT, 79);
+    print_wrapped(
+        stdout, text_of(*words.text ? "%s [%s]" : "%s", option_help(option).text, words.text).text,
+        LEFT, 79);
 }
 
 static void print_program_help(void) {

@@ -247,8 +247,7 @@ const Option option_table[] = {
     {.name = "", .help = "Optimizer"},
     {"optimizer", NULL, CHOICE(optimizer.kind, optimizer_names), FIXED, "sgd",
      "sgd; language models adamw",
-     "optimizer; weight decay is part of the gradient in sgd and adam, and a step of its own in "
-     "the "
+     "optimizer; weight decay is part of the gradient in COUPLED, and a step of its own in the "
      "others",
      TRACING},
     {"lr", "RATE", REAL(optimizer.lr, 0, 1000), FIXED, NULL, NULL,

@@ -343,8 +343,8 @@ static void says_whose_decay_is_coupled(void) {
     const Option *optimizer = &option_table[options_find("optimizer", COMMAND_TRAIN)];
     const Text words = text_of("part of the gradient in %s, and a step of its own in the others",
                                listed(optimizer_names, coupled, OPTIMIZER_KINDS, " and ").text);
-    CHECK(strstr(optimizer->help, words.text), "--optimizer: the help is \"%s\", not \"%s\"",
-          optimizer->help, words.text);
+    CHECK(strstr(option_help(optimizer).text, words.text), "--optimizer: \"%s\", not \"%s\"",
+          option_help(optimizer).text, words.text);
 }
 
 void test_options(void) {
