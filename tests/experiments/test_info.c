@@ -35,7 +35,8 @@ static void informs(void) {
     printed = run(0, "info --model llama3.2-1B --context 512");
     CHECK(strstr(printed->out, "sequences of 512 tokens"), "%s", printed->out);
     check_error(run(2, "info --model resnet8 --context 512"), "--context");
-    check_error(run(2, "info --model gpt:layers=1,width=8,heads=1,context=8 --context 4"), "sets context=8 itself");
+    check_error(run(2, "info --model gpt:layers=1,width=8,heads=1,context=8 --context 4"),
+                "sets context=8 itself");
     check_error(run(2, "info --batch 2"), "--batch goes with --model or --init");
     /* A long specification is whole. */
     printed =
