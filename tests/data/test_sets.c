@@ -176,10 +176,11 @@ static void sources_come_in_the_order_of_their_names(void) {
 static void shakespeare_is_split(void) {
     scratch_text("tinyshakespeare.txt", "To be, or not to be, that is the questio");
     Dataset *train = open_set("shakespeare", root(), SPLIT_TRAIN);
-    Dataset *test = open_set("shakespeare", root(), SPLIT_TEST);
     CHECK(train && train->samples == 8, "training: 36 bytes are 8 samples of 4 and one more");
-    CHECK(!test, "4 bytes are too few");
+    CHECK(!open_set("shakespeare", root(), SPLIT_VALID), "4 bytes are too few");
     CHECK_ERROR("shakespeare: 4 tokens are too few for a context of 4; it needs 5");
+    CHECK(!open_set("shakespeare", root(), SPLIT_TEST), "a test split");
+    CHECK_ERROR("shakespeare: a text without a test split; its last tenth is the validation split");
     Batch batch = batch_one(train, 7, 0);
     CHECK(batch.tokens[1] == 't' && batch.tokens[3] == 'e' && batch.targets[3] == ' ',
           "the last sample");
@@ -301,7 +302,7 @@ static void token_file_of_an_unknown_tokenizer(void) {
         CHECK(tokenwriter_open(&writer, path, names[i], 256, false, 0) == 0, "%s", error_message());
         CHECK(tokenwriter_commit(&writer) == 0, "%s", error_message());
         CHECK(!data_tokenizer(path, NULL), "it has a tokenizer");
-        CHECK_ERROR("data: %s: made with the tokenizer \"%s\"; only bytes and gpt2 are known", path,
+        CHECK_ERROR("data: %s: the tokenizer \"%s\" is not known; only bytes and gpt2 are", path,
                     names[i]);
     }
 }
