@@ -1,19 +1,22 @@
 #include "properties.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "../../ref/base/random.h"
 #include "../test.h"
 #include "differences.h"
 #include "tolerance.h"
 
-/* Compares a number of a gradient with the slope. */
+/* Compares a number of a gradient with the slope; i = -1: their sum along a vector of signs. */
 static void check_slope(const Differences *differences, Array gradient, long i, double got,
                         double allowed) {
     double slope = differences_slope(differences, array_of_gradient(gradient), i, (int)gradient);
     double error = fabs(got - slope);
-    CHECK(error <= allowed, "%s[%ld] is %.12g, differences give %.12g (allowed %.3g)",
-          array_names[gradient], i, got, slope, allowed);
+    char element[32] = " along a vector of signs";
+    if (i >= 0) snprintf(element, sizeof element, "[%ld]", i);
+    CHECK(error <= allowed, "%s%s is %.12g, differences give %.12g (allowed %.3g)",
+          array_names[gradient], element, got, slope, allowed);
 }
 
 static void check_gradient(const Differences *differences, Array gradient, int samples) {
