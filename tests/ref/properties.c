@@ -97,3 +97,59 @@ void accumulates(const Case *row, bool plain) {
     case_free(&once);
     case_free(&twice);
 }
+
+/* Returns whether an input or weight gradient changes when an array of the op is NaN. */
+static bool reads(const Case *row, bool plain, bool dx, Array array) {
+    CaseData data, all;
+    case_create(&data, row, false);
+    case_create(&all, row, false);
+    NodeIO io = case_io(&data), truth = case_io(&all);
+    io.plain = truth.plain = plain;
+    case_run(&all, &truth);
+    node_forward(&data.node, &io);
+    guarded_spoil(data.array[array]);
+    (dx ? node_input_gradient : node_weight_gradient)(&data.node, &io);
+    bool differ = false;
+    for (Array g = dx ? ARRAY_DX : ARRAY_DWEIGHT; g < (dx ? ARRAY_DWEIGHT : ARRAYS); g++)
+        differ |= guarded_first_difference(all.array[g], data.array[g]) < data.array[g].count;
+    case_free(&data);
+    case_free(&all);
+    return differ;
+}
+
+/* A fused relu and running statistics change what an op reads. */
+static bool alike(const Case *a, const Case *b) {
+    return a->node.kind == b->node.kind && a->node.relu == b->node.relu &&
+           a->use_running == b->use_running;
+}
+
+/* A single row may not show it, as a relu whose only output is above 0, nor the plain op. */
+static bool some_row_reads(const Case *like, bool dx, Array array) {
+    for (int i = 0; i < case_count; i++)
+        if (alike(&cases[i], like) &&
+            (reads(&cases[i], true, dx, array) || reads(&cases[i], false, dx, array)))
+            return true;
+    return false;
+}
+
+static void check_reads(const Case *row, bool dx, Array array) {
+    CHECK(some_row_reads(row, dx, array), "%s%s%s saves %s, which its %s gradient does not read",
+          op_name(row->node.kind), row->node.relu ? ", relu" : "",
+          row->use_running ? ", running statistics" : "", array_names[array],
+          dx ? "input" : "weight");
+}
+
+void what_is_saved_is_read(void) {
+    for (int i = 0; i < case_count; i++) {
+        const Case *row = &cases[i];
+        int first = 0;
+        while (!alike(&cases[first], row)) first++;
+        for (int dx = 0; dx < 2 && first == i; dx++) {
+            if (!case_array_count(row, dx ? ARRAY_DX : ARRAY_DWEIGHT)) continue;
+            const SavedForBackward saved =
+                saved_for_backward(&row->node, dx, !dx, row->use_running);
+            if (saved.input) check_reads(row, dx, ARRAY_X);
+            if (saved.output) check_reads(row, dx, ARRAY_Y);
+        }
+    }
+}

@@ -10,3 +10,6 @@ void gradients_meet_differences(const Case *row, bool plain);
 void gradients_are_exact(const Case *row, bool plain);
 /* CHECKs that the add_ options accumulate. */
 void accumulates(const Case *row, bool plain);
+
+/* What an op saves for a gradient (ref/op_table.c) is read by it in some row, plain or fast. */
+void what_is_saved_is_read(void);
