@@ -1,9 +1,9 @@
 /* The orders in which submodels train.  Each sees the state of the training and the engine, so that
  * an order can depend on gradients.  To add one, give it a kind in bcd.h, write its function here,
- * and add its row to the list below; the program then offers it, and a test says where its help has
- * to show it.  Another test (tests/ref/test_bcd_loop.c) checks that each submodel has its turn in a
- * cycle; an order that promises less is named there, and in experiments/train/fit.c, which plans
- * its memory.
+ * and add its row to the list below; the program then offers it, and the help of --order can say
+ * what it does (experiments/cli/options_table.c).  tests/ref/test_bcd_loop.c checks that each
+ * submodel has its turn in a cycle; an order that promises less is named there, and in
+ * experiments/train/fit.c, which plans its memory.
  *
  * An order may remember nothing between its calls: BcdState, the seed and the tensors are all that
  * a checkpoint holds, so whatever else it kept would be lost by a resume, which would then train
