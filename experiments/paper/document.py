@@ -14,6 +14,7 @@ import comparison
 import curves
 import published
 import record
+import registered
 import report
 import tables
 
@@ -256,6 +257,28 @@ def plateaus():
 def planned():
     """How many trainings `bcd experiment converged` has."""
     return len(made_of("converged-laptop-estimate.h5")["estimate"].labels) - 1
+
+
+@call
+def added_rates():
+    """What was added to the rates of group 3: method, rate and loss, by rising rate."""
+    names = {"sgd": "full, SGD without momentum", "adamw": choose.FULL}
+    found = [("BCD-1/3" if one["submodels"] == 3 else names[one["optimizer"]], one["lr"], registered.at_the_end(one))
+             for one in record.trainings("smollm-added-rates.h5")]
+    return sorted(found, key=lambda each: (each[0] != names["sgd"], each[0] == "BCD-1/3", each[1]))
+
+
+@call
+def while_choosing_rates():
+    """Group 3's trainings of one seed on the text that chose the rates, with what was added to them later: the lowest
+    loss of each of three methods at the best of its rates."""
+    made = [one for name in ("smollm-rates.h5", "smollm-added-rates.h5") for one in record.trainings(name)]
+
+    def lowest(optimizer, momentum, submodels):
+        return min(registered.at_the_end(one) for one in made if (one["optimizer"], one.setting("momentum")) ==
+                   (optimizer, momentum) and one["submodels"] == submodels and one.setting("order") == "cyclic")
+    return {name: f"{lowest(*what):.3f}" for name, what in
+            {"full": ("adamw", 0, 1), "plain": ("sgd", 0, 1), "thirds": ("adamw", 0, 3)}.items()}
 
 
 for function in (choose.tuned_rates, choose.before_tuning, choose.lora_libraries, choose.needs, choose.timed_on):
