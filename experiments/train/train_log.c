@@ -75,17 +75,26 @@ static int open_samples(Training *t, const char *path) {
     return old ? go_behind(t->samples, path, step) : 0;
 }
 
+/* Where run.h5 is lost, only log.csv still has the curves: it gets another name. */
+static int keep_log(const Training *t) {
+    const unsigned long long step = t->state.step;
+    const Text log = rundir_path(t->dir, "log.csv"), name = text_of("log-until-%llu.csv", step);
+    if (rename(log.text, rundir_path(t->dir, name.text).text) && errno != ENOENT)
+        return error_set("%s: cannot rename: %s", log.text, strerror(errno));
+    if (!t->setup.options.quiet)
+        printf("run.h5 is missing: the curves begin after update %llu; the log until then is %s\n",
+               step, name.text);
+    return 0;
+}
+
 int train_log_open(Training *t) {
     const Setup *s = &t->setup;
     const char *samples = s->options.log_samples;
     if (*samples && (open_samples(t, samples) ||
                      sampler_init(&t->sampler, s->bcd.seed, s->train->samples, s->bcd.fraction)))
         return -1;
-    const Text log = rundir_path(t->dir, "log.csv");
-    /* It is the only one that still has the curves. */
-    if (t->lost_curves && rename(log.text, rundir_path(t->dir, LOG_BEFORE).text) && errno != ENOENT)
-        return error_set("%s: cannot rename: %s", log.text, strerror(errno));
-    t->log = fopen(log.text, "w");
+    if (t->lost_curves && keep_log(t)) return -1;
+    t->log = fopen(rundir_path(t->dir, "log.csv").text, "w");
     if (t->log) write_past(t);
     return 0;
 }

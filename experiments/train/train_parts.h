@@ -11,8 +11,6 @@
 
 /* What can be done about a damaged run.h5. */
 #define WITHOUT_CURVES "; if you remove that file, the run can continue, with new curves"
-/* What log.csv is renamed to where a resume does not have its curves. */
-#define LOG_BEFORE "log-before.csv"
 
 typedef struct {
     char dir[OPTION_TEXT];

@@ -79,11 +79,6 @@ void train_print_doubts(const Training *t) {
     const Options *o = &s->options;
     const double steps = (double)s->bcd.steps, phase = phase_updates(s);
     const int warmup = o->optimizer.warmup_steps;
-    if (t->lost_curves)
-        printf(
-            "run.h5 is missing: the curves begin after update %llu; a log before that is now "
-            "called " LOG_BEFORE "\n",
-            (unsigned long long)t->state.step);
     if (!s->bcd.steps) return;
     print_turns(s);
     if (warmup > steps) {
