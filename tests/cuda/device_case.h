@@ -50,5 +50,8 @@ bool device_is_watched(void);
 /* Forbids access to memory, or allows it again, where a sanitizer watches; elsewhere does
  * nothing. */
 void device_forbid(void *memory, size_t bytes, bool forbid);
+/* Returns true if a row of a product has the same bits whatever the number of rows is; cuBLASLt may
+ * take another algorithm for another number. */
+bool device_products_are_by_row(void);
 /* Returns how many ranks NCCL can join on this device. */
 int device_ranks(void);

@@ -115,7 +115,10 @@ static void frozen_tied_is_exact(const void *kind) { pipeline_check_frozen_tied(
 
 static void bad_loss_changes_nothing(const void *kind) { pipeline_check_bad_loss(kind); }
 
-static void inference_changes_nothing(const void *kind) { pipeline_check_infer(kind); }
+static void inference_changes_nothing(const void *kind) {
+    pipeline_check_infer(kind, 12);
+    if (device_products_are_by_row()) pipeline_check_infer(kind, 4);
+}
 
 static void offload_is_refused(void) {
     bool local[64] = {true};

@@ -233,7 +233,7 @@ static void pre_inference_has_the_same_bits(void) {
     static const StageKind kind = {"NCCL", stage_cuda_create, PRECISION_FP32, message_free,
                                    transport_nccl_create};
     NEED_RANKS();
-    pipeline_check_infer(&kind);
+    pipeline_check_infer(&kind, 4);
 }
 
 void test_transport_nccl(void) {

@@ -220,15 +220,13 @@ void pipeline_check_frozen_tied(const StageKind *kind) {
 
 /* ---- pre-inference ---- */
 
-/* Every share is of whole micro-batches, since cuBLASLt may sum in another order for another number
- * of rows. */
-void pipeline_check_infer(const StageKind *kind) {
+void pipeline_check_infer(const StageKind *kind, int batch) {
     static const int infer_ranks[] = {3, 2, 0};
     Recipe recipe = recipe_with(LLAMA, kind);
     PipelineRecipe how = plain(3, kind);
     Pipeline without, with;
-    recipe.batch = 12;
-    recipe.micro_batches = how.settings.micro_batches = 6;
+    recipe.batch = batch;
+    recipe.micro_batches = how.settings.micro_batches = batch / 2;
     pipeline_open(&without, &recipe, &how);
     CHECK(tiny_train(&without.tiny, NULL, NULL) == 0, "%s", error_message());
     recipe.cache_bytes = 1 << 20;

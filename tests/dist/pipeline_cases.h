@@ -38,7 +38,8 @@ void pipeline_check_slots(int ranks, const StageKind *kind);
  * trains, to the last bit while it is frozen. */
 void pipeline_check_tied(int ranks, ScheduleKind order, const StageKind *kind);
 void pipeline_check_frozen_tied(const StageKind *kind);
-/* CHECKs that pre-inference by three, by two and by none of three ranks changes no bit. */
-void pipeline_check_infer(const StageKind *kind);
+/* CHECKs that pre-inference by three, by two and by none of three ranks changes no bit, with a
+ * batch of 4 to 12 samples in micro-batches of 2; of 12 every share is of whole micro-batches. */
+void pipeline_check_infer(const StageKind *kind, int batch);
 /* CHECKs that a step whose loss is NaN fails and changes nothing. */
 void pipeline_check_bad_loss(const StageKind *kind);

@@ -21,4 +21,6 @@ void device_forbid(void *memory, size_t bytes, bool forbid) {
     (void)forbid;
 }
 
+bool device_products_are_by_row(void) { return false; }
+
 int device_ranks(void) { return 1; }

@@ -24,4 +24,6 @@ void device_forbid(void *memory, size_t bytes, bool forbid) {
         SIMT_UNPOISON(memory, bytes);
 }
 
+bool device_products_are_by_row(void) { return true; }
+
 int device_ranks(void) { return 4; }
