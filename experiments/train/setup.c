@@ -55,12 +55,6 @@ static int open_draft(Setup *setup) {
         partition->submodels);
 }
 
-bool setup_has_batch_norm(const Model *model) {
-    bool found = false;
-    for (int n = 0; n < model->nodes; n++) found |= model->node[n].kind == OP_BATCHNORM;
-    return found;
-}
-
 int setup_check(const Options *options) {
     Setup setup = {.options = *options};
     const bool asks = options_given(options, "frozen-norm") && !*options->like;

@@ -60,9 +60,6 @@ int setup_provenance(Provenance *provenance, const Options *options);
  * -1 and an error. */
 int setup_check(const Options *options);
 
-/* True of a model whose batch norms see other samples in smaller parts of a batch. */
-bool setup_has_batch_norm(const Model *model);
-
 /* Refuses flags of a new training that could have no effect.  -1 and an error. */
 int setup_check_idle(const Options *options);
 
@@ -86,6 +83,9 @@ int setup_default_ends(Options *options);
  * not: to at most 1024 tokens.  Overwrites *model_context with the model's own if that is longer.
  * -1 and an error. */
 int setup_default_context(Options *options, int *model_context);
+
+/* True of a model whose batch norms see other samples in smaller parts of a batch. */
+bool setup_has_batch_norm(const Model *model);
 
 int setup_partition(Partition *partition, const Model *model, const Options *options);
 

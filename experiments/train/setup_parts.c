@@ -122,6 +122,12 @@ int setup_default_context(Options *o, int *model_context) {
     return 0;
 }
 
+bool setup_has_batch_norm(const Model *model) {
+    bool found = false;
+    for (int n = 0; n < model->nodes; n++) found |= model->node[n].kind == OP_BATCHNORM;
+    return found;
+}
+
 int setup_partition(Partition *partition, const Model *model, const Options *o) {
     const char *always = o->always_active;
     if (*o->partition ? partition_parse(partition, model, o->partition, always)
