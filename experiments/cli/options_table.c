@@ -122,6 +122,8 @@ const Option option_table[] = {
      "--model: samples per update, for activations", COMMAND_INFO},
     {"optimizer", NULL, CHOICE(optimizer.kind, optimizer_names), LOCAL, "sgd", "sgd and adam",
      "--model: the optimizer", COMMAND_INFO},
+    {"momentum", "F", REAL(optimizer.momentum, 0, 0.999999), LOCAL, NULL, "that of the optimizer",
+     "--optimizer: momentum; sgd with 0 has no state", COMMAND_INFO},
     {"tokenizer", "bytes|gpt2|DIR", TEXT(tokenizer), LOCAL, "gpt2", NULL,
      "tokenizer; DIR: a model's directory with tokenizer.json or tokenizer.model (needs Python and "
      "the package transformers)",

@@ -245,6 +245,8 @@ static int add_memory(Tables *tables, Model *model, const Options *asked) {
                          asked->batch, asked->recompute ? ", activations recomputed" : "");
     if (model->tokens) text_add(&title, ", sequences of %d tokens", model->input.w);
     if (*asked->always_active) text_add(&title, ", always active: %.60s", asked->always_active);
+    if (options_given(asked, "momentum"))
+        text_add(&title, ", momentum %g", asked->optimizer.momentum);
     Table *table =
         tables_add(tables, "memory", title.text, "update", sums, (int)(sizeof sums / sizeof *sums));
     table_memory_columns(table, "MiB", 3);
@@ -254,6 +256,8 @@ static int add_memory(Tables *tables, Model *model, const Options *asked) {
         Options options = *asked;
         options.optimizer = optimizer_defaults((OptimizerKind)kind);
         if (given ? kind != (int)asked->optimizer.kind : kind > OPTIMIZER_ADAM) continue;
+        if (options_given(asked, "momentum"))
+            options.optimizer.momentum = asked->optimizer.momentum;
         if (add_plans(table, model, &options)) return -1;
     }
     table_note(table,
@@ -297,12 +301,20 @@ static int add_submodels(Tables *tables, const Model *model, const Options *aske
 
 /* Refuses flags that say how a model is trained where none is given. */
 static int check_without_model(const Options *options) {
-    static const char *const flags[] = {"batch",     "optimizer",     "context",   "submodels",
-                                        "partition", "always-active", "recompute", "correct-above"};
+    static const char *const flags[] = {"batch",         "optimizer", "momentum",
+                                        "context",       "submodels", "partition",
+                                        "always-active", "recompute", "correct-above"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (options_given(options, flags[i]))
             return error_set("--%s goes with --model or --init", flags[i]);
     return 0;
+}
+
+/* Refuses a momentum for optimizers that are not named, or have none. */
+static int check_momentum(const Options *options) {
+    if (options_given(options, "momentum") && !options_given(options, "optimizer"))
+        return error_set("--momentum goes with --optimizer");
+    return setup_check_optimizer(options);
 }
 
 int command_info(const CommandLine *line) {
@@ -311,6 +323,10 @@ int command_info(const CommandLine *line) {
     Tables tables = {0};
     Model *model = *options->model ? setup_model(options->model, 0, options->context) : NULL;
     if (!model && (*options->model || check_without_model(options))) return -WRONG_USE;
+    if (check_momentum(options)) {
+        model_free(model);
+        return -WRONG_USE;
+    }
     print_build();
     printf("\n");
     provenance_fill(&tables.provenance, 0);

@@ -38,6 +38,8 @@ static void informs(void) {
     check_error(run(2, "info --model gpt:layers=1,width=8,heads=1,context=8 --context 4"),
                 "sets context=8 itself");
     check_error(run(2, "info --batch 2"), "--batch goes with --model or --init");
+    check_error(run(2, "info --model resnet8 --momentum 0"), "--momentum goes with --optimizer");
+    check_error(run(2, "info --model resnet8 --optimizer lion --momentum 0.5"), "lion has none");
     /* A long specification is whole. */
     printed =
         run(0,
@@ -89,6 +91,12 @@ static void informs_in_a_file(void) {
               info_cell(&t, "memory", "lion BCD-1/8", "all") <
                   info_cell(&t, "memory", "lion BCD-1/5", "all"),
           "recomputed, of one optimizer, down to a block each");
+    tables_free(&t);
+    run(0, "info --model resnet14 --optimizer sgd --momentum 0 --out info.h5");
+    if (!CHECK(tables_read(&t, scratch_path("info.h5")) == 0, "%s", error_message())) return;
+    CHECK(fabs(info_cell(&t, "memory", "sgd full", "trained") / (2 * vector) - 1) < 1e-12 &&
+              info_cell(&t, "memory", "sgd BCD-1/3", "state") == 0,
+          "sgd without momentum has no state");
     tables_free(&t);
     run(0, "info --out info.h5");
     if (!CHECK(tables_read(&t, scratch_path("info.h5")) == 0, "%s", error_message())) return;
