@@ -11,31 +11,34 @@ import measures
 import program
 import record
 import registered
-import study
 from cases import Cases
 from tables import MIB
 
 FILE, RATES, SPEED = "smollm", "smollm-rates", "smollm-speed"  # the experiments, and their files of results
-# What smollm.py trained beside them.
-LORA = {FILE: "smollm-lora.h5", RATES: "smollm-rates-lora.h5", SPEED: "smollm-speed-lora.h5"}
-FULL = "full, AdamW"
+# What was added after their results, and what smollm.py trained beside them.
+BESIDE = {FILE: ["smollm-added.h5", "smollm-lora.h5"], RATES: ["smollm-rates-lora.h5"], SPEED: ["smollm-speed-lora.h5"]}
+FULL, PLAIN = "full, AdamW", "full, plain SGD"
 
 
 @dataclass(frozen=True)
 class Method:
-    """name; columns: those by which its trainings are known; info: how bcd info is asked for it, None if it cannot be;
-    its colour and its mark."""
+    """name; columns: columns and flags by which its trainings are known; info: how bcd info is asked for it, None if it
+    cannot be; its colour and its mark; registered: it is one of the comparisons that the protocol names."""
     name: str
     columns: dict
     info: dict | None
     colour: str
     mark: str
+    registered: bool = True
 
 
 METHODS = [
     Method(FULL, {"method": "full", "optimizer": "adamw"}, {"submodels": 1}, figures.BLUE, "o"),
     Method("full, Lion", {"method": "full", "optimizer": "lion"}, {"submodels": 1, "optimizer": "lion"}, figures.SKY, "v"),
-    Method("full, SGD", {"method": "full", "optimizer": "sgd"}, {"submodels": 1, "optimizer": "sgd"}, figures.GREY, "^"),
+    Method("full, SGD", {"method": "full", "optimizer": "sgd", "momentum": 0.9}, {"submodels": 1, "optimizer": "sgd"},
+           figures.GREY, "^"),
+    Method(PLAIN, {"method": "full", "optimizer": "sgd", "momentum": 0},
+           {"submodels": 1, "optimizer": "sgd", "momentum": 0}, figures.GREY, ">", registered=False),
     Method("BCD-1/3", {"method": "BCD", "submodels": 3, "order": "cyclic"}, {"submodels": 3}, figures.RED, "s"),
     Method("BCD-1/6", {"method": "BCD", "submodels": 6, "order": "cyclic"}, {"submodels": 6}, figures.RED, "D"),
     Method("a layer at a time", {"method": "BCD", "submodels": 30, "order": "cyclic"}, {"submodels": "layers"},
@@ -43,14 +46,15 @@ METHODS = [
     Method("LISA", {"method": "BCD", "submodels": 30, "order": "random"}, {"submodels": "layers", "always_active": "ends"},
            figures.YELLOW, "X"),
     Method("the last third", {"method": "BCD", "submodels": 3, "order": "descending"}, None, figures.PINK, "<"),
-    Method("LoRA, rank 16", {"method": "LoRA of rank 16"}, None, figures.GREEN, "*"),
+    Method("LoRA, rank 16", {"method": "LoRA of rank 16"}, None, figures.GREEN, "*", registered=False),
 ]
 
 
 def named(training):
     """The name of a training's method, or None."""
+    known = training.settings | training.row
     return next((method.name for method in METHODS
-                 if all(training[column] == value for column, value in method.columns.items())), None)
+                 if all(known.get(column) == value for column, value in method.columns.items())), None)
 
 
 def by_method(trainings):
@@ -62,8 +66,8 @@ def by_method(trainings):
 
 
 def trainings(experiment):
-    """The trainings of an experiment, and those of LoRA beside it; of what is not there, none."""
-    return [training for name in (f"{experiment}.h5", LORA[experiment]) if (record.RESULTS / name).exists()
+    """The trainings of an experiment, and those beside it; of what is not there, none."""
+    return [training for name in [f"{experiment}.h5", *BESIDE[experiment]] if (record.RESULTS / name).exists()
             for training in record.trainings(name)]
 
 
@@ -126,14 +130,14 @@ class Tuned:
 
 def tuned(made):
     """The methods that have trainings among these, in the order of METHODS.  The comparisons that were registered are
-    corrected together; LoRA, a baseline from outside, is compared by itself."""
-    ours = [one for one in made if one["method"] in study.OURS]
-    full = [one for one in ours if named(one) == FULL]
-    outside = full + [one for one in made if one["method"] not in study.OURS]
-    judged = {named(one.method.first): (difference, p, answer) for together in (ours, outside)
+    corrected together; each other method is compared by itself."""
+    found = by_method(made)
+    full = [those for method, those in found if method.name == FULL]
+    groups = [[one for method, those in found if method.registered for one in those],
+              *([*full[0], *those] for method, those in found if full and not method.registered)]
+    judged = {named(one.method.first): (difference, p, answer) for together in groups
               for one, difference, p, answer in registered.judged(Cases(together))}
-    return [Tuned(method, those, *judged.get(method.name, (None, math.nan, "")))
-            for method, those in by_method(made)]
+    return [Tuned(method, those, *judged.get(method.name, (None, math.nan, ""))) for method, those in found]
 
 
 def lora_libraries():

@@ -194,6 +194,17 @@ def test_smollm_has_the_best_rates():
         assert len(same) == 3
 
 
+def test_what_was_added_has_the_best_rate():
+    """SGD without momentum, as above, by smollm-added-rates.h5."""
+    tried = sorted((training["lr"], registered.at_the_end(training)) for _, training in
+                   paired(plan("smollm-added-rates", "laptop").rows, "smollm-added-rates.h5")
+                   if choose.named(training) == choose.PLAIN)
+    best = min(tried, key=lambda one: one[1])
+    assert best not in (tried[0], tried[-1])
+    assert {(row.flags["lr"], row.flags["momentum"], row.seed) for row in plan("smollm-added", "laptop").rows} == {
+        (best[0], 0, seed) for seed in (1, 2, 3)}
+
+
 def paired(rows, file):
     """Each row of a plan, and its training in a file of results."""
     found = {training["row"]: training for training in study.read([RESULTS / file]).trainings}
