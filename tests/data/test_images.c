@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "../../data/checksum.h"
+#include "../../data/data.h"
 #include "../../data/images.h"
 #include "scratch.h"
 
@@ -263,16 +264,23 @@ static void cifar10_round_trip_and_damage(void) {
     free(written.records);
 }
 
-static void cifar10_train_is_its_five_files_in_order(void) {
-    char root[512] = "";
-    Images written = synthetic(10000, SPLIT_TEST, 0), images;
+/* Writes the five files of the training split; the label of each one's first image is its number.
+ * Returns the images of the last one. */
+static Images write_cifar10_train(char *root, size_t size) {
+    Images written = synthetic(10000, SPLIT_TEST, 0);
     for (int i = 1; i <= 5; i++) {
         char name[64];
         snprintf(name, sizeof name, "cifar-10-batches-bin/data_batch_%d.bin", i);
-        written.records[0] = (unsigned char)i; /* the first label tells the files apart */
+        written.records[0] = (unsigned char)i;
         const char *path = scratch_file(name, written.records, (size_t)10000 * RECORD);
-        snprintf(root, sizeof root, "%.*s", (int)(strlen(path) - strlen(name) - 1), path);
+        snprintf(root, size, "%.*s", (int)(strlen(path) - strlen(name) - 1), path);
     }
+    return written;
+}
+
+static void cifar10_train_is_its_five_files_in_order(void) {
+    char root[512];
+    Images images, written = write_cifar10_train(root, sizeof root);
     if (CHECK(cifar_load(&images, CIFAR_10, root, SPLIT_TRAIN) == 0, "%s", error_message())) {
         CHECK(images.samples == 50000, "%d images", images.samples);
         for (int i = 0; i < 5; i++)
@@ -281,6 +289,44 @@ static void cifar10_train_is_its_five_files_in_order(void) {
         free(images.records);
     }
     free(written.records);
+}
+
+/* By its name a set has its split, its normalisation, and crops of the images it trains on alone.
+ */
+static void cifar10_opens_by_name(void) {
+    static const struct {
+        const char *name;
+        Split split;
+        int samples, first; /* label of the first image */
+    } rows[] = {{"cifar10", SPLIT_TRAIN, 50000, 1},
+                {"cifar10", SPLIT_VALID, 10000, 0},
+                {"cifar10", SPLIT_TEST, 10000, 0},
+                {"cifar10-holdout", SPLIT_TRAIN, 45000, 1},
+                {"cifar10-holdout", SPLIT_VALID, 5000, 9}};
+    char root[512];
+    Images test, train = write_cifar10_train(root, sizeof root);
+    train.records[(size_t)5000 * RECORD] = 9; /* of the last file, the first that is held out */
+    scratch_file("cifar-10-batches-bin/data_batch_5.bin", train.records, (size_t)10000 * RECORD);
+    write_cifar10(&test, root, sizeof root);
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        Dataset *set = data_open(&(DataRequest){
+            .name = rows[r].name, .dir = root, .split = rows[r].split, .augment = true});
+        if (!CHECK(set, "%s: %s", rows[r].name, error_message())) break;
+        CHECK(set->samples == rows[r].samples && set->augmented == (rows[r].split == SPLIT_TRAIN),
+              "%s %d: %d samples", rows[r].name, rows[r].split, set->samples);
+        Batch batch = batch_one(set, 0, 0);
+        CHECK(batch.targets[0] == rows[r].first, "%s %d begins with class %d", rows[r].name,
+              rows[r].split, batch.targets[0]);
+        if (rows[r].split == SPLIT_TEST) {
+            const double red = (test.records[1] / 255.0 - 0.4914) / 0.247032;
+            CHECK(fabs((double)batch.images[0] - red) < 1e-5, "%g, not %g", (double)batch.images[0],
+                  red);
+        }
+        batch_free(&batch);
+        dataset_free(set);
+    }
+    free(train.records);
+    free(test.records);
 }
 
 /* Every image is on exactly one side, in its order. */
@@ -326,6 +372,7 @@ void test_data_images(void) {
     RUN(augmentation_is_a_function_of_seed_sample_and_position);
     RUN(cifar10_round_trip_and_damage);
     RUN(cifar10_train_is_its_five_files_in_order);
+    RUN(cifar10_opens_by_name);
     RUN(held_out_images_are_the_last);
     RUN(cifar100_takes_the_fine_label);
 }

@@ -262,27 +262,6 @@ static void long_specifications_are_whole(void) {
     model_free(m);
 }
 
-static void initial_values_have_their_deviation(void) {
-    Model *m = model_create("gpt:layers=1,width=64,heads=2,context=8,vocabulary=100");
-    if (!CHECK(m, "%s", error_message())) return;
-    for (int p = 0; p < m->params; p++) {
-        const Param *param = &m->param[p];
-        double n = (double)param->count, sum = 0, squares = 0;
-        for (size_t i = 0; i < param->count; i++) {
-            double x = (double)model_initial(m, p, 3, i);
-            sum += x;
-            squares += x * x;
-        }
-        double mean = param->init == INIT_ONES,
-               deviation = param->init == INIT_NORMAL ? param->deviation : 0;
-        CHECK(fabs(sum / n - mean) <= 4 * deviation / sqrt(n), "%s: mean %g", param->name, sum / n);
-        double variance = squares / n - mean * mean;
-        CHECK(fabs(variance - deviation * deviation) <= 4 * deviation * deviation * sqrt(2 / n),
-              "%s: variance %g", param->name, variance);
-    }
-    model_free(m);
-}
-
 /* In each pass every weight is multiplied once per token. */
 static void flops_are_two_per_weight_and_token(void) {
     Model *m = model_create("gpt2:context=64");
@@ -385,7 +364,6 @@ void test_model(void) {
         RUN_ROW(specs[i], tables_are_consistent, specs[i]);
         RUN_ROW(specs[i], the_canonical_specification_gives_the_same, specs[i]);
     }
-    RUN(initial_values_have_their_deviation);
     RUN(flops_are_two_per_weight_and_token);
     RUN(grouped_flops);
     RUN(defaults_are_left_out);
