@@ -134,7 +134,7 @@ $(BUILD)/bcd $(BUILD)/tests-float $(BUILD)/tests-double $(BUILD)/bench $(BUILD)/
 # `bcd NAME` runs these: each finds a Python, and runs experiments/paper/NAME.py.
 commands := $(addprefix $(BUILD)/bcd-,experiment report)
 all test run: $(commands)
-$(commands): experiments/paper/launch
+$(commands): experiments/paper/launch $(BUILD)/paths
 	@mkdir -p $(@D)
 	@ln -sf $(abspath $<) $@
 %.a:
@@ -143,9 +143,8 @@ $(commands): experiments/paper/launch
 
 # A file that changes when its text does; what depends on it is then rebuilt.
 .PHONY: always
-$(addprefix $(BUILD)/,flags commit headers flags-kernels flags-nvcc): always
+$(addprefix $(BUILD)/,flags commit headers paths flags-kernels flags-nvcc): always
 	@mkdir -p $(@D); printf '%s\n' "$$TEXT" | cmp -s - $@ || printf '%s\n' "$$TEXT" >$@
-flags_text := $(CC) $(if $(building),$(shell $(CC) -dumpversion)) $(CPPFLAGS) $(CFLAGS)
 commit := $(or $(shell git describe --always --dirty 2>/dev/null),unknown)
 # What the program and the libraries it loads must agree on.
 headers := $(firstword $(shell cat $(sort $(wildcard ref/*.h ref/*/*.h dist/*.h cuda/*.h cuda/stage/*.h)) | cksum))
@@ -178,10 +177,17 @@ paths := -DBCD_SOURCE_DIR='"$(SOURCE_DIR)"' -DBCD_PROGRAM='"$(program)"' \
 reads_paths := %/tests/ref/test_layout.o float/data/textset.o float/tests/experiments/%.o float/tests/dist/%.o \
                float/tests/fixtures/loader.o double/tests/fixtures/loader.o
 $(reads_paths:%=$(BUILD)/%): CPPFLAGS += $(paths)
+# A copied or moved tree tests its own programs.
+$(BUILD)/paths: export TEXT = $(paths) $(CURDIR) $(PYTHON)
+$(filter $(reads_paths:%=$(BUILD)/%),$(call objects,float,$(data_c) $(ref_tests_c) $(more_tests_c)) \
+    $(call objects,double,$(ref_tests_c))): $(BUILD)/paths
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
 include cuda/rules.mk
+# Expanded here, because what depends on a target takes over the variables that are its own.
+flags_text := $(CC) $(if $(building),$(shell $(CC) -dumpversion)) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LDLIBS) \
+              $(cuda_cflags) nccl=$(has_nccl)
 
 # The MPI transport is a library of its own, which the program loads when asked for.  MPI=no leaves it out.
 MPICC ?= $(shell command -v mpicc)
@@ -215,7 +221,7 @@ DOUBLE ?= yes
 PAPER ?= yes
 # The one with the longest suites first: short ones at the end keep all processors busy.
 test_programs := $(if $(filter yes,$(SIMT)),tests-simt $(if $(has_cuda),tests-fake)) tests-float $(if $(filter yes,$(DOUBLE)),tests-double) $(if $(filter yes,$(PAPER)),tests-paper)
-$(BUILD)/tests-paper: Makefile
+$(BUILD)/tests-paper: Makefile $(BUILD)/paths
 	$(Q)printf '#!/bin/sh\nBCD_PROGRAM="$${0%%/*}/bcd" exec %s %s "$$@"\n' "$(PYTHON)" "$(CURDIR)/tests/paper/run" >$@ && chmod +x $@
 test: $(test_programs:%=$(BUILD)/%) $(BUILD)/bcd $(if $(filter yes,$(SIMT)),$(BUILD)/libbcd-simt.so)
 # Threads that wait asleep: the tests are thousands of small parallel regions, and on a machine that
@@ -320,7 +326,7 @@ bench-peers: $(BUILD)/bench $(BUILD)/bcd $(if $(filter yes,$(MPI)),$(BUILD)/libb
 # The program with its libraries and Python's parts in one directory, where it looks for them.
 PREFIX ?= /usr/local
 share := $(DESTDIR)$(PREFIX)/share
-install: $(BUILD)/bcd $(commands)                 ## install to PREFIX (/usr/local), below DESTDIR
+install: all                          ## install to PREFIX (/usr/local), below DESTDIR
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/lib/bcd" "$(share)/man/man1" \
 	    "$(share)/bash-completion/completions"
 	experiments/cli/manual $(BUILD)/bcd >"$(share)/man/man1/bcd.1"
