@@ -4,81 +4,18 @@
 #include <math.h>
 #include <omp.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
-#include "../../data/file.h"
 #include "../../ref/base/error.h"
 #include "alloc.h"
-
-/* ---- quota ----------------------------------------------------------------------------------- */
-
-/* Reads the first two words of a file, the second one only if there is one. */
-static int read_words(char first[32], char second[32], const char *path) {
-    FILE *file = fopen(path, "r");
-    if (!file) return 0;
-    const int words = fscanf(file, "%31s %31s", first, second);
-    fclose(file);
-    return words;
-}
-
-/* Returns the quota of one cgroup: "max 100000" or "150000 100000" microseconds in version 2, and
- * in version 1 two files, of which the first one may hold -1. */
-static double quota_of(const char *directory, bool version2) {
-    char path[2 * PATH_BYTES], quota[32] = "", period[32] = "", unused[32];
-    if (version2) {
-        snprintf(path, sizeof path, "%s/cpu.max", directory);
-        if (read_words(quota, period, path) < 2) return INFINITY;
-    } else {
-        snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", directory);
-        if (read_words(quota, unused, path) < 1) return INFINITY;
-        snprintf(path, sizeof path, "%s/cpu.cfs_period_us", directory);
-        if (read_words(period, unused, path) < 1) return INFINITY;
-    }
-    const double processors = strtod(quota, NULL) / strtod(period, NULL);
-    return processors > 0 ? processors : INFINITY;
-}
-
-/* Returns the smallest quota of a cgroup and those above it.  Cuts `name`. */
-static double smallest_quota(const char *root, char *name, bool version2) {
-    char directory[PATH_BYTES];
-    double smallest = INFINITY;
-    for (bool top = false; !top;) {
-        char *slash = strrchr(name, '/');
-        top = !slash;
-        if (path_join(directory, root, top ? "" : name + 1) == 0)
-            smallest = fmin(smallest, quota_of(directory, version2));
-        if (slash) *slash = 0;
-    }
-    return smallest;
-}
-
-/* A line is "0::/a/b" in version 2, "4:cpu,cpuacct:/a/b" in version 1. */
-double threads_quota(const char *self, const char *root) {
-    char line[PATH_BYTES], mount[PATH_BYTES], *rest = NULL;
-    double smallest = INFINITY;
-    FILE *file = fopen(self, "r");
-    while (file && fgets(line, sizeof line, file)) {
-        line[strcspn(line, "\n")] = 0;
-        char *controllers = strchr(line, ':'),
-             *name = controllers ? strchr(++controllers, ':') : NULL;
-        if (!name) continue;
-        *name++ = 0;
-        const bool version2 = !*controllers;
-        bool cpu = version2;
-        for (char *one = strtok_r(controllers, ",", &rest); one; one = strtok_r(NULL, ",", &rest))
-            cpu |= strcmp(one, "cpu") == 0;
-        if (cpu && path_join(mount, root, version2 ? "" : "cpu") == 0)
-            smallest = fmin(smallest, smallest_quota(mount, name, version2));
-    }
-    if (file) fclose(file);
-    return smallest;
-}
+#include "cgroup.h"
 
 void threads_set_default(void) {
-    const double quota = ceil(threads_quota("/proc/self/cgroup", "/sys/fs/cgroup"));
+    const double quota = ceil(cgroup_processors("/proc/self/cgroup", "/sys/fs/cgroup"));
     if (!getenv("OMP_NUM_THREADS") && quota < omp_get_max_threads())
         omp_set_num_threads((int)quota);
 }

@@ -1,11 +1,6 @@
 /* The threads of this process, and their stacks. */
 #pragma once
 
-/* Returns how many processors' time the cgroups of a process, as in /proc/self/cgroup, leave it:
- * the smallest quota on the way up from its cgroup to the mount at `root`, usually /sys/fs/cgroup.
- * INFINITY if there is no quota, as outside of containers. */
-double threads_quota(const char *self, const char *root);
-
 /* Sets the default number of threads: that of the processors or, where a container's quota leaves
  * it fewer, of those.  OMP_NUM_THREADS goes before. */
 void threads_set_default(void);

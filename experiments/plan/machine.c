@@ -5,12 +5,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../../dist/transport.h"
 #include "../../ref/base/clock.h"
 #include "../../ref/fast/matmul.h"
 #include "../base/alloc.h"
+#include "../base/cgroup.h"
 #include "plan.h"
 
 enum { SIDE = 384, COPY_FLOATS = 1 << 22, MESSAGE_BYTES = 1 << 22, ROUNDS = 64 };
@@ -106,7 +106,7 @@ int machine_measure(Gpu *cpu, Efficiency *efficiency) {
         .key = "cpu",
         .name = "processor of this machine",
         .flops = {flops, flops, flops},
-        .memory_bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE) / threads,
+        .memory_bytes = memory_here() / threads,
         .memory_rate = 2.0 * COPY_FLOATS * sizeof(real) / measure(copy, 1),
         .interconnect_bandwidth = MESSAGE_BYTES / fmax(large_s - little_s, 1e-9),
         .interconnect = "messages between threads",

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../../ref/base/error.h"
 #include "../../ref/memory.h"
 #include "../base/alloc.h"
+#include "../base/cgroup.h"
 #include "../base/text.h"
 
 /* Overwrites the bytes by role of a stage that trains active[blocks]. */
@@ -315,7 +315,7 @@ static int check_ranks(Setup *s, const FitMemory *memory) {
 }
 
 int fit_check_here(Setup *s) {
-    double installed = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
+    const double installed = memory_here();
     FitMemory memory = {.name = "this machine", .bytes = installed, .bf16 = s->device};
     DeviceInfo info;
     if (s->options.device == DEVICE_CUDA) {

@@ -1,4 +1,4 @@
-/* The environment of the program: a container's quota, small stacks, closed streams, terminals of
+/* The environment of the program: a container's limits, small stacks, closed streams, terminals of
  * many kinds, too little memory. */
 #include <math.h>
 #include <stdio.h>
@@ -7,54 +7,82 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "../../experiments/base/threads.h"
+#include "../../experiments/base/cgroup.h"
 #include "cli.h"
 
-/* ---- quota ---- */
+/* ---- containers ---- */
 
 /* Files of a made-up /sys/fs/cgroup, and the lines of /proc/self/cgroup. */
 typedef struct {
     const char *name, *self, *file[2][2];
-    double quota;
-} Quota;
+    double processors, memory;
+} Container;
 
-static const Quota quotas[] = {
-    {"no cgroups", "", {{NULL}}, INFINITY},
-    {"version 2", "0::/\n", {{"cpu.max", "150000 100000\n"}}, 1.5},
-    {"version 2 without a limit", "0::/\n", {{"cpu.max", "max 100000\n"}}, INFINITY},
+static const Container containers[] = {
+    {"no cgroups", "", {{NULL}}, INFINITY, INFINITY},
+    {"version 2",
+     "0::/\n",
+     {{"cpu.max", "150000 100000\n"}, {"memory.max", "8589934592\n"}},
+     1.5,
+     8589934592},
+    {"version 2 without a limit",
+     "0::/\n",
+     {{"cpu.max", "max 100000\n"}, {"memory.max", "max\n"}},
+     INFINITY,
+     INFINITY},
     {"the smallest of all above it",
      "0::/a/b\n",
      {{"a/cpu.max", "300000 100000\n"}, {"a/b/cpu.max", "400000 100000\n"}},
-     3},
-    {"not that of another", "0::/a/b\n", {{"a/c/cpu.max", "100000 100000\n"}}, INFINITY},
+     3,
+     INFINITY},
+    {"the smallest memory of all above it",
+     "0::/a/b\n",
+     {{"a/memory.max", "1000000\n"}, {"a/b/memory.max", "max\n"}},
+     INFINITY,
+     1000000},
+    {"not that of another",
+     "0::/a/b\n",
+     {{"a/c/cpu.max", "100000 100000\n"}, {"a/c/memory.max", "1000\n"}},
+     INFINITY,
+     INFINITY},
     {"version 1",
      "3:cpuset:/\n2:cpu,cpuacct:/x\n0::/\n",
      {{"cpu/x/cpu.cfs_quota_us", "250000\n"}, {"cpu/x/cpu.cfs_period_us", "100000\n"}},
-     2.5},
+     2.5,
+     INFINITY},
+    {"memory of version 1",
+     "3:cpuset:/\n2:memory:/x\n0::/\n",
+     {{"memory/x/memory.limit_in_bytes", "2000000\n"},
+      {"memory/memory.limit_in_bytes", "9223372036854771712\n"}},
+     INFINITY,
+     2000000},
     {"version 1 without a limit",
      "2:cpu:/\n",
      {{"cpu/cpu.cfs_quota_us", "-1\n"}, {"cpu/cpu.cfs_period_us", "100000\n"}},
+     INFINITY,
      INFINITY},
     {"version 1 where a container's own cgroup is the mount",
      "2:cpuacct,cpu:/docker/0123\n",
      {{"cpu/cpu.cfs_quota_us", "50000\n"}, {"cpu/cpu.cfs_period_us", "100000\n"}},
-     0.5},
+     0.5,
+     INFINITY},
 };
 
-static void quota_is_found(const void *row) {
-    const Quota *q = row;
+static void limits_are_found(const void *row) {
+    const Container *c = row;
     char self[256], root[256], name[128];
-    const int number = (int)(q - quotas);
-    snprintf(name, sizeof name, "quota%d/self", number);
-    snprintf(self, sizeof self, "%s", scratch_text(name, q->self));
+    const int number = (int)(c - containers);
+    snprintf(name, sizeof name, "container%d/self", number);
+    snprintf(self, sizeof self, "%s", scratch_text(name, c->self));
     snprintf(root, sizeof root, "%s", self);
     strcpy(strrchr(root, '/'), "/system");
-    for (int f = 0; f < 2 && q->file[f][0]; f++) {
-        snprintf(name, sizeof name, "quota%d/system/%s", number, q->file[f][0]);
-        scratch_text(name, q->file[f][1]);
+    for (int f = 0; f < 2 && c->file[f][0]; f++) {
+        snprintf(name, sizeof name, "container%d/system/%s", number, c->file[f][0]);
+        scratch_text(name, c->file[f][1]);
     }
-    const double found = threads_quota(self, root);
-    CHECK(found == q->quota, "%g processors", found);
+    const double processors = cgroup_processors(self, root), memory = cgroup_memory(self, root);
+    CHECK(processors == c->processors, "%g processors", processors);
+    CHECK(memory == c->memory, "%g bytes", memory);
 }
 
 /* Returns the peak memory in bytes that the program had while it ran a line. */
@@ -210,8 +238,8 @@ static void resident_memory_stays_as_planned(void) {
 
 void test_environment(void) {
     make_words();
-    for (size_t i = 0; i < sizeof quotas / sizeof *quotas; i++)
-        RUN_ROW(quotas[i].name, quota_is_found, &quotas[i]);
+    for (size_t i = 0; i < sizeof containers / sizeof *containers; i++)
+        RUN_ROW(containers[i].name, limits_are_found, &containers[i]);
     RUN(small_stacks_are_refused);
     RUN(closed_streams_get_nothing);
     RUN(escape_codes_are_for_terminals);
