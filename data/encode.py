@@ -401,7 +401,7 @@ if __name__ == "__main__":
         print(f"{command}: {reason}", file=sys.stderr)
         sys.exit(reason.status)
     except OSError as reason:
-        sys.exit(f"{command}: {reason.filename}: {reason.strerror}")
+        sys.exit(f"{command}: {reason.filename or 'a temporary file'}: {reason.strerror}")
     except MemoryError:
         sys.exit(f"{command}: out of memory")
     except ValueError as reason:

@@ -11,6 +11,7 @@
 
 #include "../ref/base/error.h"
 #include "base/alloc.h"
+#include "base/text.h"
 #include "base/threads.h"
 #include "cli/commands.h"
 #include "convert/convert.h"
@@ -77,14 +78,22 @@ static int check_model_given(const CommandLine *line) {
     return 0;
 }
 
+/* Returns true for a file in a model's directory, where HDF5 files are not the model's. */
+static bool is_of_model(const char *file, const char *directory) {
+    const char *slash = strrchr(file, '/'), *end = strrchr(file, '.');
+    const Text parent = slash ? text_of("%.*s/", (int)(slash - file), file) : text_of(".");
+    return *directory && file_same(parent.text, directory) && !(end && strcmp(end, ".h5") == 0);
+}
+
 /* Refuses an --out that would replace a file that the command reads. */
 static int check_out(const CommandLine *line) {
-    const char *out = line->options.out;
-    const char *const named[] = {line->options.gradients.checkpoint,
-                                 line->options.gradients.batch_file, line->options.plan.trace};
+    const Options *o = &line->options;
+    const char *out = o->out;
+    const char *const named[] = {o->gradients.checkpoint, o->gradients.batch_file, o->plan.trace,
+                                 o->data, o->config};
     struct stat file;
     if (stat(out, &file) || !S_ISREG(file.st_mode)) return 0;
-    bool read = false;
+    bool read = is_of_model(out, o->init);
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) read |= file_same(out, named[i]);
     for (int i = 0; i < line->positionals; i++)
         read |= file_same(out, line->positional[i]) ||

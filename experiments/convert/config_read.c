@@ -100,7 +100,9 @@ int llama_read(char spec[OPTION_TEXT], Config *c, int context, const HfFamily *f
         config_must_be(c, "mlp_bias", "false", NULL) ||
         config_bool(c, "tie_word_embeddings", &s.tied))
         return -1;
-    a->groups = family->groups ? family->groups : a->heads;
+    /* null means as many as heads; only where the key is missing it is the family's. */
+    const cJSON *groups = cJSON_GetObjectItemCaseSensitive(c->root, "num_key_value_heads");
+    a->groups = family->groups && !cJSON_IsNull(groups) ? family->groups : a->heads;
     a->d = family->head_dim ? family->head_dim : s.width / a->heads;
     s.context = context ? context : positions;
     if (config_optional_size(c, "num_key_value_heads", &a->groups) ||

@@ -57,7 +57,8 @@ static bool has_own_tokenizer(const char *dir, const Setup *setup) {
 static bool is_stale(const char *name, const char *init, bool own_tokenizer) {
     for (int i = 0; i < KEPT_FILES; i++)
         if (strcmp(name, kept_files[i]) == 0) return !has_file(init, name) && !own_tokenizer;
-    return strcmp(name, "model.safetensors") &&
+    /* An export that was interrupted leaves a .tmp, which the next one writes anew. */
+    return strcmp(name, "model.safetensors") && strcmp(name, "model.safetensors.tmp") &&
            (strstr(name, ".safetensors") || strncmp(name, "pytorch_model", 13) == 0);
 }
 

@@ -67,8 +67,13 @@ static int open_engine(Setup *setup, const Options *o, Mode mode, int batch) {
  * 0 become -1.  HDF5 would clamp what does not fit into an int. */
 static int read_numbers(int *numbers, const H5File *file, const char *name, int rank,
                         const size_t *size, size_t keep, int64_t min, int end) {
+    enum { MAX_WIDTH = 1 << 24 };
     const size_t width = rank > 1 ? size[1] : 1, count = size[0] * width;
-    int64_t *wide = xmalloc(count * sizeof *wide);
+    /* Of a sequence that may be longer than the model's, the file alone says how long it is. */
+    int64_t *wide = width > MAX_WIDTH ? NULL : malloc(count * sizeof *wide);
+    if (!wide)
+        return error_set("%s: %s: no memory for %zu x %zu numbers", file->path, name, size[0],
+                         width);
     int failed = h5_read(file, name, H5_INT64, wide, rank, size);
     for (size_t i = 0; i < count && !failed; i++) {
         if (i % width >= keep) continue;

@@ -144,6 +144,7 @@ static int sample(Sampling *s, const SampleFlags *flags, uint64_t seed) {
             if (is_end(s, token)) break;
             continue;
         }
+        if (token == s->tokenizer->end_of_text) break;
         size_t bytes;
         const char *text = s->tokenizer->decode(s->tokenizer, token, &bytes);
         fwrite(text, 1, bytes, stdout);
@@ -169,7 +170,7 @@ static int open_run(Sampling *s, const CommandLine *line) {
     if (!s->setup.model->tokens)
         return error_set("%s: %s reads images; bcd sample is for language models",
                          line->positional[0], s->setup.model->name);
-    s->dir = stored->init;
+    s->dir = *s->setup.init ? s->setup.init : stored->init;
     const char *dir = stored->data_dir[0] ? stored->data_dir : NULL;
     /* Runs of earlier versions do not name it. */
     s->tokenizer = *s->setup.tokenizer ? data_named_tokenizer(s->setup.tokenizer, dir)

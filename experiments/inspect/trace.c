@@ -164,9 +164,10 @@ static int fill_tables(Tables *tables, BlockCost *cost, Bench *bench, const Trac
     int first = active ? active : 1, count = 1 + (active ? 1 : submodels > 1 ? submodels : 0);
     if (active > submodels)
         return error_set("--active %d: there are %d submodels, counted from 1", active, submodels);
-    if (count >= TABLES_MAX) /* each has a table, and together they have one */
-        return error_set("trace: it shows at most %d submodels; choose one with --active",
-                         TABLES_MAX - 2);
+    /* Each has a table, the full update too, and all have one together, a pipeline another. */
+    const int most = TABLES_MAX - 2 - (cost != NULL);
+    if (count - 1 > most)
+        return error_set("trace: it shows at most %d submodels; choose one with --active", most);
     StepCost *step = xcalloc((size_t)count, sizeof *step);
     for (int i = 0; i < count && !failed; i++) {
         const bool kept = cost && (i || submodels == 1);

@@ -54,13 +54,14 @@ int plan_calibrate(Efficiency *efficiency, const Gpu *gpu, const char *path) {
     if (!model) return -1;
     Configuration c = {.model = model,
                        .cluster = {gpu, 1, 1, NETWORK_2X25G, *efficiency},
-                       .stage = {.batch = o.batch,
+                       .stage = {.batch = (o.batch + o.accumulate - 1) / o.accumulate,
+                                 .recompute = o.recompute,
                                  .precision = (Precision)o.precision,
                                  .optimizer = optimizer_defaults(OPTIMIZER_ADAM)},
                        .submodels = 1,
                        .pipeline = 1,
                        .replicas = 1,
-                       .micro_batches = 1};
+                       .micro_batches = o.accumulate};
     double *rate = &c.cluster.efficiency.products[o.precision];
     int failed = simulate(&p, NULL, &c, NULL);
     if (!failed && simulate_calibrate(&c, rate, passes_s + p.update_s))

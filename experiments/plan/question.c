@@ -87,6 +87,10 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
         (PlanQuestion){.line = line, .per_node = flags->per_node, .efficiency = efficiency_default};
     if (flags->step_ms > 0 && (flags->search || flags->method == PLAN_METHODS))
         return error_set("--step-ms needs --method, which took so long, and no --search");
+    const bool offload = flags->method == PLAN_OFFLOAD;
+    const char *const found = offload ? "host-rate" : *flags->trace ? "trace" : "efficiency";
+    if (flags->step_ms > 0 && options_given(o, found))
+        return error_set("--step-ms finds what --%s says; give one of them", found);
     for (int i = 0; i < 2 && !flags->search; i++)
         if (options_given(o, searched[i])) return error_set("--%s needs --search", searched[i]);
     if (flags->ignore_memory && flags->search)

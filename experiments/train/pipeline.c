@@ -118,7 +118,8 @@ void pipeline_abort(Transport *world, const char *why) {
 /* ---- who holds what -------------------------------------------------------------------------- */
 
 int pipeline_check_idle(const Options *o, const Options *asked) {
-    static const char *const flags[] = {"replicas", "placement", "pipeline-schedule", "pre-infer"};
+    static const char *const flags[] = {"replicas", "placement", "pipeline-schedule", "pre-infer",
+                                        "timeout"};
     for (size_t i = 0; is_none(o) && i < sizeof flags / sizeof *flags; i++)
         if (options_given(asked, flags[i])) return error_set("--%s needs --pipeline", flags[i]);
     return 0;

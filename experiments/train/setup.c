@@ -114,6 +114,11 @@ static void resolve_phase(Options *o) {
     o->switch_rule.every = fmax(1, fmin(UPDATES, floor(turns)));
 }
 
+uint64_t setup_steps(const Options *o, double steps_per_epoch) {
+    if (o->epochs > 0) return (uint64_t)fmax(1, ceil(o->epochs * steps_per_epoch - 1e-9));
+    return o->steps;
+}
+
 /* Fills in the defaults, so that a run stores what it really used. */
 static void resolve(Setup *setup) {
     Options *o = &setup->options;
@@ -122,8 +127,7 @@ static void resolve(Setup *setup) {
     int samples = setup->train->samples;
     double used = fmax(1, round(o->fraction * samples));
     setup->steps_per_epoch = used / o->batch;
-    if (o->epochs > 0)
-        o->steps = (uint64_t)fmax(1, ceil(o->epochs * setup->steps_per_epoch - 1e-9));
+    o->steps = setup_steps(o, setup->steps_per_epoch);
     resolve_phase(o);
     setup_resolve_optimizer(o);
 }

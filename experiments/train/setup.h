@@ -37,6 +37,9 @@ typedef struct {
  * into memory; setup_free is safe either way. */
 int setup_open(Setup *setup, const Options *options);
 
+/* Returns the updates of a training of so many epochs, or else of so many steps. */
+uint64_t setup_steps(const Options *options, double steps_per_epoch);
+
 /* Creates stage and engine, with parameters initialised from the seed.  cache_dir is where a prefix
  * cache that exceeds --cache may put the rest, NULL to refuse one.  times[blocks] and update_ms as
  * in engine.h, or NULL.  -1 and an error. */

@@ -47,14 +47,16 @@ static int check_sizes(const Model *model, const Dataset *data) {
     return 0;
 }
 
-/* Checks that a tokenizer of the model's directory made the tokens, where both are known. */
-static int check_maker(const char *dir, const Dataset *data) {
+/* Checks that a tokenizer of the model's directory made the tokens, where both are known; sets
+ * *own_tokens if it did. */
+static int check_maker(bool *own_tokens, const char *dir, const Dataset *data) {
     char path[PATH_BYTES], own[TOKENIZER_NAME] = "";
     for (int i = 0; i < TOKENIZER_FILES && strncmp(data->tokenizer, "hf:", 3) == 0; i++) {
         if (path_join(path, dir, tokenizer_files[i])) return -1;
         if (access(path, F_OK)) continue;
         if (tokenizer_fingerprint(own, path)) return -1;
-        if (strcmp(own, data->tokenizer) == 0) return 0;
+        *own_tokens = strcmp(own, data->tokenizer) == 0;
+        if (*own_tokens) return 0;
     }
     if (!*own) return 0;
     return error_set(
@@ -65,17 +67,20 @@ static int check_maker(const char *dir, const Dataset *data) {
 
 int setup_check_data(const Setup *s, const Dataset *data) {
     const char *init = s->model->tokens ? s->options.init : "";
-    /* A model's vocabulary may be padded to a multiple of 128, as is usual. */
+    /* A model's vocabulary may be padded: to a multiple of 128, as is usual, or by more where its
+     * own tokenizer made the tokens, as Qwen's are. */
     const int padded = (data->classes + 127) / 128 * 128;
+    bool own = false;
     if (check_sizes(s->model, data)) return -1;
-    if (*init && s->model->outputs > padded)
-        return error_set("the model has %d tokens, but %s was made with %s, which has %d",
-                         s->model->outputs, data->name,
-                         *data->tokenizer ? data->tokenizer : "another tokenizer", data->classes);
     if (*s->tokenizer && strcmp(s->tokenizer, data->tokenizer) != 0)
         return error_set("%s was made with the tokenizer %s, the training data with %s", data->name,
                          data->tokenizer, s->tokenizer);
-    return *init ? check_maker(init, data) : 0;
+    if (*init && check_maker(&own, init, data)) return -1;
+    if (*init && !own && s->model->outputs > padded)
+        return error_set("the model has %d tokens, but %s was made with %s, which has %d",
+                         s->model->outputs, data->name,
+                         *data->tokenizer ? data->tokenizer : "another tokenizer", data->classes);
+    return 0;
 }
 
 Dataset *setup_data(const Options *options, const Model *model, Split split) {

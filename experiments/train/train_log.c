@@ -44,16 +44,25 @@ static int refuse_samples(const char *path) {
     return error_set("--log-samples %s: cannot write: %s", path, strerror(errno));
 }
 
+/* Reads to the end of a line of numbers.  Returns its last character, EOF where the line has no
+ * end, or what is no part of a number. */
+static int end_line(FILE *file) {
+    int c = getc(file);
+    if (c != ' ') return c == EOF ? EOF : 0;
+    while ((c = getc(file)) == ' ' || (c >= '0' && c <= '9')) continue;
+    return c;
+}
+
 /* Goes behind the line of update `step`.  A session that was killed may have written lines for
  * later updates, which are done again; one without this file has left a gap. */
 static int go_behind(FILE *file, const char *path, uint64_t step) {
     unsigned long long number, last = 0;
     long end = 0;
     int found;
-    while ((found = fscanf(file, "%llu", &number)) == 1 && number <= step) {
-        int c;
-        while ((c = getc(file)) != EOF && c != '\n') continue;
-        if (c != '\n') break;
+    while ((found = fscanf(file, "%llu", &number)) == 1) {
+        const int c = end_line(file);
+        if (c != EOF && c != '\n') found = 0;
+        if (c != '\n' || number > step) break;
         end = ftell(file);
         last = number;
     }

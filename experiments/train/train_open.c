@@ -50,21 +50,25 @@ static int check_batch(const Setup *s) {
                      o->fraction < 1 ? text_of(", of which --fraction takes %.0f", used).text : "");
 }
 
+static int check_fresh(const char *dir) {
+    if (!rundir_holds_run(dir)) return 0;
+    return error_set(
+        "%s: has a run already; continue it with bcd train --resume %s, or choose another --out",
+        dir, quoted(dir).text);
+}
+
 /* Opens a new training.  The directory must not hold a run yet, and is created only after model and
  * data are open. */
 static int open_new(Training *t, const Options *options) {
     Options *o = &t->setup.options;
     *o = *options;
-    if (*o->out && rundir_holds_run(o->out))
-        return error_set(
-            "%s: has a run already; continue it with bcd train --resume %s, or choose another "
-            "--out",
-            o->out, quoted(o->out).text);
+    if (*o->out && check_fresh(o->out)) return -1;
     if (setup_default_ends(o) || setup_open(&t->setup, o) || check_batch(&t->setup)) return -1;
     strcpy(t->dir, o->out);
     t->made = !t->dir[0] || access(t->dir, F_OK) != 0;
     if (t->dir[0] ? rundir_make(t->dir) : rundir_make_fresh(t->dir, o)) return -1;
-    return (t->lock = rundir_lock(t->dir)) < 0 ? -1 : 0;
+    /* Another training may have begun here, and even ended, while this one opened its data. */
+    return (t->lock = rundir_lock(t->dir)) < 0 || check_fresh(t->dir) ? -1 : 0;
 }
 
 /* Reads the settings and curves so far.  run.h5 is written before the checkpoint, so it may be
@@ -131,15 +135,16 @@ static int open_old(Training *t, const Options *options) {
 /* Checks that a longer training than first asked for does not change the steps that are done. */
 static int check_extension(const Training *t) {
     const Options *o = &t->setup.options;
-    const Options *before = &t->run.settings;
+    /* Of a length in epochs a file has no steps. */
+    const uint64_t end = setup_steps(&t->run.settings, t->setup.steps_per_epoch);
     if (o->steps < t->state.step)
         return error_set("%s: cannot end at step %llu: %llu steps are done already", t->dir,
                          (unsigned long long)o->steps, (unsigned long long)t->state.step);
-    if (before->steps && o->steps != before->steps && o->optimizer.schedule == LR_COSINE)
+    if (end && o->steps != end && o->optimizer.schedule == LR_COSINE)
         return error_set(
             "%s: cannot end at step %llu: its cosine schedule ends at step %llu; only a run with "
             "another --schedule can be extended",
-            t->dir, (unsigned long long)o->steps, (unsigned long long)before->steps);
+            t->dir, (unsigned long long)o->steps, (unsigned long long)end);
     return 0;
 }
 

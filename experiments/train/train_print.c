@@ -310,18 +310,18 @@ void train_print_end(const Training *t, bool interrupted) {
     if (run->curve_rows) /* a tenth of an epoch, and at least ten updates */
         loss = format_loss(runfile_smooth(run, run->curve_rows - 1,
                                           (size_t)fmax(10, t->setup.steps_per_epoch / 10)));
-    if (brief) {
+    if (!steps) {
+        printf("%snothing trained: validation %s\n", brief ? "  " : "\n", score.text);
+    } else if (brief) {
         if (t->seconds < 10) time = text_of("%.1f s", t->seconds);
         printf("  %llu steps in %s: training loss %s, validation %s\n", steps, time.text, loss.text,
                score.text);
-        return;
-    }
-    if (!steps)
-        printf("\nnothing trained: validation %s\n", score.text);
-    else
+    } else {
         printf("\n%llu step%s, %.3g epochs, %s of training: training loss %s, validation %s\n",
                steps, steps == 1 ? "" : "s", (double)steps / t->setup.steps_per_epoch, time.text,
                loss.text, score.text);
+    }
+    if (brief) return;
     print_memory(t);
     printf("\nresults are in %s; see them with: bcd report %s\n", t->dir,
            quoted(t->run_path.text).text);

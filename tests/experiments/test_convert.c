@@ -1,5 +1,6 @@
 /* Models in the format of the transformers library are read and written, and ours compute the
  * logits that it computes from them. */
+#include <hdf5.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -290,6 +291,23 @@ static void another_vocabulary_is_refused(void) {
            "--batch 2 --quiet --out padded");
 }
 
+/* A file may state sizes that no memory holds. */
+static void a_batch_of_endless_sequences_is_refused(void) {
+    const hsize_t sizes[][2] = {{1, (hsize_t)1 << 40}, {2, (hsize_t)1 << 25}};
+    for (int i = 0; i < 2; i++) {
+        hid_t file = H5Fcreate(scratch_path("batch.h5"), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+        hid_t space = H5Screate_simple(2, sizes[i], NULL);
+        for (int n = 0; n < 2; n++)
+            H5Dclose(H5Dcreate2(file, n ? "/tokens" : "/targets", H5T_NATIVE_INT64, space,
+                                H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+        H5Sclose(space);
+        H5Fclose(file);
+        check_error(run(1, "gradients --init " PRETRAINED
+                           "/gpt2 --context 4 --batch batch.h5 --out never.h5"),
+                    "no memory for");
+    }
+}
+
 static void wrong_directories_are_refused(void) {
     check_error(run(2, "train --init nowhere " STILL), "nowhere/config.json");
     make_changed("no-weights", "gpt2", "\"n_layer\"", "\"n_layer\": 2");
@@ -340,5 +358,6 @@ void test_convert(void) {
     RUN(other_models_are_refused);
     RUN(a_failed_start_leaves_no_directory);
     RUN(another_vocabulary_is_refused);
+    RUN(a_batch_of_endless_sequences_is_refused);
     RUN(wrong_directories_are_refused);
 }

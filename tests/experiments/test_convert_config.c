@@ -55,6 +55,13 @@ static const Published published[] = {
      "'num_hidden_layers': 32, 'num_key_value_heads': 8, 'rms_norm_eps': 1e-05,"
      "'rope_theta': 1000000.0, 'sliding_window': null, 'tie_word_embeddings': false,"
      "'vocab_size': 32000}"},
+    /* null is as many as heads; without the key it would be 8. */
+    {"mistral-7B:context=32768,groups=32",
+     "{'model_type': 'mistral', 'hidden_act': 'silu', 'hidden_size': 4096,"
+     "'intermediate_size': 14336, 'max_position_embeddings': 32768, 'num_attention_heads': 32,"
+     "'num_hidden_layers': 32, 'num_key_value_heads': null, 'rms_norm_eps': 1e-05,"
+     "'rope_theta': 1000000.0, 'sliding_window': null, 'tie_word_embeddings': false,"
+     "'vocab_size': 32000}"},
     {"qwen2.5-0.5B",
      "{'model_type': 'qwen2', 'hidden_act': 'silu', 'hidden_size': 896, 'intermediate_size': 4864,"
      "'max_position_embeddings': 32768, 'max_window_layers': 24, 'num_attention_heads': 14,"

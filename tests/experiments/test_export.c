@@ -54,6 +54,11 @@ static void exports_with_care(void) {
     CHECK(!strcmp(run(0, "export tended --out twice")->out,
                   "twice: config.json, model.safetensors; files that were there are replaced\n"),
           "the second one");
+    /* An export that was interrupted is done again. */
+    CHECK(rename(scratch_path("twice/model.safetensors"),
+                 text_of("%s", scratch_path("twice/model.safetensors.tmp")).text) == 0,
+          "cannot rename");
+    run(0, "export tended --out twice --quiet");
 }
 
 void test_export(void) {

@@ -201,6 +201,9 @@ static void extends(void) {
     runfile_free(&file);
     run(0, "train " RESNET "--steps 13 --schedule cosine --out cosine --quiet");
     check_error(run(1, "train --resume cosine --steps 30"), "cosine schedule ends at step 13");
+    run(0, "train " RESNET "--epochs 1 --schedule cosine --out epochs --quiet");
+    check_error(run(1, "train --resume epochs --epochs 3"), "cosine schedule ends at step 8");
+    check_error(run(1, "train --resume epochs --steps 9"), "cosine schedule ends at step 8");
 }
 
 /* ---- trouble ------------------------------------------------------------------------------- */

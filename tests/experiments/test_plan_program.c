@@ -371,6 +371,8 @@ static void case_wrong_use(void) {
     check_error(run(2, "plan --model G-10B --trace absent.h5"), "absent.h5");
     check_error(run(2, "plan --model G-10B --search --trace absent.h5"), "name the --gpu");
     check_error(run(2, "plan --model G-10B --step-ms 8"), "--step-ms needs --method");
+    check_error(run(2, "plan --model G-10B --method full --step-ms 8 --efficiency 0.1"),
+                "--step-ms finds what --efficiency says");
     check_error(run(2, "plan --model G-10B --per-node 1 --method full --step-ms 8"),
                 "does not fit into the memory of RTX 4090");
     check_error(run(2, "plan --model G-1.6B --method bcd --step-ms 1e-6"), "calibrate: no value");

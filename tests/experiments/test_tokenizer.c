@@ -109,6 +109,10 @@ static void an_export_has_the_tokenizer(void) {
     CHECK(strcmp(printed->out, "a b\n") == 0, "not up to the end token: \"%s\"", printed->out);
     printed = run(0, "sample words --prompt a --tokens 1 --temperature 0");
     CHECK(strcmp(printed->out, "a b\n") == 0, "of a run: \"%s\"", printed->out);
+    const Text trained = text_of("%s", scratch_path("words"));
+    const Text line = text_of("cd / && '%s' sample '%s' --prompt a --tokens 1 >'%s'", BCD_PROGRAM,
+                              trained.text, scratch_path("elsewhere"));
+    CHECK(system(line.text) == 0, "not from another directory");
     /* The template puts the message between the words user and bot, which are not printed. */
     printed = run(0, "sample words --chat --prompt b --tokens 1 --temperature 0");
     CHECK(!strstr(printed->out, "user") && !strstr(printed->out, "bot"), "\"%s\"", printed->out);
@@ -130,10 +134,10 @@ static void an_export_has_the_tokenizer(void) {
     CHECK(!strstr(printed->error, "neither"), "%s", printed->error);
 }
 
-static void write_tokens(const char *name, const char *tokenizer) {
+static void write_tokens(const char *name, const char *tokenizer, int vocabulary) {
     TokenWriter writer;
     int numbers[100] = {0};
-    CHECK(tokenwriter_open(&writer, scratch_path(name), tokenizer, 256, false, 0) == 0 &&
+    CHECK(tokenwriter_open(&writer, scratch_path(name), tokenizer, vocabulary, false, 0) == 0 &&
               tokenwriter_add(&writer, numbers, 100) == 0 && tokenwriter_commit(&writer) == 0,
           "%s", error_message());
 }
@@ -145,7 +149,7 @@ static void another_tokenizer_is_refused(void) {
     static const char other[] =
         "tied.tokens was made with the tokenizer hf:0123456789ab, and that of tied is "
         "hf:c344acd8995f; make it again with bcd tokenize --tokenizer tied";
-    write_tokens("tied.tokens", "mine");
+    write_tokens("tied.tokens", "mine", 256);
     run(0,
         "train --model gpt:layers=1,width=8,heads=1,context=4 --data tied.tokens --steps 0 --quiet "
         "--out untied");
@@ -154,7 +158,7 @@ static void another_tokenizer_is_refused(void) {
     for (int i = 0; i < 3; i++) {
         char flags[128];
         snprintf(flags, sizeof flags, "--init tied --data tied.tokens --quiet --out tied%d", i);
-        write_tokens("tied.tokens", names[i]);
+        write_tokens("tied.tokens", names[i], 256);
         const Printed *printed = run(i == 2, "train %s --steps 1 --schedule constant", flags);
         if (i == 2) check_error(printed, other);
         printed = run(i == 2, "eval --init tied --data tied.tokens");
@@ -164,7 +168,7 @@ static void another_tokenizer_is_refused(void) {
     check_error(
         run(1, "eval untied --data tied.tokens"),
         "tied.tokens was made with the tokenizer hf:0123456789ab, the training data with mine");
-    write_tokens("again.tokens", "mine");
+    write_tokens("again.tokens", "mine", 256);
     run(0, "eval untied --data again.tokens");
     check_error(
         run(1,
@@ -172,11 +176,18 @@ static void another_tokenizer_is_refused(void) {
             "--valid tied.tokens --steps 0 --quiet --out never"),
         "tied.tokens was made with the tokenizer hf:0123456789ab, the training data with mine");
     /* With two files either may have made the tokens, and without files nothing is known. */
-    write_tokens("tied.tokens", names[0]);
+    write_tokens("tied.tokens", names[0], 256);
     scratch_text("tied/tokenizer.json", "{}");
     run(0, "train --resume tied0 --steps 2 --quiet");
     remove(scratch_path("tied/tokenizer.model"));
     check_error(run(1, "train --resume tied0 --steps 3 --quiet"), "and that of tied is hf:");
+    /* A vocabulary may be padded by any number of tokens that the model's own tokenizer lacks. */
+    for (int i = 0; i < 2; i++) {
+        scratch_text("tied/tokenizer.json", "{\"a\": 1}");
+        write_tokens("few.tokens", names[i], 100);
+        const Printed *printed = run(i, "eval --init tied --data few.tokens");
+        if (i) check_error(printed, "256 tokens, but few.tokens was made with mine, which has 100");
+    }
     remove(scratch_path("tied/tokenizer.json"));
     run(0, "train --resume tied0 --steps 3 --quiet");
 }

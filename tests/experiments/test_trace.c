@@ -87,6 +87,10 @@ static void what_is_printed(void) {
                     "trace --model gpt:layers=130,width=2,heads=1,context=4 --data text "
                     "--batch 2 --submodels 130"),
                 "at most 126 submodels");
+    check_error(run(1,
+                    "trace --model gpt:layers=130,width=2,heads=1,context=4 --data text "
+                    "--batch 2 --submodels 126 --pipeline local:1"),
+                "at most 125 submodels");
 }
 
 /* The cells that follow from the shapes alone, as they are printed. */

@@ -65,6 +65,13 @@ static void other_files_stay(void) {
     free(text);
     check_error(run(1, "train " RESNET "--steps 2 --out third --quiet --log-samples second/run.h5"),
                 "--log-samples second/run.h5: it is there, and has something else");
+    scratch_text("flowers.csv", "5.1,3.5,1.4\n4.9,3.0,1.4\n");
+    scratch_text("days.csv", "2024-01-01,5\n");
+    for (int i = 0; i < 2; i++) {
+        const char *name = i ? "days.csv" : "flowers.csv";
+        check_error(run(1, "train " RESNET "--steps 2 --out third --quiet --log-samples %s", name),
+                    "it is there, and has something else");
+    }
     run(0, "train --resume second --steps 3 --quiet");
     CHECK(!file_exists(scratch_path("third")), "a directory is left");
 }
@@ -93,6 +100,22 @@ static void a_nan_has_no_sign(void) {
     CHECK(!strcmp(text, "3,nan,0.5,1,,\n3,,,,nan,0.25\n"), "%s", text);
 }
 
+/* Without --eval-every it is once an epoch, here of 8 updates, and at the end. */
+static void evaluates_once_an_epoch(void) {
+    static const uint64_t steps[] = {8, 16, 20};
+    RunFile file;
+    run(0,
+        "train --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --steps 20 "
+        "--out epochs --quiet");
+    if (!read_run(&file, "epochs")) return;
+    const size_t first = file.evaluation_rows - 3;
+    if (CHECK(file.evaluation_rows >= 3, "%zu evaluations", file.evaluation_rows))
+        for (size_t i = 0; i < 3; i++)
+            CHECK(file.evaluations[first + i].step == steps[i], "evaluation %zu after step %d", i,
+                  (int)file.evaluations[first + i].step);
+    runfile_free(&file);
+}
+
 void test_train_log(void) {
     RUN(every_update_has_a_row);
     RUN(samples_are_those_of_the_epoch);
@@ -100,4 +123,5 @@ void test_train_log(void) {
     RUN(other_files_stay);
     RUN(a_pipe_or_device_as_log);
     RUN(a_nan_has_no_sign);
+    RUN(evaluates_once_an_epoch);
 }
