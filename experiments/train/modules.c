@@ -52,10 +52,10 @@ static int load_device(DeviceModule *module, const char *name) {
     if (library_find(library, "device_open", &open_device) ||
         library_find(library, "device_info", &found.info) ||
         library_find(library, "stage_cuda_create", &found.stage_create) ||
-        library_find(library, "cuda_memory_plan", &found.memory_plan) || open_device())
+        library_find(library, "cuda_memory_plan", &found.memory_plan) ||
+        library_find(library, "message_free", &found.message_free) || open_device())
         return error_set("%s: %s", flag.text, error_message());
     /* Optional: a symbol that is not found leaves NULL. */
-    (void)library_find(library, "message_free", &found.message_free);
     (void)library_find(library, "transport_nccl_create", &found.transport_nccl_create);
     (void)library_find(library, "transport_nccl_bytes", &found.transport_nccl_bytes);
     *module = found;

@@ -19,8 +19,8 @@ typedef struct {
     /* Bytes by role on the device, and in host memory next to it: see cuda/stage/plan.h. */
     int (*memory_plan)(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
                        const StageSettings *settings, const bool *active);
-    /* For pipelines, see dist/transport.h; NULL in a library that was built without NCCL. */
-    void (*message_free)(void *message);
+    void (*message_free)(void *message); /* for pipelines, see dist/transport.h */
+    /* NULL in a library that was built without NCCL. */
     Transport *(*transport_nccl_create)(Transport *control);
     size_t (*transport_nccl_bytes)(void);
 } DeviceModule;

@@ -1,4 +1,4 @@
-/* Compares the optimizer step of many tensors with ref/optimizer.c: every kind, blocks of different
+/* Compares the optimizer step of many tensors with ref/optimizers: every kind, blocks of different
  * steps, clipping, and steps that must be refused. */
 #include <math.h>
 #include <stdlib.h>
@@ -12,17 +12,17 @@
 #include "../test.h"
 #include "device_case.h"
 
-/* Sizes around the length of a vector and of a launch's chunks; some blocks lack a tensor.  Some
- * are matrices of these parts, which only Muon looks at. */
+/* Sizes around the length of a vector and of a launch's chunks; some blocks lack a tensor.  Only
+ * Muon looks at the parts of matrices. */
 static const struct {
     size_t count;
     int block;
     bool decay;
     int parts, rows[PARAM_PARTS];
 } sizes[] = {
-    {1, 0, true, 0, {0}},      {3, 0, false, 0, {0}},           {64, 2, true, 1, {8}},
-    {257, 2, false, 1, {257}}, {8191, 2, true, 0, {0}},         {8192, 4, false, 3, {32, 16, 16}},
-    {8193, 4, true, 1, {3}},   {16384, 4, true, 2, {128, 128}}, {20011, 3, true, 0, {0}}};
+    {1, 0, true, 0, {0}},     {3, 0, false, 0, {0}},           {64, 2, true, 1, {8}},
+    {257, 2, true, 1, {257}}, {8191, 2, false, 0, {0}},        {8192, 4, true, 3, {32, 16, 16}},
+    {8193, 4, true, 1, {3}},  {16384, 4, true, 2, {128, 128}}, {20011, 3, true, 0, {0}}};
 enum { TENSORS = sizeof sizes / sizeof *sizes, BLOCKS = 6, STEPS = 3, TOTAL = 61296 };
 static const uint64_t first_step[BLOCKS] = {1, 0, 5, 100, 2, 0};
 
@@ -48,7 +48,6 @@ static const Row rows[] = {
     {"adamw, not clipped", {.kind = OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .clip_norm = 1e6}, 1},
 };
 /* clang-format on */
-
 static const double LR = 0.05;
 
 /* All tensors, one after the other. */
@@ -66,6 +65,7 @@ static Numbers *numbers_create(void) {
 
 static Param param_of(int i) {
     Param param = {.count = sizes[i].count, .block = sizes[i].block, .parts = 1};
+    if (sizes[i].decay) param.kind = PARAM_EMBEDDING;
     if (!sizes[i].parts) return param;
     param.kind = PARAM_MATRIX;
     param.rank = 2;
@@ -133,18 +133,18 @@ typedef struct {
 /* An updater of bf16 has float masters next to the values; others have none. */
 static bool device_open_updater(Device *d, const Row *row, const Numbers *n, How how) {
     const LossSums finite = {1.5, 1, 0};
+    OptimizerSettings settings = row->settings;
+    settings.decay_matrices_only = true;
     *d = (Device){.run = {device_test_stream(), how.precision, how.version, NULL}};
     if (!d->run.stream) return false;
     d->run.workspace = device_alloc(cuda_matmul_workspace() + 1);
     d->workspace = device_alloc((workspace_of(row) + 1) * sizeof(float));
     for (size_t i = 0, at = 0; i < TENSORS; at += sizes[i++].count) {
         UpdateTensor *t = &d->tensor[i];
-        size_t count = sizes[i].count, bytes = count * sizeof(float);
+        const size_t count = sizes[i].count, bytes = count * sizeof(float);
         const Param param = param_of((int)i);
-        const int states = optimizer_state_vectors(&row->settings, &param);
-        *t = (UpdateTensor){0};
-        update_describe(t, &row->settings, &param);
-        t->decay = sizes[i].decay;
+        const int states = optimizer_state_vectors(&settings, &param);
+        update_describe(t, &settings, &param);
         t->master = device_put(n->p + at, bytes);
         t->p = how.precision == PRECISION_BF16 ? device_put_values(n->p + at, count, how.precision)
                                                : t->master;

@@ -98,12 +98,14 @@ static void check_same_curves(const char *a, const char *b) {
             CHECK(x.curve[i].step == i + 1 && y.curve[i].step == i + 1 &&
                       x.curve[i].loss == y.curve[i].loss &&
                       x.curve[i].submodel == y.curve[i].submodel &&
-                      x.curve[i].samples == y.curve[i].samples &&
+                      x.curve[i].samples == y.curve[i].samples && x.curve[i].lr == y.curve[i].lr &&
                       (i == 0 || y.curve[i].seconds >= y.curve[i - 1].seconds),
                   "row %zu of the curve", i);
         for (size_t i = 0; i < x.evaluation_rows; i++)
             CHECK(x.evaluations[i].step == y.evaluations[i].step &&
-                      x.evaluations[i].loss == y.evaluations[i].loss,
+                      x.evaluations[i].loss == y.evaluations[i].loss &&
+                      x.evaluations[i].perplexity == y.evaluations[i].perplexity &&
+                      x.evaluations[i].accuracy == y.evaluations[i].accuracy,
                   "evaluation %zu", i);
         for (size_t i = 0; i < x.switch_rows; i++)
             CHECK(x.switches[i].step == y.switches[i].step &&
@@ -148,4 +150,11 @@ int steps_beyond(const char *dir) {
     if (read_run(&file, dir)) steps = (int)file.curve_rows + 20;
     runfile_free(&file);
     return steps;
+}
+
+bool has_device(const char *name) {
+    char line[16];
+    snprintf(line, sizeof line, "\n%-10s ", name);
+    const char *listed = strstr(run(0, "info --model resnet8")->out, line);
+    return CHECK(listed, "not listed") && strncmp(listed + strlen(line), "not available: ", 15);
 }

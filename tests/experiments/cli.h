@@ -11,10 +11,11 @@
 #define RESNET                                                                            \
     "--model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --submodels 3 " \
     "--switch-every 7 --eval-every 20 --threads 2 "
-#define GPT                                                                                      \
+#define GPT GPT_OF_ANY_THREADS "--threads 2 "
+#define GPT_OF_ANY_THREADS                                                                       \
     "--model gpt:layers=2,width=16,heads=2,context=16 --data words.tokens --limit 32 --batch 4 " \
     "--optimizer adam --lr 1e-2 --schedule constant --submodels 2 --switch-every auto "          \
-    "--auto-window 3 --auto-min 6 --threads 2 "
+    "--auto-window 3 --auto-min 6 "
 
 /* Writes words.tokens: 6000 letters and blanks that follow a pattern.  The sources of the project
  * would not do, as they may be edited while the tests run. */
@@ -54,3 +55,6 @@ void check_same_checkpoint(const char *a, const char *b);
 /* CHECKs the checkpoints, and that the curves are the same too: no row is missing or doubled, and
  * only the times differ. */
 void check_same_run(const char *a, const char *b);
+
+/* Returns true when `bcd info` can open a device, which it lists in any case. */
+bool has_device(const char *name);

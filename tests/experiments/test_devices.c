@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../../ref/headers.h"
 #include "cli.h"
 #include "compare.h"
 
@@ -24,77 +23,6 @@
 #define LLAMA "--model llama:layers=2,width=8,heads=2,context=8 --lr 1e-3 " PLAINLY WORDS
 #define LLAMA_WORDS LLAMA "--optimizer adam "
 #define SMALL_LLAMA LLAMA_WORDS "--submodels 2 --switch-every 2 "
-
-/* Returns true when `bcd info` can open a device. It lists every device in any case. */
-static bool has_device(const char *name) {
-    char line[16];
-    snprintf(line, sizeof line, "\n%-10s ", name);
-    const char *listed = strstr(run(0, "info --model resnet8")->out, line);
-    return CHECK(listed, "not listed") && strncmp(listed + strlen(line), "not available: ", 15);
-}
-
-/* ---- what is not there --------------------------------------------------------------------- */
-
-static void refuses_absent_devices(void) {
-    if (has_device("cuda")) SKIP("there is a GPU");
-    check_error(run(1, "train " SMALL_RESNET "--steps 2 --device cuda --out never"),
-                "bcd: --device cuda: ");
-    const Printed *printed =
-        run(1, "trace --model resnet:depth=8,width=2 --limit 8 --batch 2 --device cuda");
-    check_error(printed, "bcd: --device cuda: ");
-    CHECK(!strstr(printed->error, "symbol"), "the library does not fit: %s", printed->error);
-    CHECK(!file_exists(scratch_path("never")), "a directory was made for nothing");
-    run(0, "train " SMALL_RESNET "--steps 1 --out here --quiet");
-    check_error(run(1, "eval here --device cuda"), "bcd: --device cuda: ");
-    check_error(run(1, "train --resume here --steps 2 --device cuda"), "bcd: --device cuda: ");
-    check_error(run(1, "train --resume here --steps 2 --precision bf16"),
-                "--precision bf16: the cpu computes in fp32");
-    RunFile file;
-    if (!read_run(&file, "here")) return;
-    file.settings.device = DEVICE_CUDA; /* as in a file from another machine */
-    file.settings.precision = PRECISION_BF16;
-    CHECK(runfile_write(&file, scratch_path("here/run.h5")) == 0, "%s", error_message());
-    runfile_free(&file);
-    check_error(run(1, "train --resume here --steps 2"),
-                "; to continue here: bcd train --resume here --device cpu --precision fp32");
-    run(0, "train --resume here --steps 2 --device cpu --precision fp32 --quiet");
-}
-
-/* Copies a file into the scratch directory.  Unless `text` is NULL, the first character of its
- * first occurrence is changed in the copy.  Returns false if it does not occur. */
-static bool copy_outside(const char *to, const char *from, const char *text) {
-    struct stat status;
-    FILE *file = fopen(from, "rb");
-    if (!file || fstat(fileno(file), &status)) return false;
-    size_t size = (size_t)status.st_size, length = text ? strlen(text) + 1 : 0;
-    char *bytes = malloc(size), *at = NULL;
-    bool whole = bytes && fread(bytes, 1, size, file) == size;
-    fclose(file);
-    for (size_t i = 0; whole && text && !at && i + length <= size; i++)
-        if (memcmp(bytes + i, text, length) == 0) at = bytes + i;
-    if (at) *at = *at == '1' ? '2' : '1';
-    if (whole) scratch_file(to, bytes, size);
-    free(bytes);
-    return whole && (at || !text);
-}
-
-/* A library of another build is refused: its structs may differ, so no function of it may be
- * called. */
-static void refuses_libraries_of_another_version(void) {
-    char library[1024], command[2300];
-    snprintf(library, sizeof library, "%s", BCD_PROGRAM);
-    snprintf(strrchr(library, '/'), 64, "/libbcd-simt.so");
-    if (!file_exists(library)) SKIP("no libbcd-simt.so");
-    copy_outside("bcd", BCD_PROGRAM, NULL);
-    if (!CHECK(copy_outside("libbcd-simt.so", library, bcd_headers), "no checksum in it")) return;
-    snprintf(command, sizeof command, "chmod +x '%s'; '%s' info --model resnet8",
-             scratch_path("bcd"), scratch_path("bcd"));
-    FILE *output = popen(command, "r");
-    bool refused = false;
-    for (char line[400]; output && fgets(line, sizeof line, output);)
-        refused = refused || strstr(line, "was built with another version of this program");
-    CHECK(output && pclose(output) == 0 && refused, "it was loaded");
-}
 
 /* ---- who computed what --------------------------------------------------------------------- */
 
@@ -379,8 +307,6 @@ static void refuses_large_models(void) {
 
 void test_devices(void) {
     make_words();
-    RUN(refuses_absent_devices);
-    RUN(refuses_libraries_of_another_version);
     RUN(sessions_are_recorded);
     RUN(old_files_are_read);
     for (int i = 0; i < FAMILIES; i++) RUN_ROW(families[i].name, trains, &families[i]);

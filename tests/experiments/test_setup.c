@@ -189,6 +189,11 @@ static void fills_in_defaults(void) {
           "lr %g, batch %d, %d steps", s.options.optimizer.lr, s.options.batch,
           (int)s.options.steps);
     setup_free(&s);
+    /* 4.7 batches: the last one is trained, too. */
+    CHECK(parse_train(&o, "train --model resnet:depth=8,width=2 --limit 200 --epochs 3") == 0 &&
+              setup_open(&s, &o) == 0 && s.options.steps == 5,
+          "%d steps", (int)s.options.steps);
+    setup_free(&s);
     CHECK(
         parse_train(&o,
                     "train --data text --model gpt:layers=1,width=8,heads=1,context=16 --limit 20 "

@@ -225,6 +225,7 @@ static const Corner corners[] = {
     {"step, before", {.lr = 2, .schedule = LR_STEP, .step_every = 3, .step_factor = 0.1}, 2, 10, 2},
     {"step, first", {.lr = 2, .schedule = LR_STEP, .step_every = 3, .step_factor = 0.1}, 3, 10, 0.2},
     {"step, second", {.lr = 2, .schedule = LR_STEP, .step_every = 3, .step_factor = 0.1}, 6, 10, 0.02},
+    {"step, after a warm-up", {.lr = 2, .schedule = LR_STEP, .warmup_steps = 4, .step_every = 3, .step_factor = 0.1}, 4, 10, 0.2},
     {"step, never", {.lr = 2, .schedule = LR_STEP, .step_every = 0, .step_factor = 0.1}, 6, 10, 2},
 };
 /* clang-format on */
