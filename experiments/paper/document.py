@@ -271,16 +271,14 @@ def added_rates():
 @call
 def while_choosing_rates():
     """Group 3's trainings of one seed on the text that chose the rates, with what was added to them later: the lowest
-    loss of each of three methods at the best of its rates, and all roles of SGD without momentum, in MiB."""
+    loss of each of three methods at the best of its rates."""
     made = [one for name in ("smollm-rates.h5", "smollm-added-rates.h5") for one in record.trainings(name)]
 
     def lowest(optimizer, momentum, submodels):
         return min(registered.at_the_end(one) for one in made if (one["optimizer"], one.setting("momentum")) ==
                    (optimizer, momentum) and one["submodels"] == submodels and one.setting("order") == "cyclic")
-    losses = {name: f"{lowest(*what):.3f}" for name, what in
-              {"full": ("adamw", 0, 1), "plain": ("sgd", 0, 1), "thirds": ("adamw", 0, 3)}.items()}
-    plain = next(one for one in made if one["optimizer"] == "sgd" and one.setting("momentum") == 0)
-    return losses | {"plain_bytes": f"{plain['peak_total'] / tables.MIB:.0f}"}
+    return {name: f"{lowest(*what):.3f}" for name, what in
+            {"full": ("adamw", 0, 1), "plain": ("sgd", 0, 1), "thirds": ("adamw", 0, 3)}.items()}
 
 
 for function in (choose.tuned_rates, choose.before_tuning, choose.lora_libraries, choose.needs, choose.timed_on):
@@ -313,6 +311,14 @@ def fine_tuned():
 def by_method():
     """The same by the names of the methods."""
     return {row["name"]: row for row in fine_tuned()}
+
+
+@call
+def tuned_difference(name, other):
+    """By how much lower one method of fine-tuning ended than another, with its interval; and p, of this test alone."""
+    losses = {one.method.name: one.losses for one in choose.tuned(choose.trainings(choose.FILE))}
+    found = compare.welch(losses[other], losses[name])
+    return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})", p_value(found.p)
 
 
 def each_of(losses):
