@@ -147,8 +147,9 @@ static void alone(NodeIO *io, const CaseData *data, int s) {
     io->dweight = io->dbias = NULL;
 }
 
+static bool keeps_samples_apart(const Case *row) { return !case_mixes_samples(row); }
+
 static void samples_are_independent(const Case *row, bool plain) {
-    if (case_mixes_samples(row)) return;
     CaseData together, apart;
     case_create(&together, row, false);
     case_create(&apart, row, false);
@@ -167,24 +168,27 @@ static void samples_are_independent(const Case *row, bool plain) {
     case_free(&apart);
 }
 
+static bool reads_numbers(const Case *row) { return row->node.kind != OP_EMBEDDING; }
+
 /* A NaN in the input shows in the output, so that a training that breaks down is noticed. */
 static void nan_passes_through(const Case *row, bool plain) {
     CaseData data;
     case_create(&data, row, false);
     NodeIO io = run_io(&data, plain);
     io.hold_running = true;
-    if (data.array[ARRAY_X].count) {
-        data.array[ARRAY_X].data[0] = (real)NAN;
-        node_forward(&data.node, &io);
-        size_t first = guarded_first_nan(data.array[ARRAY_Y]);
-        CHECK(first < data.array[ARRAY_Y].count, "x[0] is NaN, no y is");
-    }
+    data.array[ARRAY_X].data[0] = (real)NAN;
+    node_forward(&data.node, &io);
+    const size_t first = guarded_first_nan(data.array[ARRAY_Y]);
+    CHECK(first < data.array[ARRAY_Y].count, "x[0] is NaN, no y is");
     case_free(&data);
+}
+
+static bool ends_in_relu(const Case *row) {
+    return row->node.kind == OP_RELU || (row->node.relu && row->skip);
 }
 
 /* Where the output of a relu is NaN, it passes the gradient on, as in PyTorch. */
 static void relu_passes_nan_back(const Case *row, bool plain) {
-    if (row->node.kind != OP_RELU && !(row->node.relu && row->skip)) return;
     CaseData data;
     case_create(&data, row, false);
     NodeIO io = run_io(&data, plain);
@@ -196,12 +200,16 @@ static void relu_passes_nan_back(const Case *row, bool plain) {
     case_free(&data);
 }
 
+static bool has_a_single_key(const Case *row) {
+    return row->node.kind == OP_ATTENTION &&
+           (row->node.in_shape.w == 1 || row->node.attention.causal);
+}
+
 /* A query that attends to a single key gives it probability 1 whatever the score, so neither has a
  * gradient.  Rounding must not make one, since Adam would turn it into full steps. */
 static void one_key_has_no_gradient(const Case *row, bool plain) {
     const Attention *a = &row->node.attention;
     const int t = row->node.in_shape.w, width = row->node.in_shape.c;
-    if (row->node.kind != OP_ATTENTION || (t > 1 && !a->causal)) return;
     CaseData data;
     case_create(&data, row, false);
     NodeIO io = run_io(&data, plain);
@@ -278,23 +286,23 @@ enum { PLAIN = 1, FAST = 2, BOTH = PLAIN | FAST };
 static const struct {
     const char *name;
     Property *check;
-    int of;           /* plain ops, fast ops, or both */
-    bool exact_only;  /* only for ops whose whole numbers stay exact */
-    bool double_only; /* only in the double build: central differences */
+    int of;                           /* plain ops, fast ops, or both */
+    bool double_only;                 /* only in the double build: central differences */
+    bool (*applies)(const Case *row); /* NULL: to every row */
 } properties[] = {
-    {"gradients", gradients_meet_differences, PLAIN, false, true},
-    {"gradients, whole numbers", gradients_are_exact, PLAIN, true, true},
-    {"as the plain op", fast_meets_plain, FAST, false, false},
-    {"as the plain op, whole numbers", fast_is_exact, FAST, true, false},
-    {"writes", writes_all_and_nothing_else, BOTH, false, false},
-    {"inputs", inputs_stay_as_they_are, BOTH, false, false},
-    {"threads", repeats_on_any_threads, BOTH, false, false},
-    {"accumulates", accumulates, BOTH, false, false},
-    {"samples", samples_are_independent, BOTH, false, false},
-    {"NaN", nan_passes_through, BOTH, false, false},
-    {"NaN at a relu", relu_passes_nan_back, BOTH, false, false},
-    {"one key", one_key_has_no_gradient, BOTH, false, false},
-    {"saved", reads_only_what_is_saved, BOTH, false, false},
+    {"gradients", gradients_meet_differences, PLAIN, true, NULL},
+    {"gradients, whole numbers", gradients_are_exact, PLAIN, true, case_exact},
+    {"as the plain op", fast_meets_plain, FAST, false, NULL},
+    {"as the plain op, whole numbers", fast_is_exact, FAST, false, case_exact},
+    {"writes", writes_all_and_nothing_else, BOTH, false, NULL},
+    {"inputs", inputs_stay_as_they_are, BOTH, false, NULL},
+    {"threads", repeats_on_any_threads, BOTH, false, NULL},
+    {"accumulates", accumulates, BOTH, false, NULL},
+    {"samples", samples_are_independent, BOTH, false, keeps_samples_apart},
+    {"NaN", nan_passes_through, BOTH, false, reads_numbers},
+    {"NaN at a relu", relu_passes_nan_back, BOTH, false, ends_in_relu},
+    {"one key", one_key_has_no_gradient, BOTH, false, has_a_single_key},
+    {"saved", reads_only_what_is_saved, BOTH, false, NULL},
 };
 enum { PROPERTIES = sizeof properties / sizeof *properties };
 
@@ -312,7 +320,7 @@ static void run_property(const void *argument) {
 static void run_row(const Case *row, bool plain) {
     for (int p = 0; p < PROPERTIES; p++) {
         if (!(properties[p].of & (plain ? PLAIN : FAST))) continue;
-        if (properties[p].exact_only && !case_exact(row)) continue;
+        if (properties[p].applies && !properties[p].applies(row)) continue;
         if (properties[p].double_only && sizeof(real) < sizeof(double)) continue;
         char name[112];
         snprintf(name, sizeof name, "%s: %s, %s", row->name, plain ? "plain" : "fast",
