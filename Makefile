@@ -139,11 +139,11 @@ $(commands): experiments/paper/launch $(BUILD)/paths
 	@ln -sf $(abspath $<) $@
 %.a:
 	$(call say,AR,$@)
-	$(Q)rm -f $@ && ar rcs $@ $^
+	$(Q)rm -f $@ && ar rcs $@ $(filter %.o,$^)
 
 # A file that changes when its text does; what depends on it is then rebuilt.
 .PHONY: always
-$(addprefix $(BUILD)/,flags commit headers paths flags-kernels flags-nvcc): always
+$(addprefix $(BUILD)/,flags commit headers paths sources flags-kernels flags-nvcc): always
 	@mkdir -p $(@D); printf '%s\n' "$$TEXT" | cmp -s - $@ || printf '%s\n' "$$TEXT" >$@
 commit := $(or $(shell git describe --always --dirty 2>/dev/null),unknown)
 # What the program and the libraries it loads must agree on.
@@ -151,6 +151,9 @@ headers := $(firstword $(shell cat $(sort $(wildcard ref/*.h ref/*/*.h dist/*.h 
 $(BUILD)/flags: export TEXT = $(flags_text)
 $(BUILD)/commit: export TEXT = $(commit)
 $(BUILD)/headers: export TEXT = $(headers)
+# A library loses the object of a source that was removed.
+$(BUILD)/sources: export TEXT = $(ref_c) $(data_c) $(dist_c) $(app_c)
+$(float_library) $(double_library): $(BUILD)/sources
 $(BUILD)/%/ref/headers.o: CPPFLAGS += -DBCD_HEADERS='"$(headers)"'
 $(foreach kind,float double device mpi,$(BUILD)/$(kind)/ref/headers.o): $(BUILD)/headers
 
