@@ -154,8 +154,10 @@ static int note_failure(Training *t) {
     if (t->save_failed && !t->diverged) return -1;
     strcpy(t->run.status, "failed");
     t->run.provenance.wall = clock_seconds() - t->started;
-    setup_free_engine(&t->setup); /* where memory has ended, HDF5 needs some of it */
+    setup_free_engine(&t->setup);            /* where memory has ended, HDF5 needs some of it */
+    const bool reported = !*error_message(); /* by another rank */
     const int failed = runfile_write(&t->run, t->run_path.text);
+    if (reported) return error_set("%s", "");
     return error_set("step %llu: %s; %s%s holds the last finite state",
                      (unsigned long long)t->state.step + !t->diverged, cause,
                      failed ? "the run could not be marked as failed; " : "",
