@@ -22,7 +22,7 @@ typedef struct {
     PlacementKind kind;
     int ranks, chunks, submodels;
     int *chunk_of;    /* [blocks], ascending */
-    int *submodel_of; /* [blocks] */
+    int *submodel_of; /* [blocks]; ALWAYS_ACTIVE (-1) where a block is in none */
     int *rank_of;     /* [chunks] */
 } Placement;
 

@@ -176,7 +176,8 @@ static int add_times(const Simulation *s, Prediction *sum) {
 static int plan_submodel(Simulation *s, int submodel, const BlockCost *measured) {
     const Configuration *c = s->c;
     size_t blocks = (size_t)c->model->blocks;
-    for (size_t b = 0; b < blocks; b++) s->active[b] = s->placement->submodel_of[b] == submodel;
+    const Partition placed = {.of_block = s->placement->submodel_of};
+    partition_active(&placed, c->model, submodel, s->active);
     if (measured)
         memcpy(s->block, measured + (size_t)submodel * blocks, blocks * sizeof *s->block);
     else if (block_costs(s->block, c->model, &c->stage, s->active, c->cluster.gpu,

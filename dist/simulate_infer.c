@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "../ref/base/error.h"
+#include "../ref/layout.h"
 #include "rank_plan.h"
 
 typedef struct {
@@ -79,12 +80,10 @@ static int add_submodel(Inference *sum, InferSimulation *s, int submodel) {
     const Configuration *c = s->c;
     const Model *m = c->model;
     const double batch = (double)c->stage.batch * c->micro_batches * c->replicas;
-    int lowest = m->blocks;
+    const Partition placed = {.of_block = s->placement->submodel_of};
     double forward_s = 0;
-    for (int b = m->blocks - 1; b >= 0; b--) {
-        s->active[b] = s->placement->submodel_of[b] == submodel;
-        if (s->active[b]) lowest = b;
-    }
+    partition_active(&placed, m, submodel, s->active);
+    const int lowest = lowest_active(m, s->active);
     if (lowest == 0) return 0;
     if (block_costs(s->cost, m, &c->stage, s->active, c->cluster.gpu, &c->cluster.efficiency))
         return -1;
