@@ -83,21 +83,22 @@ static void make_plan(Simulation *s) {
             s->chunk[s->plan.first].pass[PASS_FORWARD] -= s->block[b].pass_s[PASS_FORWARD];
 }
 
-/* Returns the number of nodes that a pipeline is on. */
-static int nodes_of(const Configuration *c) {
-    return (c->pipeline + c->cluster.per_node - 1) / c->cluster.per_node;
+/* Returns the ranks on the fullest node, of all pipelines, which share its memory. */
+static int sharing(const Configuration *c) {
+    int all = c->pipeline * c->replicas;
+    return all < c->cluster.per_node ? all : c->cluster.per_node;
 }
 
 /* Returns the time that offload adds to a step: Adam runs in host memory, on the processors of
  * every node.  Gradients go there during the backward pass, and weights come back after the
- * update. */
+ * update.  Each replica updates all of its parameters. */
 static double offload_time(const Simulation *s) {
     const Configuration *c = s->c;
     const Efficiency *efficiency = &c->cluster.efficiency;
     double count = (double)c->model->param_count, backward = 0;
     double rate = c->cluster.gpu->host_rate * efficiency->interconnect * c->pipeline;
-    double host_rate = fmin(efficiency->host_process_rate * c->pipeline,
-                            efficiency->host_memory_rate * nodes_of(c));
+    double host_rate = c->pipeline * fmin(efficiency->host_process_rate,
+                                          efficiency->host_memory_rate / sharing(c));
     for (int b = 0; b < c->model->blocks; b++)
         backward +=
             s->block[b].pass_s[PASS_INPUT_GRADIENT] + s->block[b].pass_s[PASS_WEIGHT_GRADIENT];
@@ -297,7 +298,7 @@ static void finish(const Configuration *c, Prediction *p) {
             4 *
             (2 * (double)c->model->param_count +
              (double)memory_state_count(c->model, &c->stage.optimizer, 0, c->model->params)) /
-            nodes_of(c);
+            c->pipeline * sharing(c);
 }
 
 /* Simulates all submodels and computes their mean. */

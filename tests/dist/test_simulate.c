@@ -213,6 +213,16 @@ static void offload_is_per_step(void) {
     nodes.cluster.per_node = 2;
     CHECK(simulate(&half, NULL, &nodes, NULL) == 0, "%s", error_message());
     CHECK(near(half.host_bytes, 8 * count), "%g bytes on each of two hosts", half.host_bytes);
+    /* Four ranks share a host that holds the state of two replicas, and its rate. */
+    nodes.pipeline = nodes.replicas = 2;
+    nodes.cluster.per_node = 4;
+    nodes.micro_batches = 64;
+    nodes.cluster.efficiency.interconnect_latency_s = 0;
+    Prediction two;
+    CHECK(simulate(&two, NULL, &nodes, NULL) == 0, "%s", error_message());
+    CHECK(near(two.host_bytes, 2 * 16 * count), "%g bytes on their host", two.host_bytes);
+    double shared = count * 28 * 2 / nodes.cluster.efficiency.host_memory_rate + count * 2 / rate;
+    CHECK(near(two.update_s, shared), "%g s, not %g", two.update_s, shared);
     /* One process alone may reach less than the rate of its node's memory. */
     double not_hidden = many.update_s - expected;
     c.cluster.efficiency.host_process_rate = c.cluster.efficiency.host_memory_rate / 4;
