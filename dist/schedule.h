@@ -76,6 +76,8 @@ void schedule_free(Schedule *schedule);
 /* Returns the maximum number of micro-batches that a chunk holds at once, from the start of their
  * forward pass to the end of their last gradient.  With v chunks per rank that is ceil((chunks -
  * chunk) / v), plus 1 if v > 1, plus slack; for v = 1 this is the bound of 1F1B.  With zero bubble
- * every chunk has the bound of chunk 0.  For a chunk without a backward pass, which keeps nothing,
- * it is the number of outputs that may wait for the chunk above. */
+ * every chunk has the bound of chunk 0.  A chunk without a backward pass keeps nothing; for it this
+ * is the number of outputs that wait for the chunk above in the simulation that makes the lists.
+ * Where the times are others, a rank may be further ahead of a slow one, by all micro-batches: only
+ * gradients make it wait. */
 int schedule_bound(const SchedulePlan *plan, int chunk);

@@ -1,8 +1,8 @@
 /* The transport between threads: channels are queues of copied messages, under one lock and with
  * one condition variable for all of them.  That is simple, and fast enough because training spends
  * its time in the ops.  A send never waits for its receiver, except in collectives, whose pieces
- * would otherwise fill the memory; how many values and gradients are on their way is bounded by the
- * schedule. */
+ * would otherwise fill the memory; of values and gradients at most those of a step are on their
+ * way. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,5 +10,8 @@ void message_stage_free(void *message);
 /* Return the number of messages that exist, and of all that were ever created. */
 int message_stage_alive(void);
 int message_stage_made(void);
-/* Returns the largest number that existed at once since the last call. */
-int message_stage_peak(void);
+
+/* Return the same of those created by the rank whose lowest block this is: of all that were ever
+ * created, and the largest number that existed at once since the last call. */
+int message_stage_made_by(int block);
+int message_stage_peak_by(int block);

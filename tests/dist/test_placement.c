@@ -143,8 +143,8 @@ static void memory_is_that_of_the_stages(const void *data) {
 /* ---- closed forms ---- */
 
 /* In 1F1B without virtual stages rank r of p keeps its blocks' outputs, and those that it receives,
- * of p - r micro-batches.  A rank below the active blocks keeps its own for two, until the rank
- * above takes them. */
+ * of p - r micro-batches.  A rank below the active blocks has room for two of its own, whose copies
+ * it sends. */
 static void in_flight_in_closed_form(void) {
     enum { RANKS = 4, BLOCKS = 8 };
     const PipelineSettings settings = {.micro_batches = 16};
