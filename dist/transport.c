@@ -82,18 +82,21 @@ int transport_broadcast(Transport *transport, int root, void *data, size_t bytes
     return failed;
 }
 
-/* All pieces are in one batch, so that none waits for the answer to the one before. */
+/* Pieces are sent in batches: most need not wait for the answer to the one before, and few are in
+ * memory on their way. */
 int transport_move(Transport *transport, int from, int to, void *data, size_t bytes) {
-    bool send = transport->rank == from;
+    enum { BATCH = 16 };
+    Transfer batch[BATCH];
+    const bool send = transport->rank == from;
+    int failed = 0;
     if (from == to || (!send && transport->rank != to)) return 0;
-    Transfer *batch = calloc(bytes / PIECE_BYTES + 1, sizeof *batch);
-    if (!batch) return error_set("transport: out of memory for a batch of %zu bytes", bytes);
-    int count = 0;
-    for (size_t at = 0; at < bytes; at += PIECE_BYTES)
-        add(batch, &count, send, send ? to : from, (char *)data + at,
-            bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES);
-    int failed = transport_sendrecv(transport, batch, count);
-    free(batch);
+    for (size_t at = 0; at < bytes && !failed;) {
+        int count = 0;
+        for (; at < bytes && count < BATCH; at += PIECE_BYTES)
+            add(batch, &count, send, send ? to : from, (char *)data + at,
+                bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES);
+        failed = transport_sendrecv(transport, batch, count);
+    }
     return failed;
 }
 

@@ -90,6 +90,34 @@ static void abort_reaches_all_at_once(void) {
     transport_reports_failure(run_on_threads, "give-up", "rank 2 gave up: bcd: the loss is nan");
 }
 
+/* ---- memory ---- */
+
+typedef struct {
+    Transport base;
+    size_t all, most; /* bytes sent, and those of one batch */
+} BatchCounter;
+
+static int count_batch(Transport *transport, Transfer *transfers, int count) {
+    BatchCounter *c = (BatchCounter *)(void *)transport;
+    size_t bytes = 0;
+    for (int i = 0; i < count; i++) bytes += transfers[i].bytes;
+    c->all += bytes;
+    if (bytes > c->most) c->most = bytes;
+    return 0;
+}
+
+/* The transport between threads copies a batch before it waits for the receiver. */
+static void a_move_has_small_batches(void) {
+    enum { BYTES = 100000007 };
+    static const TransportClass class = {.sendrecv = count_batch};
+    BatchCounter c = {.base = {.is = &class, .rank = 0, .ranks = 2}};
+    char *data = calloc(BYTES, 1);
+    if (!data) abort();
+    CHECK(transport_move(&c.base, 0, 1, data, BYTES) == 0, "%s", error_message());
+    CHECK(c.all == BYTES && c.most <= 1 << 24, "%zu bytes, up to %zu at a time", c.all, c.most);
+    free(data);
+}
+
 /* ---- messages of a device ---- */
 
 static int living;
@@ -153,5 +181,6 @@ void test_transport(void) {
     RUN(missing_rank_is_named);
     RUN(failed_rank_waits_for_none);
     RUN(abort_reaches_all_at_once);
+    RUN(a_move_has_small_batches);
     RUN(messages_of_devices_are_passed_on);
 }
