@@ -369,7 +369,9 @@ const Option option_table[] = {
      "replica",
      TRAIN | COMMAND_PLAN | COMMAND_TRACE},
     {"timeout", "SECONDS", REAL(timeout, 0.1, 1e6), FREE, "300", NULL,
-     "give up when a rank has been silent for this long", TRAIN | COMMAND_TRACE},
+     "with mpi and nccl: give up when a rank has been silent for this long, which rank 0 is while "
+     "it opens the data or writes a checkpoint",
+     TRAIN},
     {.name = NULL},
 };
 _Static_assert(sizeof option_table / sizeof *option_table <= OPTIONS_MAX, "raise OPTIONS_MAX");

@@ -95,10 +95,13 @@ static int send_run_config(const Setup *s, Transport *world) {
 
 /* ---- on rank 0 ------------------------------------------------------------------------------- */
 
+/* A rank that is a thread cannot be lost, and the process may be stopped for as long as it likes.
+ */
 static int engine_of_threads(Setup *s) {
+    static const double no_limit_s = 1e9;
     Transport **world = xmalloc((size_t)s->ranks * sizeof *world);
     void (*message_free)(void *) = s->device ? s->device->message_free : NULL;
-    int failed = transport_local_create(world, s->ranks, s->options.timeout, message_free);
+    int failed = transport_local_create(world, s->ranks, no_limit_s, message_free);
     if (!failed) s->engine = engine_team_create(world, make_rank, s);
     free(world);
     return s->engine ? 0 : -1;

@@ -80,6 +80,21 @@ static void a_resume_keeps_its_ranks(void) {
     run(0, "train --resume kept --steps 13 --quiet --pipeline none");
 }
 
+/* Threads wait for each other however long the process was stopped, as by Ctrl-Z. */
+static void a_stopped_process_goes_on(void) {
+    static const char checkpoint[] = "paused/checkpoint.h5";
+    pid_t process = program_start("train " LLAMA ENDLESS
+                                  "--save-every 5 --pipeline local:3 --timeout 0.1 --out paused");
+    wait_for_saves(process, checkpoint, inode_of(checkpoint), 2);
+    kill(process, SIGSTOP);
+    sleep_ms(400);
+    kill(process, SIGCONT);
+    CHECK(wait_for_saves(process, checkpoint, inode_of(checkpoint), 3), "it does not go on");
+    kill(process, SIGTERM);
+    int status = program_wait(process);
+    CHECK(status == 128 + SIGTERM, "status %d", status);
+}
+
 /* The submodels of --placement figure2 are not contiguous; a resume with other ranks keeps them.
  * */
 static void figure_2_keeps_its_submodels(void) {
@@ -218,6 +233,7 @@ void test_ranks(void) {
         RUN_ROW(rows[i].name, same_as_one_device, &rows[i]);
     RUN(any_number_of_ranks_resumes);
     RUN(figure_2_keeps_its_submodels);
+    RUN(a_stopped_process_goes_on);
     RUN(replicas_share_the_batch);
     RUN(a_resume_keeps_its_ranks);
     RUN_ROW("memory_is_as_planned", memory_is_as_planned, "");
