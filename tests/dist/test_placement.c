@@ -29,14 +29,14 @@ static void check_cover(const Placement *p, int blocks) {
     if (!held) abort();
     for (int b = 0; b < blocks; b++) {
         CHECK(p->chunk_of[b] >= 0 && p->chunk_of[b] < p->chunks, "block %d is nowhere", b);
-        CHECK(b == 0 || (p->chunk_of[b] - p->chunk_of[b - 1]) / 2 == 0, "chunks jump at block %d",
-              b);
+        int step = b ? p->chunk_of[b] - p->chunk_of[b - 1] : p->chunk_of[0];
+        CHECK(step == 0 || (step == 1 && b), "the chunk of block %d is %d", b, p->chunk_of[b]);
         CHECK(p->submodel_of[b] >= 0 && p->submodel_of[b] < p->submodels, "block %d never trains",
               b);
         held[p->rank_of[p->chunk_of[b]] * p->submodels + p->submodel_of[b]]++;
     }
     CHECK(p->chunk_of[blocks - 1] == p->chunks - 1, "the last chunk is empty");
-    bool everywhere = p->chunks == p->ranks * p->submodels;
+    bool everywhere = p->kind != PLACEMENT_PLAIN;
     for (int i = 0; i < p->ranks * p->submodels && everywhere; i++)
         CHECK(held[i], "rank %d holds nothing of submodel %d", i / p->submodels, i % p->submodels);
     free(held);
