@@ -33,8 +33,8 @@ int placement_reserve(Placement *placement, const Model *model, PlacementKind ki
 /* Makes a placement that balances cost[blocks], any measure of a block's work.  submodel_of[blocks]
  * gives the submodels, as when a training resumes; if it is NULL they follow from the placement.
  * (Figure 2 with given submodels is the plain placement of them.)  -1 and an error if the model has
- * too few blocks, virtual stages are wanted for submodels that are not contiguous, or memory runs
- * out. */
+ * too few blocks, or a submodel fewer than virtual stages need, one for each rank; if virtual
+ * stages are wanted for submodels that are not contiguous; or if memory runs out. */
 int placement_make(Placement *placement, const Model *model, PlacementKind kind, int ranks,
                    int submodels, const double *cost, const int *submodel_of);
 /* Overwrites work[blocks] with the operations of a full update of one sample, plus 1. */

@@ -359,7 +359,7 @@ const Option option_table[] = {
     {"placement", NULL, CHOICE(placement, placement_choices), FREE, "auto", NULL,
      "what each rank holds: plain, a piece of the model; virtual, a piece of every submodel; "
      "figure2, the same with submodels that are not contiguous, as in the paper; auto, virtual if "
-     "there are enough blocks",
+     "every submodel has a block for each rank",
      TRAIN | COMMAND_PLAN | COMMAND_TRACE},
     {"pipeline-schedule", NULL, CHOICE(pipeline_schedule, schedule_names), FREE, "1f1b", NULL,
      "zero-bubble delays weight gradients to fill the gaps, and needs more memory",

@@ -180,9 +180,16 @@ static int place_all(Setup *s, const double *work) {
     /* Figure 2 slices every rank's blocks into submodels; a resumed training keeps its own. */
     if (o->placement == PLACEMENT_FIGURE2 && !*o->partition && !*o->resume)
         return place(s, PLACEMENT_FIGURE2, work, NULL) || keep_partition(s) ? -1 : 0;
-    if (o->placement != PLACEMENT_AUTO) return place(s, (PlacementKind)o->placement, work, given);
-    if (s->bcd.partition.submodels > 1 && place(s, PLACEMENT_VIRTUAL, work, given) == 0) return 0;
-    return place(s, PLACEMENT_PLAIN, work, given);
+    if (o->placement == PLACEMENT_AUTO) {
+        const bool several = s->bcd.partition.submodels > 1;
+        if (several && place(s, PLACEMENT_VIRTUAL, work, given) == 0) return 0;
+        return place(s, PLACEMENT_PLAIN, work, given);
+    }
+    const int failed = place(s, (PlacementKind)o->placement, work, given);
+    /* By default the ends of a network for images are always active. */
+    if (failed && o->placement == PLACEMENT_VIRTUAL && *o->always_active)
+        return error_set("%s; give --always-active none", error_message());
+    return failed;
 }
 
 int pipeline_place(Setup *s) {

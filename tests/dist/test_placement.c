@@ -67,6 +67,19 @@ static void placement_refuses_too_many_pieces(void) {
     model_free(model);
 }
 
+/* Each of two ranks needs a piece of each submodel, so one of a single block is too small, although
+ * there are more blocks than ranks x submodels. */
+static void virtual_stages_need_a_block_on_each_rank(void) {
+    static const int submodel_of[] = {0, 1, 1, 1, 1, 1};
+    double cost[6] = {0};
+    Model *model = model_create("gpt:layers=4,width=32,heads=2,context=8,vocabulary=16");
+    Placement p;
+    CHECK(placement_make(&p, model, PLACEMENT_VIRTUAL, 2, 2, cost, submodel_of) == -1 &&
+              strstr(error_message(), "part 1 of the model has 1 blocks, too few for 2 pieces"),
+          "%s", error_message());
+    model_free(model);
+}
+
 /* ---- memory ---- */
 
 static Configuration configuration(const Model *model, const PlacementRow *row) {
@@ -192,6 +205,7 @@ void test_placement(void) {
         RUN_ROW(placement_rows[i].name, memory_is_that_of_the_stages, &placement_rows[i]);
     }
     RUN(placement_refuses_too_many_pieces);
+    RUN(virtual_stages_need_a_block_on_each_rank);
     RUN(in_flight_in_closed_form);
     RUN(work_is_that_of_a_full_update);
 }

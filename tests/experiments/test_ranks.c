@@ -209,6 +209,9 @@ static void wrong_use_is_reported(void) {
     check_error(run(1, "train " LLAMA "--out wrong --pipeline local:7"), "too few for 7 ranks");
     check_error(run(1, "train " LLAMA "--out wrong --pipeline local:4 --placement virtual"),
                 "too few for 4 pieces");
+    check_error(run(1, "train " STAGES "--out wrong --pipeline local:2 --placement virtual"),
+                "contiguous in depth, without blocks that are always active; give --always-active "
+                "none");
 }
 
 /* ---- interrupted --------------------------------------------------------------------------- */
