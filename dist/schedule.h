@@ -29,7 +29,7 @@ typedef struct {
 
 typedef struct {
     ScheduleKind kind;
-    int ranks, chunks, micro_batches; /* 1 <= ranks <= chunks; 1 <= micro_batches */
+    int ranks, chunks, micro_batches; /* each >= 1; a rank without a chunk has no tasks */
     const int *rank_of;               /* [chunks] */
     int first;             /* the lowest chunk that runs forward; the outputs below it are cached */
     int lowest;            /* >= first: the lowest that runs backward; `chunks` if none does */

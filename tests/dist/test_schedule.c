@@ -210,13 +210,15 @@ static void active_parts(SchedulePlan plan) {
             }
 }
 
+/* Of 0 chunks for each rank, there is one in all: the other ranks have no tasks, as when a short
+ * prefix is inferred in pieces. */
 static void every_small_size(const void *row) {
     SchedulePlan plan = {.kind = *(const ScheduleKind *)row};
     for (plan.ranks = 1; plan.ranks <= MAX_RANKS; plan.ranks++)
-        for (int v = 1; v <= 3; v++)
+        for (int v = 0; v <= 3; v++)
             for (plan.micro_batches = 1; plan.micro_batches <= MAX_MICRO; plan.micro_batches++)
                 for (plan.slack = 0; plan.slack <= 1; plan.slack++) {
-                    plan.chunks = plan.ranks * v;
+                    plan.chunks = v ? plan.ranks * v : 1;
                     active_parts(plan);
                 }
 }
