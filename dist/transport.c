@@ -178,10 +178,19 @@ typedef struct {
     int member[];
 } GroupTransport;
 
+/* Returns the rank in the group of a rank of the whole. */
+static int group_rank(const GroupTransport *g, int rank) {
+    int r = 0;
+    while (g->member[r] != rank) r++;
+    return r;
+}
+
 static int group_sendrecv(Transport *transport, Transfer *transfers, int count) {
     const GroupTransport *g = (const GroupTransport *)(const void *)transport;
     for (int i = 0; i < count; i++) transfers[i].peer = g->member[transfers[i].peer];
-    return transport_sendrecv(g->whole, transfers, count);
+    const int failed = transport_sendrecv(g->whole, transfers, count);
+    for (int i = 0; i < count; i++) transfers[i].peer = group_rank(g, transfers[i].peer);
+    return failed;
 }
 
 static void group_abort(Transport *transport, const char *why) {
@@ -199,9 +208,7 @@ Transport *transport_group(Transport *whole, const int *member, int members) {
     *g = (GroupTransport){.base = *whole, .whole = whole};
     g->base.is = &class;
     g->base.ranks = members;
-    for (int i = 0; i < members; i++) {
-        g->member[i] = member[i];
-        if (member[i] == whole->rank) g->base.rank = i;
-    }
+    memcpy(g->member, member, (size_t)members * sizeof *member);
+    g->base.rank = group_rank(g, whole->rank);
     return &g->base;
 }

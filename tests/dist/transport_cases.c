@@ -83,6 +83,7 @@ void transport_groups(RunScenario run, int ranks) {
               outcome[r].results[0], sum);
         CHECK(outcome[r].results[1] == below, "rank %d of %d hears from rank %g, not %d", r, ranks,
               outcome[r].results[1], below);
+        CHECK(outcome[r].results[2] == 0, "rank %d of %d: its peers were overwritten", r, ranks);
     }
 }
 

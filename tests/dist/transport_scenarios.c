@@ -177,6 +177,7 @@ static int groups(Transport *transport, double *results) {
     Transfer batch[2] = {transport_send(above(group), CHANNEL_VALUES, &own, sizeof own),
                          transport_receive(below(group), CHANNEL_VALUES, &from, sizeof from)};
     int failed = transport_all_reduce(group, &sum, 1) || transport_sendrecv(group, batch, 2);
+    results[2] = batch[0].peer != above(group) || batch[1].peer != below(group);
     transport_free(group);
     results[0] = (double)sum;
     results[1] = from;

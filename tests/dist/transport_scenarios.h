@@ -30,7 +30,8 @@ typedef struct {
  *  large         Sums and a broadcast of a million numbers.  results: the number of wrong ones of
  *                each
  *  groups        Even and odd ranks add up rank + 1 among themselves, then each sends to the next
- *                of its group.  results: the sum, and the rank that the message came from
+ *                of its group.  results: the sum, the rank that the message came from, and 1 if a
+ *                peer was overwritten
  *  leave         Rank 2 ends.  Rank 3 waits for rank 0, rank 0 for rank 1, and rank 1, which starts
  *                after half of the timeout, for rank 2: the ranks whose timeout ends first do not
  *                wait for the rank that failed
