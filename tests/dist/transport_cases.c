@@ -25,7 +25,10 @@ static void run_without_errors(RunScenario run, int ranks, const char *name) {
 
 void transport_swaps(RunScenario run, int ranks) { run_without_errors(run, ranks, "swap"); }
 void transport_sends_ahead(RunScenario run, int ranks) { run_without_errors(run, ranks, "ahead"); }
-void transport_shares_much(RunScenario run, int ranks) { run_without_errors(run, ranks, "large"); }
+void transport_shares_much(RunScenario run, int ranks) {
+    run_without_errors(run, ranks, "large");
+    run_without_errors(run, ranks, "moves");
+}
 void transport_carries_much(RunScenario run) { run_without_errors(run, 2, "much"); }
 
 void transport_keeps_order(RunScenario run) {

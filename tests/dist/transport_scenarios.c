@@ -76,7 +76,7 @@ static int ahead(Transport *transport, double *results) {
     return failed ? -1 : 0;
 }
 
-enum { MUCH = 40000004 };
+enum { MUCH = 40000004, MOVED = 20000003 };
 
 static int much(Transport *transport, double *results) {
     size_t count = MUCH / sizeof(int);
@@ -167,6 +167,41 @@ static int large(Transport *transport, double *results) {
     return failed ? -1 : 0;
 }
 
+/* Returns the byte at `at` of what a rank sends. */
+static char byte_of(int rank, size_t at) { return (char)(at * 7 + at / 1000003 + (size_t)rank); }
+
+static void fill_bytes(char *data, int rank) {
+    for (size_t i = 0; i < MOVED; i++) data[i] = byte_of(rank, i);
+}
+
+static double wrong_bytes(const char *data, int rank) {
+    double wrong = 0;
+    for (size_t i = 0; i < MOVED; i++) wrong += data[i] != byte_of(rank, i);
+    return wrong;
+}
+
+/* Each rank in turn moves its bytes to the next; then all gather them. */
+static int moves(Transport *transport, double *results) {
+    const int ranks = transport->ranks, rank = transport->rank;
+    char *data = malloc(MOVED), *all = malloc(MOVED * (size_t)ranks);
+    int failed = data && all ? 0 : error_set("out of memory");
+    for (int from = 0; from < ranks && !failed; from++) {
+        const int to = (from + 1) % ranks;
+        fill_bytes(data, rank);
+        failed = transport_move(transport, from, to, data, MOVED);
+        if (!failed) results[0] += wrong_bytes(data, rank == to ? from : rank);
+    }
+    if (!failed) {
+        fill_bytes(data, rank);
+        failed = transport_gather(transport, all, data, MOVED);
+    }
+    for (int r = 0; r < ranks && !failed; r++)
+        results[1] += wrong_bytes(all + (size_t)r * MOVED, r);
+    free(data);
+    free(all);
+    return failed ? -1 : 0;
+}
+
 static int groups(Transport *transport, double *results) {
     int member[SCENARIO_RESULTS], members = 0;
     for (int r = transport->rank % 2; r < transport->ranks; r += 2) member[members++] = r;
@@ -247,6 +282,7 @@ const Scenario *scenario_find(const char *name) {
         {"sums", sums, false},
         {"broadcasts", broadcasts, false},
         {"large", large, false},
+        {"moves", moves, false},
         {"groups", groups, false},
         {"leave", leave, false},
         {"give-up", give_up, false},

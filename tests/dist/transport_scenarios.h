@@ -29,6 +29,8 @@ typedef struct {
  *  broadcasts    From each rank in turn.  results[ranks]: 11 times the root
  *  large         Sums and a broadcast of a million numbers.  results: the number of wrong ones of
  *                each
+ *  moves         Each rank in turn moves 20 MB, more than a batch of pieces, to the next; then all
+ *                gather them.  results: the number of wrong bytes of each
  *  groups        Even and odd ranks add up rank + 1 among themselves, then each sends to the next
  *                of its group.  results: the sum, the rank that the message came from, and 1 if a
  *                peer was overwritten
