@@ -102,6 +102,10 @@ int transport_move(Transport *transport, int from, int to, void *data, size_t by
 
 /* ---- errors ---- */
 
+int transport_whole_rank(const Transport *transport, int rank) {
+    return transport->member ? transport->member[rank] : rank;
+}
+
 int transport_failed_rank(Transport *transport, int missing,
                           int (*waits_for)(Transport *transport, int rank)) {
     for (int hops = 0; hops < transport->ranks; hops++) {
@@ -114,15 +118,18 @@ int transport_failed_rank(Transport *transport, int missing,
 
 int transport_timed_out(const Transport *transport, int failed_rank, const char *what) {
     return error_set("transport: rank %d waited %g s for rank %d (%s); it has died or hangs",
-                     transport->rank, transport->timeout_s, failed_rank, what);
+                     transport_whole_rank(transport, transport->rank), transport->timeout_s,
+                     transport_whole_rank(transport, failed_rank), what);
 }
 
 int transport_wrong_length(const Transport *transport, int peer, size_t sent, size_t expected) {
+    const int from = transport_whole_rank(transport, peer);
+    const int to = transport_whole_rank(transport, transport->rank);
     if (sent > expected)
         return error_set("transport: rank %d sent more than the %zu bytes that rank %d expects",
-                         peer, expected, transport->rank);
-    return error_set("transport: rank %d sent %zu bytes where rank %d expects %zu", peer, sent,
-                     transport->rank, expected);
+                         from, expected, to);
+    return error_set("transport: rank %d sent %zu bytes where rank %d expects %zu", from, sent, to,
+                     expected);
 }
 
 void transport_abort_line(AbortLine line, const Transport *transport, const char *why) {
@@ -208,6 +215,7 @@ Transport *transport_group(Transport *whole, const int *member, int members) {
     *g = (GroupTransport){.base = *whole, .whole = whole};
     g->base.is = &class;
     g->base.ranks = members;
+    g->base.member = g->member;
     memcpy(g->member, member, (size_t)members * sizeof *member);
     g->base.rank = group_rank(g, whole->rank);
     return &g->base;

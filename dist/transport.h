@@ -60,6 +60,7 @@ struct Transport {
     int rank, ranks;
     double timeout_s;
     bool carries_messages; /* of a device, without copying them to the host */
+    const int *member;     /* [ranks]: of a group, the ranks in the whole; otherwise NULL */
 };
 
 /* ---- the calls of a transport, as above ---- */
@@ -97,6 +98,8 @@ Transport *transport_group(Transport *whole, const int *member, int members);
 
 /* ---- for implementations: errors that all of them report alike ---- */
 
+/* Returns the number by which errors name a rank: that in the whole, of which a group is a part. */
+int transport_whole_rank(const Transport *transport, int rank);
 /* Finds out which rank failed when `missing` sends or takes no message, since that may be waiting
  * for another rank itself.  waits_for returns the rank that `rank` waits for, or -1 if it waits for
  * none or does not answer. */

@@ -224,7 +224,7 @@ int transport_local_create(Transport **transport, int ranks, double timeout_s,
     for (size_t i = 0; i < queues; i++) queue[i].end = &queue[i].first;
     for (int r = 0; r < ranks; r++) {
         hub->member[r] =
-            (LocalTransport){{&class, r, ranks, timeout_s, message_free != NULL}, hub, -1};
+            (LocalTransport){{&class, r, ranks, timeout_s, message_free != NULL, NULL}, hub, -1};
         transport[r] = &hub->member[r].base;
     }
     return 0;

@@ -63,8 +63,10 @@ enum { BLOCKS = 2, FIRST_BYTES = 16 };
 
 static int check(const NcclTransport *n, const Direction *d, ncclResult_t result) {
     if (result == ncclSuccess || result == ncclInProgress) return 0;
-    return error_set("transport: rank %d, NCCL with rank %d: %s (%.200s)", n->base.rank, d->peer,
-                     nccl.ncclGetErrorString(result), nccl.ncclGetLastError(d->comm));
+    return error_set("transport: rank %d, NCCL with rank %d: %s (%.200s)",
+                     transport_whole_rank(&n->base, n->base.rank),
+                     transport_whole_rank(&n->base, d->peer), nccl.ncclGetErrorString(result),
+                     nccl.ncclGetLastError(d->comm));
 }
 
 /* Waits until NCCL has done on the host what it was asked for and, if there is a message, until it
@@ -160,8 +162,9 @@ static const Direction *find_direction(const NcclTransport *n, const Transfer *t
         const Direction *d = &n->direction[i];
         if (d->send == t->send && d->channel == t->channel && d->peer == t->peer) return d;
     }
-    return error_null("transport: rank %d and rank %d are no neighbours that way", n->base.rank,
-                      t->peer);
+    return error_null("transport: rank %d and rank %d are no neighbours that way",
+                      transport_whole_rank(&n->base, n->base.rank),
+                      transport_whole_rank(&n->base, t->peer));
 }
 
 /* Sends and receives at most one message in each direction, headers first.  All go into one group

@@ -86,6 +86,20 @@ static void failed_rank_waits_for_none(void) {
     CHECK(chain == 0 && circle == 3, "ranks %d and %d", chain, circle);
 }
 
+/* As of NCCL, which joins the ranks of a group itself. */
+static void errors_name_ranks_of_the_whole(void) {
+    static const int member[] = {4, 6};
+    Transport whole = {.rank = 6, .ranks = 8, .timeout_s = 3}, *group;
+    if (!CHECK(group = transport_group(&whole, member, 2), "%s", error_message())) return;
+    Transport nccl = *group;
+    transport_timed_out(&nccl, 0, "to join by NCCL");
+    CHECK(strstr(error_message(), "rank 6 waited 3 s for rank 4 ("), "%s", error_message());
+    transport_wrong_length(&nccl, 0, 1, 2);
+    CHECK(strstr(error_message(), "rank 4 sent 1 bytes where rank 6 expects 2"), "%s",
+          error_message());
+    transport_free(group);
+}
+
 static void abort_reaches_all_at_once(void) {
     transport_reports_failure(run_on_threads, "give-up", "rank 2 gave up: bcd: the loss is nan");
 }
@@ -180,6 +194,7 @@ void test_transport(void) {
     RUN(groups_are_transports);
     RUN(missing_rank_is_named);
     RUN(failed_rank_waits_for_none);
+    RUN(errors_name_ranks_of_the_whole);
     RUN(abort_reaches_all_at_once);
     RUN(a_move_has_small_batches);
     RUN(messages_of_devices_are_passed_on);
