@@ -30,7 +30,8 @@ typedef struct {
     size_t bytes;    /* of data */
     const Batch
         *batch; /* STEP, PRE_INFER, EVALUATE; workers overwrite its arrays with the coordinator's */
-    Loss *loss; /* STEP, EVALUATE: overwritten */
+    Loss *loss; /* STEP: overwritten; EVALUATE: added to */
+    Loss so_far;   /* EVALUATE: the coordinator's *loss before the call */
     size_t *count; /* READ: overwritten with the elements of the tensor */
     void *data;    /* CallKind says what; NULL: none */
 } RemoteCall;
@@ -133,7 +134,8 @@ static int coordinator_pre_infer(Engine *base, const Batch *batch) {
 }
 
 static int coordinator_evaluate(Engine *base, const Batch *batch, Loss *loss) {
-    RemoteCall call = {.kind = CALL_EVALUATE, .samples = batch->n, .batch = batch, .loss = loss};
+    RemoteCall call = {
+        .kind = CALL_EVALUATE, .samples = batch->n, .batch = batch, .loss = loss, .so_far = *loss};
     return call_all(of(base), call);
 }
 
@@ -258,7 +260,7 @@ static int reserve_batch(Worker *w, int samples) {
  * a loss that is not finite, all ranks have alike, and the coordinator handles them.  A broken
  * transport makes the next call fail. */
 static int worker_call(Worker *w, RemoteCall *call) {
-    Loss loss;
+    Loss loss = call->so_far;
     size_t count;
     call->batch = &w->batch;
     call->loss = &loss;

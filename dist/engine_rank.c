@@ -35,7 +35,7 @@ static int make_training(RankEngine *e, SchedulePlan plan) {
 
 static int make_evaluation(RankEngine *e) {
     SchedulePlan plan = rank_schedule_plan(e->cost, e->placement, e->base.model, e->settings, NULL);
-    return schedule_make(&e->evaluation, &plan);
+    return schedule_make(&e->evaluation, &plan) || messages_reserve(e, &plan) ? -1 : 0;
 }
 
 static int rank_activate(Engine *base, const bool *active) {
@@ -54,19 +54,20 @@ static int rank_activate(Engine *base, const bool *active) {
 /* ---- step and evaluation ---- */
 
 /* Runs a schedule over the samples of this replica, in micro-batches of at most `size`, and adds
- * the loss of all replicas to *loss on every rank. */
+ * the loss of all replicas to *loss, which every rank has.  The first replica goes on adding up
+ * from there, and the others from 0. */
 static int run_batch(RankEngine *e, const Schedule *schedule, Mode mode, int size, double scale,
                      Loss *loss) {
     e->micro_batch_size = size;
     e->mode = mode;
     e->scale = scale;
-    e->loss = (Loss){0};
+    e->loss = e->replicas->rank == 0 ? *loss : (Loss){0};
     if (rank_run_schedule(e, schedule)) return -1;
     int last = chunk_rank(e, e->placement->chunks - 1);
     if (transport_broadcast(e->transport, last, &e->loss, sizeof e->loss) ||
         replicas_reduce_loss(e, &e->loss))
         return -1;
-    loss_add(loss, &e->loss);
+    *loss = e->loss;
     return 0;
 }
 
@@ -139,7 +140,6 @@ static int rank_evaluate(Engine *base, const Batch *batch, Loss *loss) {
     RankEngine *e = of(base);
     int size = e->stage->settings.batch;
     int max = size * e->settings.micro_batches * e->replicas->ranks;
-    *loss = (Loss){0};
     for (int first = 0; first < batch->n; first += max) {
         int end = batch->n - first < max ? batch->n : first + max;
         Batch some = batch_slice(batch, base->model, first, end);

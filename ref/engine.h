@@ -30,8 +30,9 @@ typedef struct {
      * (pre-inference).  Changes nothing else.  -1 and an error if memory runs out, or the device or
      * a rank has failed.  NULL on one device, which could only compute the same at another time. */
     int (*pre_infer)(Engine *engine, const Batch *batch);
-    /* Overwrites *loss with that of a batch, with the running statistics of batch norms.  -1 and an
-     * error if the device or a rank has failed. */
+    /* Adds the loss of a batch to *loss, with the running statistics of batch norms.  Micro-batches
+     * are added one by one, in their order, so that the bits do not depend on how many samples a
+     * call has, nor on ranks.  -1 and an error if the device or a rank has failed. */
     int (*evaluate)(Engine *engine, const Batch *batch, Loss *loss);
     /* The same as of a stage.  They also fail when a rank of a pipeline is gone. */
     size_t (*read)(Engine *engine, TensorRole role, int number, real *data);

@@ -147,7 +147,6 @@ static int engine_single_evaluate(Engine *base, const Batch *batch, Loss *loss) 
     SingleEngine *e = of(base);
     Stage *stage = e->stage;
     int max = stage->settings.batch;
-    *loss = (Loss){0};
     for (int first = 0; first < batch->n; first += max) {
         int end = first + max < batch->n ? first + max : batch->n;
         Batch part = batch_slice(batch, base->model, first, end);

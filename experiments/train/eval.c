@@ -14,17 +14,15 @@ int eval_dataset(EvaluationRow *row, const Setup *setup, const Dataset *data) {
     Engine *engine = setup->engine;
     Loss sum = {0};
     Batch batch;
-    int size = setup->stage_settings.batch, failed = 0;
+    const Options *o = &setup->options;
+    /* As many micro-batches at a time as keep a pipeline busy. */
+    int size = setup->stage_settings.batch * o->accumulate * o->replicas, failed = 0;
     if (batch_reserve(&batch, setup->model, size)) return -1;
     for (int first = 0; first < data->samples && !failed; first += size) {
-        Loss part;
         batch.n = first + size < data->samples ? size : data->samples - first;
         for (int i = 0; i < batch.n; i++) batch.ids[i] = first + i;
         data->fetch(data, &batch, 0);
-        failed = engine_evaluate(engine, &batch, &part);
-        sum.loss_sum += part.loss_sum;
-        sum.count += part.count;
-        sum.correct += part.correct;
+        failed = engine_evaluate(engine, &batch, &sum);
     }
     batch_free(&batch);
     if (failed) return -1;

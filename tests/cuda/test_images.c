@@ -110,7 +110,7 @@ static Loss train(Tiny *tiny, Dataset *valid, Precision precision) {
                            .precision = precision,
                            .micro_batches = 2,
                            .steps = 5};
-    Loss loss = {.loss_sum = NAN};
+    Loss loss = {0};
     Dataset *data = create(&train_row);
     room = valid ? dataset_resident_bytes(data) + dataset_resident_bytes(valid) : 0;
     tiny_open(tiny, &recipe);

@@ -107,6 +107,48 @@ static void memory_is_planned(const void *spec) {
     }
 }
 
+/* ---- evaluation ---- */
+
+static StageClass with_tenths;
+
+/* Sums of tenths show in which order they were added. */
+static int lose_a_tenth(Stage *stage, double scale, Loss *loss) {
+    (void)stage;
+    (void)scale;
+    *loss = (Loss){.loss_sum = 0.1, .count = 1};
+    return 0;
+}
+
+static Stage *create_with_tenths(const Model *model, StageSettings settings) {
+    Stage *stage = stage_ref_create(model, settings);
+    if (stage) stage->is = &with_tenths;
+    return stage;
+}
+
+/* Micro-batches are added to the loss so far one by one, however many go through a pipeline at a
+ * time. */
+static void evaluation_adds_up_in_order(void) {
+    Recipe recipe = {.spec = LLAMA, .batch = 4, .micro_batches = 4};
+    const PipelineRecipe how = {
+        .placement = PLACEMENT_PLAIN, .ranks = 2, .submodels = 1, .settings = {.micro_batches = 4}};
+    Tiny one;
+    Pipeline many;
+    tiny_open(&one, &recipe);
+    with_tenths = *one.stage->is;
+    with_tenths.loss = lose_a_tenth;
+    recipe.create = create_with_tenths;
+    pipeline_open(&many, &recipe, &how);
+    Batch batch = tiny_batch(&one, 11);
+    Loss loss = {.loss_sum = 0.7};
+    double sum = 0.7;
+    for (int i = 0; i < 11; i++) sum += 0.1;
+    CHECK(engine_evaluate(many.tiny.engine, &batch, &loss) == 0, "%s", error_message());
+    CHECK(loss.loss_sum == sum && loss.count == 11, "%.17g, not %.17g", loss.loss_sum, sum);
+    batch_free(&batch);
+    pipeline_close(&many);
+    tiny_close(&one);
+}
+
 void test_pipeline(void) {
     static const int ranks[] = {1, 2, 3, 4};
     static const char *const names[] = {"8 parts, 1 rank", "8 parts, 2 ranks", "8 parts, 3 ranks",
@@ -122,5 +164,6 @@ void test_pipeline(void) {
     RUN_ROW("llama: memory", memory_is_planned, LLAMA);
     RUN_ROW("gpt: memory", memory_is_planned, GPT);
     RUN_ROW("resnet: memory", memory_is_planned, RESNET);
+    RUN(evaluation_adds_up_in_order);
     RUN(nan_loss_changes_nothing);
 }

@@ -67,9 +67,9 @@ static void messages_carry_the_same_values(const void *data) {
     without.message_free = NULL;
     host.micro_batches = device.micro_batches = how->settings.micro_batches;
     pipeline_open(&a, &host, &without);
-    pipeline_open(&b, &device, how);
     CHECK(tiny_train(&a.tiny, NULL, NULL) == 0, "%s", error_message());
     CHECK(message_stage_made() == made, "messages of the CPU");
+    pipeline_open(&b, &device, how);
     CHECK(tiny_train(&b.tiny, NULL, NULL) == 0, "%s", error_message());
     CHECK(message_stage_made() > made, "no messages");
     tiny_check_same(&a.tiny, &b.tiny, "messages");
@@ -274,8 +274,8 @@ static const Failure failures[] = {
     {"squares", "cannot read the squares", LLAMA, 1, fails_to_read_squares, 0},
 };
 
-/* Every rank reports the error of the rank that failed; none reports a timeout.  Closing the broken
- * pipeline does not replace an earlier error. */
+/* Every rank reports the error of the rank that failed, in a step or before it; none reports a
+ * timeout.  Closing the broken pipeline does not replace an earlier error. */
 static void one_ends_all(const void *data) {
     const Failure *failure = data;
     Recipe recipe = {.spec = failure->spec,
@@ -287,7 +287,7 @@ static void one_ends_all(const void *data) {
     Pipeline p;
     how.replicas = failure->replicas;
     pipeline_open(&p, &recipe, &how);
-    CHECK(tiny_train(&p.tiny, NULL, NULL) == -1, "trained all the same");
+    CHECK(!p.tiny.engine || tiny_train(&p.tiny, NULL, NULL) == -1, "trained all the same");
     CHECK(strstr(error_message(), failure->reason) && strstr(error_message(), " gave up: "),
           "\"%s\"", error_message());
     error_set("an earlier error");

@@ -125,7 +125,7 @@ static void check_all_replicas(const Pipeline *many) {
 
 static void check_evaluation(const Tiny *one, const Tiny *many) {
     Batch batch = tiny_batch(one, 11);
-    Loss x, y;
+    Loss x = {0}, y = {0};
     CHECK(engine_evaluate(one->engine, &batch, &x) == 0, "%s", error_message());
     CHECK(engine_evaluate(many->engine, &batch, &y) == 0, "%s", error_message());
     CHECK(x.correct == y.correct && x.count == y.count &&

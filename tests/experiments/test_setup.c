@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "../../experiments/train/setup.h"
+#include "../../experiments/train/train.h"
+#include "../../ref/blocks/models.h"
 #include "../data/scratch.h"
+#include "../ref/tiny.h"
 #include "program.h"
 
 typedef struct {
@@ -250,6 +253,35 @@ static void defaults_of_a_language_model(void) {
           "a warm-up beyond the type");
 }
 
+/* ---- evaluation ---- */
+
+static struct { int calls, samples[4]; } evaluated;
+
+static int note_samples(Engine *engine, const Batch *batch, Loss *loss) {
+    (void)engine;
+    evaluated.samples[evaluated.calls++] = batch->n;
+    loss->count += (size_t)batch->n;
+    return 0;
+}
+
+/* One micro-batch at a time would leave all ranks but one idle: they come by steps of a training,
+ * here two micro-batches of three samples in each of two replicas. */
+static void evaluates_as_many_samples_as_a_step_has(void) {
+    static const EngineClass class = {.evaluate = note_samples};
+    Engine engine = {.is = &class};
+    Setup s = {.engine = &engine,
+               .model = model_create(tiny_models[0]),
+               .stage_settings = {.batch = 3},
+               .options = {.accumulate = 2, .replicas = 2}};
+    Dataset *data = tiny_dataset(s.model, 29, false);
+    EvaluationRow row;
+    CHECK(eval_dataset(&row, &s, data) == 0, "%s", error_message());
+    CHECK(evaluated.calls == 3 && evaluated.samples[0] == 12 && evaluated.samples[2] == 5,
+          "%d calls, of %d samples first", evaluated.calls, evaluated.samples[0]);
+    dataset_free(data);
+    model_free(s.model);
+}
+
 void test_setup(void) {
     for (size_t i = 0; i < sizeof mismatched / sizeof *mismatched; i++)
         RUN_ROW(mismatched[i].line, refuses_mismatch, &mismatched[i]);
@@ -258,4 +290,5 @@ void test_setup(void) {
     RUN(reaches_the_settings);
     RUN(fills_in_defaults);
     RUN(defaults_of_a_language_model);
+    RUN(evaluates_as_many_samples_as_a_step_has);
 }

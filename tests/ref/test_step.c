@@ -231,17 +231,14 @@ static void evaluation_changes_nothing(const void *spec) {
     tiny_trained(&tiny, &recipe);
     tiny_trained(&untouched, &recipe);
     Batch batch = tiny_batch(&tiny, 12);
-    Loss loss, one, sum = {0};
+    Loss loss = {0}, sum = {0};
     CHECK(engine_evaluate(tiny.engine, &batch, &loss) == 0, "%s", error_message());
     tiny_check_same(&tiny, &untouched, "evaluation");
     for (int i = 0; i < 12; i++) { /* with running statistics samples are independent */
         Batch alone = tiny_batch(&tiny, 1);
         alone.ids[0] = i;
         tiny.data->fetch(tiny.data, &alone, 0);
-        CHECK(engine_evaluate(tiny.engine, &alone, &one) == 0, "%s", error_message());
-        sum.loss_sum += one.loss_sum;
-        sum.count += one.count;
-        sum.correct += one.correct;
+        CHECK(engine_evaluate(tiny.engine, &alone, &sum) == 0, "%s", error_message());
         batch_free(&alone);
     }
     /* The same losses, added in double in another order. */
@@ -329,7 +326,7 @@ static void check_failed(Engine *engine, const Batch *batch) {
 /* A device that fails is reported as such, not as a loss or a norm that is not finite. */
 static void a_device_that_fails(void) {
     Tiny tiny;
-    Loss loss;
+    Loss loss = {0};
     double norm;
     tiny_open(&tiny, &(Recipe){.spec = tiny_models[0], .clip = 1});
     tiny_activate(&tiny, 0);
