@@ -31,7 +31,7 @@ typedef struct {
 int placement_reserve(Placement *placement, const Model *model, PlacementKind kind, int ranks,
                       int submodels);
 /* Makes a placement that balances cost[blocks], any measure of a block's work.  submodel_of[blocks]
- * gives the submodels, as when a training resumes; if it is NULL they follow from the placement.
+ * gives the submodels, as a training has them; if it is NULL they follow from the placement.
  * (Figure 2 with given submodels is the plain placement of them.)  -1 and an error if the model has
  * too few blocks, or a submodel fewer than virtual stages need, one for each rank; if virtual
  * stages are wanted for submodels that are not contiguous; or if memory runs out. */

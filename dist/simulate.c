@@ -191,18 +191,22 @@ static int plan_submodel(Simulation *s, int submodel, const BlockCost *measured)
 
 int simulate_place(Placement *placement, const Configuration *c) {
     const Model *m = c->model;
+    const bool given = !c->equal_work && c->placement != PLACEMENT_FIGURE2;
     size_t blocks = (size_t)m->blocks;
     BlockCost *cost = calloc(blocks, sizeof *cost);
     double *work = calloc(blocks, sizeof *work);
     bool *active = calloc(blocks, sizeof *active);
+    Partition partition = {0};
     int failed = cost && work && active ? 0 : error_set("simulate: out of memory");
     for (size_t b = 0; b < blocks && !failed; b++) active[b] = true;
     failed =
         failed || block_costs(cost, m, &c->stage, active, c->cluster.gpu, &c->cluster.efficiency);
     for (size_t b = 0; b < blocks && !failed; b++)
         for (int pass = 0; pass < PASSES; pass++) work[b] += cost[b].pass_s[pass];
-    failed =
-        failed || placement_make(placement, m, c->placement, c->pipeline, c->submodels, work, NULL);
+    failed = failed || (given && partition_balanced(&partition, m, c->submodels, NULL)) ||
+             placement_make(placement, m, c->placement, c->pipeline, c->submodels, work,
+                            partition.of_block);
+    partition_free(&partition);
     free(cost);
     free(work);
     free(active);

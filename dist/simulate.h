@@ -22,6 +22,7 @@ typedef struct {
     int micro_batches;       /* of one pipeline in a step */
     int slack;               /* see SchedulePlan */
     bool cached;             /* the frozen prefix is not computed, since its outputs are cached */
+    bool equal_work;         /* submodels have the same work; false: as in a training, parameters */
     const Placement *placed; /* NULL: make one that balances the roofline's work */
 } Configuration;
 
@@ -52,8 +53,9 @@ int simulate_bound(Prediction *prediction, const Configuration *configuration);
 int simulate_timeline(Schedule *schedule, const Configuration *configuration, int submodel,
                       const BlockCost *measured);
 
-/* Makes the placement of a configuration that has none: it balances the roofline's work of a full
- * update.  -1 and an error as above. */
+/* Makes the placement of a configuration that has none, as a training has it: submodels have the
+ * same number of parameters, and ranks the same share of the roofline's work of a full update.
+ * Those of Figure 2 follow from the ranks.  -1 and an error as above. */
 int simulate_place(Placement *placement, const Configuration *configuration);
 
 /* Finds the value of *number at which the simulated step takes step_s.  *number is a field of

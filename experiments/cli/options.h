@@ -72,7 +72,7 @@ typedef struct {
     int method;                   /* PlanMethod, or PLAN_METHODS for all */
     double efficiency, host_rate; /* fraction of the peak, GB/s; 0: not given */
     double step_ms;               /* a measured step to calibrate with; 0: none */
-    bool unfused_attention, ignore_memory;
+    bool unfused_attention, equal_work, ignore_memory;
     char price[OPTION_TEXT]; /* "rtx4090=0.31,a100=1.12", dollars per hour, or one number */
 } PlanFlags;
 

@@ -97,7 +97,7 @@ def simulated():
     found = None
     for placement, what in PLACEMENTS.items():
         plan = program.ask_once("plan", *program.flags_of(model="G-1.6B", gpu="rtx4090", pipeline=8, placement=placement,
-                                                          submodels=THIRDS, cache=True))
+                                                          submodels=THIRDS, cache=True, equal_work=True))
         answer = plan["inference"]
         found = found or Table("inference", "Figure 3: pre-inference of a million sequences, BCD-1/3 of G-1.6B on 8 RTX 4090",
                                "placement: ranks that infer", answer.columns, notes=list(answer.notes))

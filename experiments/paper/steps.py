@@ -1,10 +1,11 @@
 """Simulates the steps whose times the paper publishes, by `bcd plan`.
 
 The paper does not state its setting.  Its times fit one micro-batch of 1 x 1024 tokens in strict fp32, without overlap
-in the pipeline, one rank per GPU and BCD on virtual stages.  It uses Megatron-LM, so attention scores go through memory,
-and the backward pass of a chunk is one task.  The fraction of the peak that matrix products reach is unknown: ROOFLINE
-takes what cuBLAS reaches on other GPUs; CALIBRATED takes the fraction with which the published time of G-1.6B on one GPU
-of that kind, which has no communication, comes out.  All other times are then predictions."""
+in the pipeline, one rank per GPU and BCD on virtual stages of submodels of equal work.  It uses Megatron-LM, so
+attention scores go through memory, and the backward pass of a chunk is one task.  The fraction of the peak that matrix
+products reach is unknown: ROOFLINE takes what cuBLAS reaches on other GPUs; CALIBRATED takes the fraction with which
+the published time of G-1.6B on one GPU of that kind, which has no communication, comes out.  All other times are then
+predictions."""
 import functools
 import math
 
@@ -33,7 +34,8 @@ def flags(step, micro_batches=1, filled=False):
         optimizer="adam", pipeline=gpus_of(step.gpus), replicas=1, micro_batches=micro_batches,
         pipeline_schedule="zero-bubble" if filled else "1f1b", method="bcd" if is_bcd else step.method,
         placement="virtual" if is_bcd else "plain", submodels=step.submodels if is_bcd else None,
-        cache=step.method == CACHED, unfused_attention=not filled, no_recompute=True, ignore_memory=True)
+        cache=step.method == CACHED, equal_work=is_bcd, unfused_attention=not filled, no_recompute=True,
+        ignore_memory=True)
 
 
 def calibrate(step, **rates):

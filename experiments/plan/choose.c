@@ -203,8 +203,10 @@ int plan_choose(Plan *best, const PlanSpace *space, PlanGoal goal) {
     if (bound_all(bounds, plans, count, goal, space->batch)) count = 0;
 #pragma omp parallel for schedule(dynamic, 1)
     for (int i = 0; i < count; i++) attempt(&b, &bounds[i]);
+    /* Why none is possible another thread may have been told. */
+    if (count && !b.found) simulate_bound(&plans->prediction, &plans->configuration);
     free(bounds);
     free(plans);
     *best = b.best;
-    return b.found ? b.best.prediction.fits : -1; /* simulate_bound() said why */
+    return b.found ? b.best.prediction.fits : -1;
 }

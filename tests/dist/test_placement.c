@@ -1,4 +1,5 @@
-/* Placements cover the model, and their ranks need the memory that the simulator predicts. */
+/* Placements cover the model; their submodels and the memory of their ranks are those that the
+ * simulator takes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,6 +154,60 @@ static void memory_is_that_of_the_stages(const void *data) {
     }
 }
 
+/* ---- submodels ---- */
+
+/* gpt2's embedding has a third of its parameters and almost no work: it is a submodel of its own,
+ * as in a training, which cannot be cut for two ranks. */
+static void submodels_are_those_of_a_training(void) {
+    static const PlacementRow row = {"", PLACEMENT_PLAIN, 1, 3};
+    Model *model = model_create("gpt2");
+    Configuration c = configuration(model, &row);
+    Partition trained;
+    Placement placement;
+    size_t bytes = (size_t)model->blocks * sizeof(int);
+    CHECK(partition_balanced(&trained, model, 3, NULL) == 0, "%s", error_message());
+    for (c.placement = PLACEMENT_PLAIN; c.placement <= PLACEMENT_VIRTUAL; c.placement++)
+        for (int equal_work = 0; equal_work < 2; equal_work++) {
+            c.equal_work = equal_work;
+            CHECK(simulate_place(&placement, &c) == 0, "%s", error_message());
+            CHECK(!memcmp(placement.submodel_of, trained.of_block, bytes) == !equal_work,
+                  "%s, equal %s", placement_names[c.placement], equal_work ? "work" : "parameters");
+            placement_free(&placement);
+        }
+    c.placement = PLACEMENT_VIRTUAL;
+    c.equal_work = false;
+    c.pipeline = 2;
+    CHECK(simulate_place(&placement, &c) == -1 &&
+              strstr(error_message(), "part 1 of the model has 1 blocks, too few for 2 pieces"),
+          "%s", error_message());
+    partition_free(&trained);
+    model_free(model);
+}
+
+/* The gradients are those of the embedding, a third of the layers, and the head. */
+static void always_active_blocks_train(void) {
+    static const PlacementRow row = {"", PLACEMENT_PLAIN, 1, 3};
+    Model *model = model_create("gpt:layers=10,width=64,heads=4,context=32,vocabulary=96");
+    Configuration c = configuration(model, &row);
+    Partition ends;
+    Placement placement;
+    Prediction p;
+    double cost[12] = {0};
+    CHECK(partition_balanced(&ends, model, 3, "ends") == 0, "%s", error_message());
+    CHECK(placement_make(&placement, model, PLACEMENT_PLAIN, 1, 3, cost, ends.of_block) == 0, "%s",
+          error_message());
+    c.placed = &placement;
+    CHECK(simulate(&p, NULL, &c, NULL) == 0, "%s", error_message());
+    size_t largest = 0;
+    for (int k = 0; k < 3; k++) largest = size_max(largest, ends.params[k]);
+    double gradients = (double)(ends.always_params + largest) * sizeof(float);
+    CHECK(p.bytes[MEM_GRADIENTS] == gradients, "%g bytes of gradients, not %g",
+          p.bytes[MEM_GRADIENTS], gradients);
+    placement_free(&placement);
+    partition_free(&ends);
+    model_free(model);
+}
+
 /* ---- closed forms ---- */
 
 /* In 1F1B without virtual stages rank r of p keeps its blocks' outputs, and those that it receives,
@@ -206,6 +261,8 @@ void test_placement(void) {
     }
     RUN(placement_refuses_too_many_pieces);
     RUN(virtual_stages_need_a_block_on_each_rank);
+    RUN(submodels_are_those_of_a_training);
+    RUN(always_active_blocks_train);
     RUN(in_flight_in_closed_form);
     RUN(work_is_that_of_a_full_update);
 }

@@ -336,29 +336,6 @@ static void refuses_another_placement(void) {
     model_free(model);
 }
 
-/* The gradients are those of the embedding, a third of the layers, and the head. */
-static void always_active_blocks_train(void) {
-    Model *model = model_create(gpt);
-    Configuration c = configuration(model, 1, 3);
-    Partition ends;
-    Placement placement;
-    Prediction p;
-    double cost[12] = {0};
-    CHECK(partition_balanced(&ends, model, 3, "ends") == 0, "%s", error_message());
-    CHECK(placement_make(&placement, model, PLACEMENT_PLAIN, 1, 3, cost, ends.of_block) == 0, "%s",
-          error_message());
-    c.placed = &placement;
-    CHECK(simulate(&p, NULL, &c, NULL) == 0, "%s", error_message());
-    size_t largest = 0;
-    for (int k = 0; k < 3; k++) largest = size_max(largest, ends.params[k]);
-    double gradients = (double)(ends.always_params + largest) * sizeof(float);
-    CHECK(p.bytes[MEM_GRADIENTS] == gradients, "%g bytes of gradients, not %g",
-          p.bytes[MEM_GRADIENTS], gradients);
-    placement_free(&placement);
-    partition_free(&ends);
-    model_free(model);
-}
-
 /* The paper's Table 8: bytes of parameters, gradients and state. */
 static void published_memory(void) {
     static const struct {
@@ -410,7 +387,6 @@ void test_simulate(void) {
     RUN(scores_through_memory);
     RUN(refuses_the_impossible);
     RUN(refuses_another_placement);
-    RUN(always_active_blocks_train);
     RUN(published_memory);
     RUN(large_models_need_many);
 }

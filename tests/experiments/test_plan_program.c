@@ -47,11 +47,11 @@ static void check_rows(const Tables *t) {
 static void case_plan(void) {
     const Printed *printed =
         run(0,
-            "plan --model G-1.6B --per-node 4 --batch 64 --tokens 2e9 --price 0.5 --multiplier 3 "
-            "--out plan.h5");
+            "plan --model G-1.6B --per-node 4 --pipeline 4 --batch 64 --tokens 2e9 --price 0.5 "
+            "--multiplier 3 --out plan.h5");
     CHECK(strstr(printed->out, "Passes of BCD, submodel 2\nThe GPUs wait "), "no timeline: %s",
           printed->out);
-    CHECK(strstr(printed->out, "Chosen, the cheapest that fits: --pipeline, --replicas") &&
+    CHECK(strstr(printed->out, "Chosen, the cheapest that fits: --replicas") &&
               strstr(printed->out, "The last row may have other submodels") &&
               strstr(printed->out, ", 0.50 $/h each") && strstr(printed->out, "s simulated"),
           "%s", printed->out);
@@ -83,7 +83,7 @@ static void case_plan(void) {
 /* Checks the whole output for one card, which never waits for another. By hand: of each of the
  * 1,615,775,744 parameters bf16 holds 4 bytes and a copy of 2, 9.029 GiB, a gradient of 4, 6.019
  * GiB, and Adam 8, 12.038 GiB; offload holds 16 on the host, 24.1 GiB; 1e9 tokens at 21250 a second
- * take 13.07 hours, 15.69 dollars at 1.20; 1.39 x 10.297 dollars are 14.31. */
+ * take 13.07 hours, 15.69 dollars at 1.20; 1.39 x 10.521 dollars are 14.62. */
 static void case_text(void) {
     static const char *const expected =
         "G-1.6B (1.6G parameters), 8 samples per update, on 1 x 1 A100 80GB, 1.20 $/h each\n"
@@ -98,18 +98,18 @@ static void case_text(void) {
         "15.69 s\n"
         "offload            1x1 GPUs, 1x8, bf16  26.2 c  957.7 s   0 % s   8554 s     32.5 s  "
         "38.97 s\n"
-        "BCD-1/3            1x1 GPUs, 1x8, bf16  25.5 c  253.1 s   0 % s  32370 s      8.6 s  "
-        "10.30 s\n"
-        "cheapest: BCD-1/5  1x1 GPUs, 1x8, bf16  21.7 c  227.4 s   0 % s  36023 s      7.7 s   "
-        "9.25 s\n"
+        "BCD-1/3            1x1 GPUs, 1x8, bf16  23.6 c  258.6 s   0 % s  31684 s      8.8 s  "
+        "10.52 s\n"
+        "cheapest: BCD-1/5  1x1 GPUs, 1x8, bf16  19.8 c  232.3 s   0 % s  35259 s      7.9 s   "
+        "9.45 s\n"
         "\n"
         "method             same loss                       limit\n"
         "                           $\n"
         "-----------------  ---------  --------------------------\n"
         "full                 15.69 s             arithmetic 93 %\n"
         "offload              38.97 s  update in host memory 63 %\n"
-        "BCD-1/3              14.31 s             arithmetic 97 %\n"
-        "cheapest: BCD-1/5    12.86 s             arithmetic 98 %\n"
+        "BCD-1/3              14.62 s             arithmetic 97 %\n"
+        "cheapest: BCD-1/5    13.14 s             arithmetic 98 %\n"
         "\n"
         "s simulated, c closed form\n"
         "memory: of the fullest GPU.  step: mean over the submodels.  bubble: share of the passes "
@@ -134,9 +134,9 @@ static void case_text(void) {
         "77.60 g\n"
         "offload               3.010 c    6.019 c   0.000 c     15.081 c    2.065 c  26.175 c  "
         "77.60 g\n"
-        "BCD-1/3               5.277 c    2.267 c   4.534 c     11.331 c    2.065 c  25.474 c  "
+        "BCD-1/3               4.902 c    1.892 c   3.784 c     10.956 c    2.065 c  23.599 c  "
         "77.60 g\n"
-        "cheapest: BCD-1/5     4.526 c    1.517 c   3.034 c     10.581 c    2.065 c  21.723 c  "
+        "cheapest: BCD-1/5     4.151 c    1.142 c   2.283 c     10.206 c    2.065 c  19.847 c  "
         "77.60 g\n"
         "\n"
         "method                   host\n"
@@ -355,6 +355,8 @@ static void case_wrong_use(void) {
     check_error(run(2, "plan --model G-10B --micro-batches 7"), "multiple of 7");
     check_error(run(2, "plan --model resnet8 --nodes 2 --pipeline 16"), "only 5 blocks");
     check_error(run(2, "plan --model resnet8 --submodels 99"), "only 5 blocks");
+    check_error(run(2, "plan --model gpt2 --method bcd --pipeline 2 --placement virtual"),
+                "part 1 of the model has 1 blocks, too few for 2 pieces");
     check_error(run(2, "plan --model G-10B --submodels 1"), "--submodels");
     check_error(run(2, "plan --model G-1.6B --method offload --optimizer muon"),
                 "muon: the time that its products take on a host is not known");
