@@ -81,13 +81,26 @@ static void tell_all(const Transport *transport, ControlMessage message) {
     if (!left) pending_free(&sends); /* otherwise MPI may still read them */
 }
 
-/* Marks the transport as broken.  The caller frees its memory soon, so MPI must not write to it
- * when it is called once more: receives that have not begun are cancelled. */
+/* Marks the transport as broken.  Receives that have not begun are cancelled. */
 static void set_broken(MpiTransport *mpi, const char *why) {
     mpi->broken = world.broken = true;
     snprintf(mpi->why, sizeof mpi->why, "%s", why);
     for (PendingTransfer *m = mpi->pending.first; m; m = m->next)
         if (!m->t.send && m->request != MPI_REQUEST_NULL) MPI_Cancel(&m->request);
+}
+
+/* Waits a moment until the transfers that have begun are over.  The caller frees their memory soon,
+ * and MPI would use it when it is called once more. */
+static void finish_transfers(MpiTransport *mpi) {
+    bool left = true;
+    for (Deadline until = deadline_in(1); left && !deadline_over(until);) {
+        left = false;
+        for (PendingTransfer *m = mpi->pending.first; m; m = m->next) {
+            int over = 1;
+            if (!m->copied) MPI_Test(&m->request, &over, MPI_STATUS_IGNORE);
+            left |= !over;
+        }
+    }
 }
 
 /* Marks the transport as broken and tells the other ranks. */
@@ -97,6 +110,7 @@ static void break_transport(MpiTransport *mpi, const char *why) {
     ControlMessage message = {.kind = CONTROL_ABORT};
     memcpy(message.why, mpi->why, sizeof message.why);
     tell_all(&mpi->base, message);
+    finish_transfers(mpi);
 }
 
 /* Acts on a message of another rank.  -1 if the transport is broken now. */
@@ -105,6 +119,7 @@ static int act_on(MpiTransport *mpi, const ControlMessage *message, int from) {
         case CONTROL_ABORT:
             if (mpi->broken) return 0; /* the first failure counts */
             set_broken(mpi, message->why);
+            finish_transfers(mpi);
             return -1;
         case CONTROL_QUERY:
             return send_control(mpi, from,

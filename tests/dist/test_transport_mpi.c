@@ -90,6 +90,13 @@ static void lowest_rank_reports(void) {
     one_rank_reports("rest-gives-up", "rank 1 reports it");
 }
 
+/* MPI would otherwise go on with them, and read and write what is not there any more. */
+static void transfers_end_before_their_memory_is_freed(void) {
+    NEED_MPI();
+    one_rank_reports("free-early", "rank 0 reports it");
+    CHECK(!strstr(output, "Signal") && !strstr(output, "Bad address"), "%s", output);
+}
+
 /* mpirun notices at once and ends the others; Open MPI's names the rank. */
 static void killed_rank_ends_all(void) {
     NEED_MPI();
@@ -106,5 +113,6 @@ void test_transport_mpi(void) {
     RUN(abort_reaches_all_at_once);
     RUN(stopped_rank_is_named);
     RUN(lowest_rank_reports);
+    RUN(transfers_end_before_their_memory_is_freed);
     RUN(killed_rank_ends_all);
 }

@@ -258,6 +258,23 @@ static int give_up_alone(Transport *transport) {
     return -1;
 }
 
+/* The memory is given back to the system as soon as the transfer has failed. */
+static int free_early(Transport *transport, double *results) {
+    enum { BYTES = 1 << 26 };
+    char *data = transport->rank < 2 ? calloc(BYTES, 1) : NULL;
+    (void)results;
+    if (transport_barrier(transport)) return -1;
+    if (transport->rank == 2) {
+        nanosleep(&(struct timespec){0, 20000000}, NULL);
+        return give_up_alone(transport);
+    }
+    Transfer t = transport->rank == 0 ? transport_send(1, CHANNEL_COLLECTIVE, data, BYTES)
+                                      : transport_receive(0, CHANNEL_COLLECTIVE, data, BYTES);
+    const int failed = transport->rank < 2 ? transport_sendrecv(transport, &t, 1) : 0;
+    free(data);
+    return failed || transport_barrier(transport) ? -1 : 0;
+}
+
 /* None has heard of another's failure when it finds its own. */
 static int all_give_up(Transport *transport, double *results) {
     (void)results;
@@ -288,6 +305,7 @@ const Scenario *scenario_find(const char *name) {
         {"give-up", give_up, false},
         {"kill", kill_rank_2, false},
         {"stop", stop_rank_2, false},
+        {"free-early", free_early, true},
         {"all-give-up", all_give_up, true},
         {"rest-gives-up", rest_gives_up, true},
     };

@@ -39,6 +39,8 @@ typedef struct {
  *                wait for the rank that failed
  *  give-up       Rank 2 aborts with "bcd: the loss is nan"
  *  kill, stop    As leave, but rank 2, a process, sends itself SIGKILL or SIGSTOP
+ *  free-early    Rank 2 aborts while ranks 0 and 1 are in a long transfer, whose memory they then
+ *                give back to the system
  *  all-give-up   All ranks abort at once, each with its own reason
  *  rest-gives-up As all-give-up, but rank 0, a process, sends itself SIGSTOP
  */
