@@ -3,7 +3,7 @@ import math
 
 import curves
 import measures
-from cases import alike_key
+from cases import alike_key, partner
 from measures import DIFFERENCE, MEAN, RATIO, SEEDS, VERDICT, Measure, MeasureTable, Pair
 from tables import NONE
 
@@ -28,19 +28,21 @@ def at_equal(axis):
     return lambda pair: scores_within(pair, axis)
 
 
-def find_fitting(cases, training):
-    """The case of the full update with the highest peak memory that is not above that of a training, among all
-    networks that were trained alike; None when there is none."""
-    alike = alike_key(training)
-    fitting = [method for method in cases.methods if method.first["method"] == "full"
-               and 0 < method.first["peak_total"] <= training["peak_total"] and alike_key(method.first) == alike]
-    return max(fitting, default=None, key=lambda method: method.first["peak_total"])
+def find_fitting(cases, method):
+    """The full update with the highest peak memory that is not above that of a method, among all networks that were
+    trained alike; None when there is none."""
+    alike = alike_key(method.first)
+    fitting = [other for other in cases.methods if other.first.is_full
+               and 0 < other.first["peak_total"] <= method.first["peak_total"] and alike_key(other.first) == alike]
+    largest = max((other.first["peak_total"] for other in fitting), default=0)
+    return partner(method, [other for other in fitting if other.first["peak_total"] == largest])
 
 
 def at_equal_memory(cases):
+    small = {training: find_fitting(cases, method) for method in cases.methods for training in method.trainings}
+
     def scores(pair):
-        small = find_fitting(cases, pair.training)
-        full = small.case.full_update(pair.training) if small else None
+        full = small[pair.training] and small[pair.training].by_seed.get(pair.training["seed"])
         return scores_within(Pair(pair.training, full), curves.UPDATES) if full is not None else UNKNOWN
     return scores
 

@@ -31,6 +31,8 @@ NAMED = [  # flag, words, when they are shown, or the default
 ]
 OF_METHOD = {*HIDDEN, *(flag for flag, _, _ in NAMED)}
 
+REGISTERED = "2026-11-25T17:34"  # UTC: when protocol.md was committed
+
 
 @dataclass(eq=False)
 class Method:
@@ -41,6 +43,15 @@ class Method:
     @property
     def first(self):
         return self.trainings[0]
+
+    @property
+    def is_registered(self):
+        """True when all of it began after the protocol was registered."""
+        return not any(map(is_older, self.trainings))
+
+    @property
+    def by_seed(self):
+        return {training["seed"]: training for training in self.trainings}
 
     @property
     def is_plain(self):
@@ -93,43 +104,39 @@ class Case:
         """What decides which case a reader sees first."""
         return max(weight_of(method.trainings) for method in self.methods)
 
-    def full_update(self, training):
-        """The full update with the same seed; of several, one with the same learning rate, then one with as many
-        updates, else the longest.  None when there is none."""
-        same = [full for method in self.methods for full in method.trainings
-                if full.is_full and full["seed"] == training["seed"]]
-        return max(same, default=None, key=lambda full: (full.setting("lr") == training.setting("lr"),
-                                                         full["steps"] == training["steps"], full["steps"]))
+    def full_update(self, method):
+        """The full update that a method is compared with, or None."""
+        return partner(method, [other for other in self.methods if other.first.is_full])
 
     def pairs(self, method):
-        """(training, full update of the same seed) of each seed of a method that has one."""
-        found = [(training, self.full_update(training)) for training in method.trainings]
-        return [(training, full) for training, full in found if full is not None]
+        """(training, full update of the same seed, or None) of each seed of a method."""
+        full = self.full_update(method)
+        return [(training, full and full.by_seed.get(training["seed"])) for training in method.trainings]
 
 
 class Cases:
     """The cases of trainings, in the order of their first ones, or with `heaviest_first`, as in a report of several files,
-    whose first one may be a pilot, by weight; `left_out`: how many have the settings and the seed of
-    an earlier one, which is one training read from two files, but other losses."""
+    whose first one may be a pilot, by weight; `left_out`: how many have the settings and the seed of another one, which
+    is one training read from two files, but other losses."""
 
     def __init__(self, trainings, heaviest_first=False):
         self.cases, self.left_out = [], 0
         found = {}
         for number, training in enumerate(trainings):
             methods = found.setdefault(case_key(training), {})
-            methods.setdefault(method_key(training), []).append((training["seed"], number, training))
+            methods.setdefault(method_key(training), []).append((training["seed"], is_older(training), number, training))
         for methods in found.values():
             case = Case()
             self.cases.append(case)
             for numbered in sorted(methods.values(), key=lambda numbered: order_of(numbered, heaviest_first)):
-                case.methods.append(Method(case, self.once(sorted(numbered, key=lambda one: one[:2]))))
+                case.methods.append(Method(case, self.once(sorted(numbered, key=lambda one: one[:3]))))
         if heaviest_first:
             self.cases.sort(key=lambda case: case.weight, reverse=True)
 
     def once(self, numbered):
-        """Of trainings with the same seed only the first."""
+        """Of trainings with the same seed only the first, or the first that was registered."""
         kept = []
-        for _, _, training in numbered:
+        for *_, training in numbered:
             if kept and kept[-1]["seed"] == training["seed"]:
                 self.left_out += differs(training, kept[-1])
             else:
@@ -164,10 +171,10 @@ def method_key(training):
 
 
 def order_of(numbered, heaviest_first):
-    training = numbered[0][2]
-    weight = weight_of([training for _, _, training in numbered]) if heaviest_first else ()
+    training = numbered[0][-1]
+    weight = weight_of([training for *_, training in numbered]) if heaviest_first else ()
     return (training["submodels"], training.is_offload, -training.setting("fraction"), [-part for part in weight],
-            min(number for _, number, _ in numbered))
+            min(number for *_, number, _ in numbered))
 
 
 def weight_of(trainings):
@@ -177,6 +184,27 @@ def weight_of(trainings):
 
 def differs(a, b):
     return a.curve["loss"].tolist() != b.curve["loss"].tolist()
+
+
+# ---- what a method is compared with -------------------------------------------------------------
+
+def is_older(training):
+    """True when it began before the protocol was registered."""
+    return training["started"] < REGISTERED
+
+
+def partner(method, candidates):
+    """The one that a method is compared with, the same for all its seeds; None when none has one of them.  A registered
+    method is compared with a registered one if it can be, an older one with an older one; of several the one with most
+    of its seeds counts, then one with the same learning rate, then one with as many updates, else the longest."""
+    def common(other):
+        return len(method.by_seed.keys() & other.by_seed.keys())
+
+    def likeness(other):
+        return (other.is_registered == method.is_registered, common(other),
+                other.first.setting("lr") == method.first.setting("lr"),
+                other.first["steps"] == method.first["steps"], other.first["steps"])
+    return max(filter(common, candidates), default=None, key=likeness)
 
 
 # ---- names --------------------------------------------------------------------------------------

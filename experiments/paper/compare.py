@@ -83,7 +83,8 @@ def converge(trainings):
     for method in Cases(trainings).methods:
         if method.first["submodels"] > 1:
             for training, full in method.case.pairs(method):
-                training.row.update(paired(training, full))
+                if full is not None:
+                    training.row.update(paired(training, full))
 
 
 def alone(training):

@@ -79,7 +79,7 @@ class MeasureTable:
             Column(m.name, m.head, m.below, m.decimals, NONE, TEXT if m.how == VERDICT else NUMBER) for m in self.measures])
 
     def pairs(self, method):
-        found = [Pair(training, method.case.full_update(training)) for training in method.trainings]
+        found = [Pair(*pair) for pair in method.case.pairs(method)]
         return [pair for pair in found if pair.full is not None] if self.paired else found
 
     def cells(self, method):

@@ -8,16 +8,16 @@ import numpy as np
 import compare
 import curves
 import measures
-from cases import Method
+from cases import Method, partner
 from measures import MEAN, Measure, MeasureTable
 from tables import CLOSED_FORM, FREE, MEASURED, MIB, NONE, RECOMPUTED, TEXT, Cell, Column, Table
 
-REGISTERED = "2026-11-25T17:34"  # UTC
 RULES = "By the rules of the second trainings (experiments/paper/protocol.md)"
 
 
-def is_registered(method):
-    return all(training["started"] >= REGISTERED for training in method.trainings)
+def methods(cases):
+    """Those that were registered."""
+    return [method for method in cases.methods if method.is_registered]
 
 
 # ---- scores -------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def grids(cases):
     """The methods of each case that differ in the rate alone, by rising rate: those with two rates or more."""
     for case in cases.cases:
         found = {}
-        for method in filter(is_registered, case.methods):
+        for method in methods(case):
             found.setdefault(method.named(without=("lr",)), []).append(method)
         for grid in found.values():
             if len(grid) > 1:
@@ -120,13 +120,11 @@ def full_updates(cases, method):
     the method itself."""
     first = method.first
     if first.setting("init"):
-        found = next((other for other in cases.methods if other.first.is_full and other.first["optimizer"] == "adamw"
-                      and other.first["model"] == first["model"] and other.first["steps"] == first["steps"]), None)
+        found = partner(method, [other for other in cases.methods if other.first.is_full
+                                 and other.first["optimizer"] == "adamw" and other.first["model"] == first["model"]
+                                 and other.first["steps"] == first["steps"]])
         return None if found is method else found
-    if first["submodels"] == 1:
-        return None
-    full = method.case.full_update(first)
-    return next((other for other in method.case.methods if full in other.trainings), None)
+    return method.case.full_update(method) if first["submodels"] > 1 else None
 
 
 @dataclass(frozen=True)
@@ -158,7 +156,7 @@ def answer(difference, margin, adjusted):
 
 
 def comparisons(cases):
-    for method in filter(is_registered, cases.methods):
+    for method in methods(cases):
         full = full_updates(cases, method)
         for reading, score, applies in READINGS:
             if full is not None and applies(method.first):
@@ -217,7 +215,7 @@ def last_gain(training):
 
 def has_plateau(method):
     first = method.first
-    return is_registered(method) and first.is_images and curves.may_be_cut(first) and len(evaluated(first)) >= 5
+    return method.is_registered and first.is_images and curves.may_be_cut(first) and len(evaluated(first)) >= 5
 
 
 def plateaus(cases):
@@ -263,4 +261,4 @@ COSTS = MeasureTable(
      "submodels of equal size; of LoRA with its adapters, whose gradients and state alone there are.  All roles: the peak, "
      "which is what was planned.  Resident: of the process, by the operating system, mapped files and tokens included.",
      "Seconds are of a machine on which other work may have run at the same time."],
-    selects=lambda method: is_registered(method) and bool(method.first.setting("init")))
+    selects=lambda method: method.is_registered and bool(method.first.setting("init")))

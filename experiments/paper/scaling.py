@@ -30,16 +30,23 @@ def updates_to(loss, trainings):
     return math.exp(curves.first_at((np.log(lengths), losses), loss, True))
 
 
+def full_lengths(method):
+    """The full updates of all lengths at the rate of the one that a method is compared with."""
+    full = method.case.full_update(method)
+    return [training for other in method.case.methods if full is not None and other.first.is_full
+            and other.first.setting("lr") == full.first.setting("lr") for training in other.trainings]
+
+
 def lengths(cases):
     """The table of multipliers by length, or None: of BCD where there are full updates of two lengths or more."""
     table = Table("lengths", "How many times the updates, each with a cosine of its own length", "training", [
         Column("seeds", "seeds", "", 0), Column("tried", "updates", "full, lengths", kind=TEXT),
         Column("updates", "updates", "BCD", 0, NONE), Column("loss", "loss", "at the end", 4, MEASURED),
         Column("same", "updates", "full, same loss", 0, MEASURED), Column("multiplier", "B-F", "", 2, MEASURED)])
-    for method in filter(registered.is_registered, cases.methods):
-        full = [training for other in method.case.methods for training in other.trainings if training.is_full]
+    for method in registered.methods(cases):
+        full = full_lengths(method)
         tried = sorted({training["steps"] for training in full})
-        if method.first.is_full or curves.may_be_cut(method.first) or len(tried) < 2:
+        if method.first["submodels"] == 1 or curves.may_be_cut(method.first) or len(tried) < 2:
             continue
         same = [updates_to(loss_at_the_end(one), [other for other in full if other["seed"] == one["seed"]])
                 for one in method.trainings]
@@ -74,7 +81,7 @@ def apart_from_width(method):
 def by_width(cases):
     """Of BCD: the methods that differ in the width, by rising width; of three widths or more."""
     found = {}
-    for method in filter(registered.is_registered, cases.methods):
+    for method in registered.methods(cases):
         if method.first["submodels"] > 1 and not curves.may_be_cut(method.first) and width_of(method.first):
             found.setdefault(apart_from_width(method), []).append(method)
     for group in found.values():
@@ -82,12 +89,10 @@ def by_width(cases):
             yield sorted(group, key=lambda method: width_of(method.first))
 
 
-def gaps(cases, method):
+def gaps(method):
     """ln of BCD's loss over that of the full update of the same seed, of each seed that has one."""
-    full = registered.full_updates(cases, method)
-    by_seed = {training["seed"]: training for training in full.trainings} if full else {}
-    found = [math.log(loss_at_the_end(one) / loss_at_the_end(by_seed[one["seed"]]))
-             for one in method.trainings if one["seed"] in by_seed]
+    found = [math.log(loss_at_the_end(training) / loss_at_the_end(full)) for training, full in method.case.pairs(method)
+             if full is not None]
     return [gap for gap in found if math.isfinite(gap)]
 
 
@@ -99,7 +104,7 @@ def widths(cases):
         Column("low", "slope", "95 %, from", 4, MEASURED), Column("high", "slope", "95 %, to", 4, MEASURED),
         Column("answer", "the gap", kind=TEXT)])
     for group in by_width(cases):
-        found = [(width_of(method.first), gaps(cases, method)) for method in group]
+        found = [(width_of(method.first), gaps(method)) for method in group]
         found = [(width, some) for width, some in found if some]
         points = np.array([(math.log(width), gap) for width, some in found for gap in some])
         if len(found) < 3:

@@ -30,10 +30,14 @@ def test_cases():
     assert first.methods[0].trainings == [full] and first.methods[1].first.is_offload
     seeds, = [method for method in first.methods if len(method.trainings) == 2]
     assert seeds.trainings == [bcd, trainings[4]] and seeds.name == "BCD-1/3"
-    assert first.full_update(bcd) is full and first.full_update(trainings[4]) is None
+    assert first.pairs(seeds) == [(bcd, full), (trainings[4], None)]
     assert case_name(gpt) == "gpt-2x64 text sgd" and case_name(trainings[8]) == "resnet8 synthetic sgd cuda bf16"
     assert case_name(like(gpt, limit=500)) == "gpt-2x64 text[:500] sgd"
     assert case_name(like(gpt, limit=500, schedule="cosine")) == "gpt-2x64 text[:500] sgd cosine"
+
+
+def partners(case):
+    return [pair for method in case.methods for pair in case.pairs(method)]
 
 
 def test_left_out():
@@ -54,7 +58,7 @@ def test_partners():
     longer = like(full, steps=2000, switching="3e")
     other = like(bcd, steps=2001)
     case = case_of([full, bcd, longer, other])
-    assert case.full_update(bcd) is full and case.full_update(other) is longer
+    assert partners(case) == [(full, full), (longer, longer), (bcd, full), (other, longer)]
     assert not any("every" in method.name for method in case.methods if method.first["submodels"] == 1)
     assert {method.name for method in case.methods} >= {"full, 200 updates", "BCD-1/3, 2001 updates"}
 
@@ -65,11 +69,30 @@ def test_rates():
     full, bcd, *rest = pairs()
     own, warm = like(bcd, lr=0.05), like(bcd, switch_warmup=40)
     case = case_of([full, bcd, *rest, own, warm])
-    assert len(case.methods) == 4 and case.full_update(own) is full
+    assert len(case.methods) == 4 and (own, full) in partners(case)
     assert {method.name for method in case.methods} >= {"BCD-1/3 rate 0.05", "BCD-1/3 rate 0.1 switch-warmup 40"}
     twin = like(full, lr=0.05, steps=400)
     case = case_of([full, bcd, *rest, own, warm, twin])
-    assert case.full_update(own) is twin and case.full_update(bcd) is full, "of the same rate"
+    assert {(own, twin), (bcd, full)} <= set(partners(case)), "of the same rate"
+
+
+def test_all_seeds_have_the_same_partner():
+    """A full update of BCD's rate and length, but of one seed, as in a pilot, takes no seed away from the one of three."""
+    full, bcd, *_ = pairs()
+    pilot = like(full)
+    three = [like(one, seed=seed, **own) for one, own in ((full, {"lr": 0.2, "steps": 400}), (bcd, {})) for seed in (1, 2, 3)]
+    assert partners(case_of([pilot, *three]))[-3:] == list(zip(three[3:], three[:3]))
+
+
+def test_registered_trainings_are_compared_with_registered_ones():
+    """Where there are some; and of two that are the same training the registered one counts."""
+    full, bcd, *_ = pairs()
+    older = [like(full, seed=seed) for seed in (1, 2)]
+    later = [like(one, started=cases.REGISTERED, lr=0.2) for one in (full, bcd)]
+    assert (later[1], later[0]) in partners(case_of([*older, *later]))
+    assert (later[1], older[0]) in partners(case_of([*older, later[1]]))
+    again = like(full, started=cases.REGISTERED)
+    assert partners(case_of([full, bcd, again])) == [(again, again), (bcd, again)]
 
 
 def test_names_of_variants():

@@ -136,6 +136,21 @@ def test_fine_tuning():
     assert len(table.rows) == 2 and [cell.value for cell in table.column("answer")] == ["no", "worse by less than the margin"]
 
 
+def test_a_pilot_takes_no_answer_away():
+    """A full update of BCD's rate, but of one seed, in the same report."""
+    full, bcd = seeds([70.0, 70.1, 70.2], lr=0.2), seeds([60.0, 60.1, 60.2], submodels=3)
+    table = registered.answers(Cases(seeds([50.0]) + full + bcd))
+    assert only(table)["answer"] == "no" and only(table)["full"] == pytest.approx(70.1)
+
+
+def test_a_pilot_of_fine_tuning_takes_no_answer_away():
+    def of(loss, count=3, **columns):
+        return [of_loss(loss + seed / 1000, seed=seed, init="model", **columns) for seed in range(count)]
+    table = registered.answers(Cases(of(3.4, 1, optimizer="adamw") + of(3.5, optimizer="adamw", lr=0.2)
+                                     + of(3.6, optimizer="adamw", submodels=3)))
+    assert only(table)["answer"] == "no" and only(table)["full"] == pytest.approx(3.501)
+
+
 def test_single_seeds():
     assert registered.answers(Cases(seeds([70]) + seeds([60], submodels=3))) is None
 

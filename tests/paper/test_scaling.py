@@ -33,6 +33,14 @@ def test_the_same_loss_is_interpolated_in_the_logarithm():
     assert table.value(label, "tried") == "100 400 800" and table.value(label, "seeds") == 2
 
 
+def test_lengths_are_of_one_rate():
+    """A pilot of another rate, which ends elsewhere, is no point of the curve."""
+    full = [ended(loss, steps, seed=seed) for seed in (1, 2) for loss, steps in ((3.0, 100), (2.0, 400))]
+    pilot = ended(2.7, 200, seed=1, lr=0.3)
+    table = scaling.lengths(Cases(full + [pilot] + [ended(2.5, 800, seed=seed, submodels=3, lr=0.3) for seed in (1, 2)]))
+    assert table.column("tried")[0].value == "100 400" and table.column("same")[0].spread == pytest.approx(0)
+
+
 @pytest.mark.parametrize("loss", [3.0, 3.5, 1.4])
 def test_a_loss_outside_has_no_multiplier(loss):
     table = lengths_of(loss)
