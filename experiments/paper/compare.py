@@ -8,6 +8,7 @@ from scipy import stats
 import curves
 from cases import Cases
 from errors import Refused
+from study import DIVERGED
 
 NAN = math.nan
 CHANCE = 0.05  # of a verdict that is wrong, and of an interval that misses
@@ -92,8 +93,9 @@ def alone(training):
     row = dict.fromkeys(["level", "steps_to_converge", "epochs_to_converge", "valid_level", "valid_steps", "plateau_steps",
                          "plateau_epochs", "plateau_score", "plateau_spread"], NAN)
     row |= dict.fromkeys(["multiplier", "valid_multiplier"], 1.0 if is_full else NAN)
-    row["train_loss"] = curves.end_train_loss(training)
-    row["end_score"], row["end_spread"] = curves.mean_score(training)
+    at_the_end = "train_loss", "end_score", "end_spread"
+    row |= zip(at_the_end, [NAN] * 3 if training["status"] == DIVERGED else
+               [curves.end_train_loss(training), *curves.mean_score(training)])
     at = curves.plateau(training)
     if at is not None:
         row["plateau_steps"] = float(training.evaluation["step"][at])

@@ -218,8 +218,8 @@ def write_table(plan, folder, path):
     rows = []
     for row in plan.rows:
         file = folder / "rows" / row.name / "run.h5"
-        training, status = study.read_run(file) if file.exists() else (None, "")
-        if status == "finished":
+        training = study.read_run(file) if file.exists() else None
+        if training and training["status"] in study.ENDED:
             had.pop(row.name, None)
             rows.append(training.thinned(LONG_CURVE_ROW) if plan.hours else training)
         elif row.name in had:

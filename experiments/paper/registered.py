@@ -47,9 +47,9 @@ def evaluated(training):
 
 def at_the_end(training):
     """At a constant rate the mean of the last evaluations, with a cosine the last one; NaN for a training that diverged,
-    or with too few evaluations."""
+    has not finished, or has too few evaluations."""
     scores = evaluated(training)
-    if not len(scores) or not math.isfinite(training.evaluation["loss"][-1]):
+    if not training.is_finished or not len(scores):
         return math.nan
     if not curves.may_be_cut(training):
         return float(scores[-1])
@@ -57,9 +57,9 @@ def at_the_end(training):
 
 
 def at_its_best(training):
-    """The best mean of consecutive evaluations, which stands for early stopping."""
+    """The best mean of consecutive evaluations, which stands for early stopping; NaN as at the end."""
     means = curves.trailing(evaluated(training), curves.MEAN)
-    if not len(means):
+    if not training.is_finished or not len(means):
         return math.nan
     return float(means.max() if kind_of(training).more_is_better else means.min())
 

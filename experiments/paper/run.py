@@ -3,8 +3,8 @@
   DIR/rows/NAME/   one training each, as bcd train leaves it
   DIR/KIND.h5      the table so far (study.py), rewritten whole after each row
 
-An interrupted experiment goes on with the same command: a finished row is not trained again, one that
-is not goes on from its checkpoint.  A row of the table is finished even where its directory is gone."""
+An interrupted experiment goes on with the same command: a row that has finished or diverged is not trained
+again, another one goes on from its checkpoint.  A row of the table is finished even where its directory is gone."""
 
 import ctypes
 import os
@@ -17,6 +17,8 @@ import time
 import h5py
 
 import program
+import store
+import study
 from errors import Refused
 from trainings import text_of
 
@@ -69,17 +71,17 @@ def compare(stored, flags, place):
 
 
 class Run:
-    """What run.h5 of a row's directory says: its settings, whether it has finished, how far it is."""
+    """What run.h5 of a row's directory says: its settings, its status, whether it has ended, how far it is."""
 
     def __init__(self, directory):
-        self.finished, self.done, self.seconds, self.settings = False, 0.0, 0.0, None
+        self.status, self.done, self.seconds, self.settings = "", 0.0, 0.0, None
         path = directory / "run.h5"
         if not path.exists():
             return
         try:
             with h5py.File(path, "r", locking=False) as file:
                 self.settings = dict(file["settings"].attrs)
-                self.finished = file.attrs["status"] == b"finished"
+                self.status = store.attribute(file, "status")
                 steps = int(file["curve/step"][-1]) if len(file["curve/step"]) else 0
                 self.seconds = float(file["curve/seconds"][-1]) if steps else 0.0
                 length = self.settings.get("epochs", 0) * float(file["data"].attrs["steps_per_epoch"])
@@ -87,15 +89,19 @@ class Run:
         except (OSError, KeyError) as error:
             raise Refused(f"{path}: {error}") from None
 
+    @property
+    def ended(self):
+        return self.status in study.ENDED
+
 
 def finished_rows(plan, folder, table, path):
-    """Returns the names of the rows that have been trained to the length asked for, by their directories, or where
-    these are gone by the table in `path`, which has the settings of rows by their names."""
+    """Returns the names of the rows that have been trained to the length asked for, or have diverged, by their
+    directories, or where these are gone by the table in `path`, which has the settings of rows by their names."""
     finished = set()
     for row in plan.rows:
         run = Run(folder / "rows" / row.name)
         if run.settings is not None:
-            done = compare(run.settings, row.flags, folder / "rows" / row.name) and run.finished
+            done = compare(run.settings, row.flags, folder / "rows" / row.name) and run.ended
         else:
             done = row.name in table and not plan.needs_weights and compare(table[row.name], row.flags, path)
         if done:
@@ -225,10 +231,11 @@ class Pool:
 
     def _end(self):
         row, status = self._wait()
-        if Run(self._directory(row)).finished and status == 0:
+        run = Run(self._directory(row))
+        if run.ended and (status == 0 or run.status == study.DIVERGED):
             self.finished.add(row.name)
-            if self.options.jobs > 1:
-                self._print_row(row, ": trained")
+            if self.options.jobs > 1 or run.status == study.DIVERGED:
+                self._print_row(row, ": trained" if status == 0 else ": diverged")
         elif not self._stops() and not (self._directory(row) / "run.h5").exists():
             raise SystemExit(status)  # it could not begin, and has said why: nor can the others
         elif not self._stops():

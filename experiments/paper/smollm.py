@@ -155,7 +155,7 @@ def as_training(full, lr, measured, provenance):
                   "seconds": after}
     row = full.row | dict.fromkeys(study.COMPUTED, math.nan) | {f"peak_{role}": math.nan for role in study.ROLES} | {
         "row": f"lora-lr-{lr:g}-seed{full['seed']}", "method": f"LoRA of rank {RANK}", "parameters": active, "lr": lr,
-        "steps": len(steps), "valid_loss": loss[-1], "accuracy": accuracy[-1], "perplexity": math.exp(loss[-1]),
+        "steps": len(steps), "status": study.FINISHED, "valid_loss": loss[-1], "accuracy": accuracy[-1], "perplexity": math.exp(loss[-1]),
         "seconds": seconds[-1], "rate": full["batch"] * settings["context"] * len(steps) / seconds[-1],
         "closed_form": 4.0 * (parameters + 4 * active),  # of the adapters also gradients and AdamW's two vectors
         **{name: provenance[name] for name in ("commit", "started", "wall")}}
@@ -172,7 +172,7 @@ def train_lora(run, lr, out):
     import torch
     import transformers
 
-    full, _ = study.read_run(str(pathlib.Path(run) / "run.h5"))
+    full = study.read_run(str(pathlib.Path(run) / "run.h5"))
     imported = resident() / tables.MIB
     start, started = time.perf_counter(), datetime.datetime.now(datetime.timezone.utc)
     measured = lora(full, lr)

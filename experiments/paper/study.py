@@ -22,6 +22,7 @@ FORMAT, VERSION = "bcd study", 2
 RUN_FORMAT, RUN_VERSION = "bcd run", 1
 NATS = "nats per target"
 OURS = "full", "BCD", "offload"  # methods of bcd train
+FINISHED, DIVERGED = ENDED = "finished", "diverged"  # the status of a run that does not go on
 TEXT, INTEGER, REAL = "text", np.int64, np.float64
 ROLES = "parameters", "buffers", "gradients", "state", "activations", "cache", "workspace", "total"
 
@@ -43,7 +44,7 @@ COLUMNS = [
     ("lr", REAL, "", "learning rate"),
     ("weight_decay", REAL, "", "weight decay"),
     ("fraction", REAL, "", "SR: part of the data each submodel sees"),
-    ("steps", INTEGER, "steps", "updates done"),
+    ("steps", INTEGER, "steps", "updates done; of one that diverged, those that were asked for"),
     ("epochs", REAL, "epochs", "passes over the data, whichever submodel was active"),
     ("steps_to_converge", REAL, "steps", "updates until the smoothed training loss was at `level`"),
     ("epochs_to_converge", REAL, "epochs", "the same in epochs"),
@@ -79,6 +80,7 @@ COLUMNS = [
     ("checksum", TEXT, "", "of the training data as loaded"),
     ("commit", TEXT, "", "of the program"),
     ("started", TEXT, "", "UTC"),
+    ("status", TEXT, "", "finished, or diverged: its loss is not finite, and its curves end before"),
 ]
 UNITS = {name: unit for name, _, unit, _ in COLUMNS}
 # Those that compare.converge computes; older files lack some.
@@ -86,8 +88,8 @@ COMPUTED = {"steps_to_converge", "epochs_to_converge", "level", "multiplier", "v
             "valid_multiplier", "train_loss", "plateau_steps", "plateau_epochs", "plateau_score", "plateau_spread",
             "end_score", "end_spread"}
 
-# What older files know nothing of.
-LATER = {"resident"}
+# What older files know nothing of, with what held for them.
+LATER = {"resident": math.nan, "status": FINISHED}
 
 # The curves: group in a study, group in a run, attribute here, units of the columns.
 PARTS = [
@@ -127,6 +129,11 @@ class Training:
         if flag in self.settings:
             return self.settings[flag]
         return ADDED_FLAGS[flag]
+
+    @property
+    def is_finished(self):
+        """False of a training that diverged, or that goes on."""
+        return self["status"] == FINISHED
 
     @property
     def is_images(self):
@@ -192,7 +199,7 @@ class Study:
 # ---- a run --------------------------------------------------------------------------------------
 
 def read_run(path):
-    """The training of a run.h5, named after its directory, and its status."""
+    """The training of a run.h5, named after its directory."""
     with store.reading(path) as file:
         check_version(file, path, RUN_FORMAT, RUN_VERSION)
         settings, provenance = store.attributes(file["settings"]), store.attributes(file["provenance"])
@@ -200,36 +207,37 @@ def read_run(path):
         parts = [{name: column_of(file[group], name) for name in units} for _, group, units in PARTS]
         peaks = dict(zip(store.column(file["memory"], "role"), store.column(file["memory"], "peak").astype(float)))
         status = store.attribute(file, "status")
-        training = Training(run_row(path, settings, provenance, model, data, parts), settings, provenance, model["spec"],
-                            *parts)
+        training = Training(run_row(path, status, settings, provenance, model, data, parts), settings, provenance,
+                            model["spec"], *parts)
         training.row.update({f"peak_{role}": float(peaks.get(role, math.nan)) for role in ROLES})
         training.row["resident"] = float(store.attribute(file["memory"], "resident", 0)) or math.nan
     check(training, path)
-    return training, status
+    return training
 
 
-def run_row(path, settings, provenance, model, data, parts):
-    """The columns of a run, those that are computed still empty."""
+def run_row(path, status, settings, provenance, model, data, parts):
+    """The columns of a run, those that are computed still empty.  One that diverged has nothing at its end."""
     curve, evaluation, _ = parts
     submodels, is_tokens = model["submodels"], "vocabulary=" in model["spec"]
     offload = settings.get("method") == "offload"
     row = {name: math.nan if kind == REAL else "" if kind == TEXT else 0 for name, kind, _, _ in COLUMNS}
     row.update({name: provenance[name] for name in ("device", "cpu", "precision", "commit", "started", "threads", "wall")})
-    row.update({"row": directory_name(path), "model": settings["model"], "input": "tokens" if is_tokens else "images",
-                "data": data["name"], "optimizer": settings["optimizer"],
+    row.update({"row": directory_name(path), "status": status, "model": settings["model"],
+                "input": "tokens" if is_tokens else "images", "data": data["name"], "optimizer": settings["optimizer"],
                 "method": "BCD" if submodels > 1 else "offload" if offload else "full", "submodels": submodels,
                 "imbalance": model["imbalance"], "order": settings["order"], "switching": settings["switch-every"],
                 "parameters": model["parameters"], "batch": settings["batch"], "lr": settings["lr"],
                 "weight_decay": settings["weight-decay"], "fraction": settings["fraction"], "seed": settings["seed"],
                 "checksum": f"{data['checksum']:016x}",
                 "closed_form": closed_form(model, submodels, settings, provenance["precision"])})
-    if len(curve["step"]):
+    done = int(curve["step"][-1]) if len(curve["step"]) else 0
+    row["steps"] = settings["steps"] if status == DIVERGED else done
+    row["epochs"] = row["steps"] / data["steps_per_epoch"]
+    if done:
         targets = int(re.search(r"context=(\d+)", model["spec"])[1]) if is_tokens else 1
         seconds = float(curve["seconds"][-1])
-        row.update({"steps": int(curve["step"][-1]), "epochs": int(curve["step"][-1]) / data["steps_per_epoch"],
-                    "seconds": seconds,
-                    "rate": int(curve["samples"][-1]) * targets / seconds if seconds else math.nan})
-    if len(evaluation["step"]):
+        row.update({"seconds": seconds, "rate": int(curve["samples"][-1]) * targets / seconds if seconds else math.nan})
+    if len(evaluation["step"]) and status != DIVERGED:
         row.update({"valid_loss": float(evaluation["loss"][-1]), "accuracy": float(evaluation["accuracy"][-1]),
                     "perplexity": float(evaluation["perplexity"][-1])})
     return row
@@ -293,8 +301,8 @@ def read_study(path):
 
 
 def read_table(group):
-    rows = len(group["row"])
-    return {name: plain(store.column(group, name, *([np.full(rows, math.nan)] if name in COMPUTED | LATER else [])))
+    rows, missing = len(group["row"]), dict.fromkeys(COMPUTED, math.nan) | LATER
+    return {name: plain(store.column(group, name, *([[missing[name]] * rows] if name in missing else [])))
             for name, _, _, _ in COLUMNS}
 
 
@@ -410,10 +418,10 @@ def read(paths):
         if store.format_of(path) != RUN_FORMAT:
             study.trainings += read_study(path)
             continue
-        training, status = read_run(path)
+        training = read_run(path)
         study.trainings.append(training)
-        if status != "finished":
-            unfinished.append(f"{training['row']} ({status})")
+        if not training.is_finished:
+            unfinished.append(f"{training['row']} ({training['status']})")
     if unfinished:
         study.unfinished = "not at its end: " + ", ".join(unfinished)
     return study

@@ -150,9 +150,10 @@ static int finish(Training *t) {
  * A step that failed is not counted, but one that left NaN or infinities is. */
 static int note_failure(Training *t) {
     char cause[ERROR_BYTES];
+    const bool diverged = t->diverged || error_is_diverged();
     snprintf(cause, sizeof cause, "%s", error_message());
     if (t->save_failed && !t->diverged) return -1;
-    strcpy(t->run.status, "failed");
+    strcpy(t->run.status, diverged ? "diverged" : "failed");
     t->run.provenance.wall = clock_seconds() - t->started;
     setup_free_engine(&t->setup);            /* where memory has ended, HDF5 needs some of it */
     const bool reported = !*error_message(); /* by another rank */

@@ -6,6 +6,8 @@
  * exits, except that an op without working memory ends the process (fast/scratch.h). */
 #pragma once
 
+#include <stdbool.h>
+
 #define BCD_PRINTF(format_index, first_argument) \
     __attribute__((format(printf, format_index, first_argument)))
 
@@ -16,8 +18,12 @@ enum { ERROR_BYTES = 2048 };
  * earlier one.  The earlier one may be an argument: error_set("%s: %s", path, error_message()).
  * Always returns -1, so that `return error_set(...)` fails in one statement. */
 int error_set(const char *format, ...) BCD_PRINTF(1, 2);
-/* Does the same and returns NULL. */
+/* Does the same where a training has diverged: its loss or a gradient's norm is not finite. */
+int error_diverged(const char *format, ...) BCD_PRINTF(1, 2);
+/* Does the same as error_set and returns NULL. */
 void *error_null(const char *format, ...) BCD_PRINTF(1, 2);
 
 /* Returns the last message of this thread, or "".  Valid until the next error_set. */
 const char *error_message(void);
+/* Returns true if that was an error_diverged. */
+bool error_is_diverged(void);

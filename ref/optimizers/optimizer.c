@@ -119,12 +119,13 @@ double optimizer_lr(const OptimizerSettings *s, uint64_t step, uint64_t steps) {
 
 int optimizer_check_loss(double loss) {
     if (isfinite(loss)) return 0;
-    return error_set("the loss is %g; lower the learning rate, or clip the gradient", fabs(loss));
+    return error_diverged("the loss is %g; lower the learning rate, or clip the gradient",
+                          fabs(loss));
 }
 
 int optimizer_check_norm(double norm) {
     if (isfinite(norm)) return 0;
-    return error_set("the gradient's norm is %g; lower the learning rate", fabs(norm));
+    return error_diverged("the gradient's norm is %g; lower the learning rate", fabs(norm));
 }
 
 double optimizer_clip(const OptimizerSettings *s, double norm) {

@@ -215,7 +215,7 @@ static void loss_not_finite(void) {
     check_error(printed, "wild/checkpoint.h5 holds the last finite state");
     RunFile file;
     if (read_run(&file, "wild"))
-        CHECK(strcmp(file.status, "failed") == 0, "status %s", file.status);
+        CHECK(strcmp(file.status, "diverged") == 0, "status %s", file.status);
     runfile_free(&file);
     run(0, "eval wild");
 }
@@ -228,6 +228,10 @@ static void weights_not_finite(void) {
             run(1, "train " RESNET "--steps %d --lr 1000 --weight-decay 1000 --out burst%d --quiet",
                 steps, steps);
         check_error(printed, "/checkpoint.h5 holds the last finite state");
+        RunFile file;
+        if (read_run(&file, text_of("burst%d", steps).text))
+            CHECK(strcmp(file.status, "diverged") == 0, "status %s", file.status);
+        runfile_free(&file);
         printed = run(0, "eval burst%d", steps);
         CHECK(!strstr(printed->out, "nan") && !strstr(printed->out, "inf"), "%s", printed->out);
     }

@@ -53,7 +53,7 @@ def training(model="resnet8", images=True, submodels=1, rate=0.02, seed=1, **col
         "accuracy": 0.7251, "valid_loss": 0.71, "perplexity": math.exp(0.71), "closed_form": 3 * MIB * (1 + 2 / submodels),
         "seconds": total, "wall": total + 4, "rate": STEPS * 32 / total, "seed": seed, "threads": 2, "device": "cpu",
         "cpu": "a processor", "precision": "fp32", "checksum": "00ab", "commit": "abc", "started": "2026-01-01T00:00:00Z",
-        **{f"peak_{role}": size for role, size in peaks.items()}})
+        "status": study.FINISHED, **{f"peak_{role}": size for role, size in peaks.items()}})
     settings = SETTINGS | {"model": model, "data": row["data"], "submodels": submodels, "seed": seed}
     for name, value in columns.items():
         flag = name.replace("_", "-")

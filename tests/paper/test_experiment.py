@@ -43,6 +43,11 @@ def wait_for(path, process):
     raise AssertionError(f"no {path}")
 
 
+def children_of(process):
+    """The numbers of its trainings."""
+    return [int(word) for word in pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+
 def test_trains_once_and_then_longer(tmp_path):
     out = experiment(*TWO_ROWS, "--steps", 8, "--jobs", 2, cwd=tmp_path)
     assert "row 2 of 2: " + BCD3 in out and ": trained" in out and "table: results-smoke/validity.h5" in out
@@ -88,7 +93,7 @@ def test_kill_leaves_no_training_and_the_resumed_one_has_the_same_bits(tmp_path)
     process = start(*words, "killed", cwd=tmp_path)
     row = tmp_path / "killed" / "rows" / FULL
     wait_for(row / "checkpoint.h5", process)
-    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    children = children_of(process)
     process.kill()
     process.communicate(timeout=60)
     for _ in range(500):
@@ -104,11 +109,27 @@ def test_kill_leaves_no_training_and_the_resumed_one_has_the_same_bits(tmp_path)
         assert resumed.read_bytes() == whole.read_bytes()
 
 
+def test_rows_that_diverge_are_in_the_table(tmp_path):
+    """They are not trained again."""
+    wild = [*TWO_ROWS, "--steps", 40, "--lr", 1000, "--clip", 0]
+    process = start(*wild, cwd=tmp_path)
+    out, complaint = process.communicate()
+    assert process.returncode == 0 and out.count(": diverged") == 2 and complaint.count("the last finite state") == 2
+    rows = study.read([tmp_path / "results-smoke" / "validity.h5"]).trainings
+    assert [(row["row"], row["status"], row["steps"]) for row in rows] == [(FULL, "diverged", 40), (BCD3, "diverged", 40)]
+    assert experiment(*wild, cwd=tmp_path).count("done before") == 2
+
+
 def test_a_row_that_fails_leaves_the_others(tmp_path):
-    process = start(*TWO_ROWS, "--steps", 40, "--lr", 1000, "--clip", 0, "--quiet", cwd=tmp_path)
+    """The first one is killed when it has begun."""
+    process = start(*TWO_ROWS, "--steps", 400, "--save-every", 20, "--quiet", cwd=tmp_path)
+    wait_for(tmp_path / "results-smoke" / "rows" / FULL / "run.h5", process)
+    os.kill(children_of(process)[0], signal.SIGKILL)
     complaint = process.communicate()[1]
     assert process.returncode == 1
-    assert complaint.strip().split("\n")[-1] == "bcd: 2 of 2 rows failed and are not in the table"
+    assert complaint.strip().split("\n")[-1] == "bcd: 1 of 2 rows failed and are not in the table"
+    row, = study.read([tmp_path / "results-smoke" / "validity.h5"]).trainings
+    assert row["row"] == BCD3
 
 
 def test_hours_are_only_estimated_without_yes(tmp_path):

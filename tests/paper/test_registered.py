@@ -37,6 +37,9 @@ def test_scores():
     assert registered.at_the_end(scored(accuracies, schedule="cosine")) == pytest.approx(20)
     assert math.isnan(registered.at_the_end(scored([50, 60, 70, 80])))
     assert math.isnan(registered.at_the_end(scored([50, 60, 70, 80, math.nan], schedule="cosine")))
+    for status in ("diverged", "running"):
+        stopped = scored([50, 60, 70, 80, 90], schedule="cosine", status=status)
+        assert math.isnan(registered.at_the_end(stopped)) and math.isnan(registered.at_its_best(stopped))
     assert registered.at_the_end(of_loss(2)) == pytest.approx(math.exp(2))
     assert registered.at_the_end(of_loss(2, init="model")) == 2
 

@@ -108,12 +108,12 @@ def test_older_files(tmp_path):
     path = str(tmp_path / "old.h5")
     study.write(path, pairs())
     with h5py.File(path, "r+") as file:
-        for name in study.COMPUTED:
+        for name in [*study.COMPUTED, *study.LATER]:
             del file["table"][name]
         for flag in study.ADDED_FLAGS:
             del file["settings"][flag]
     trainings = study.read([path]).trainings
-    assert math.isnan(trainings[1]["multiplier"]) and trainings[1].setting("beta2") == 0.999
+    assert math.isnan(trainings[1]["multiplier"]) and trainings[1].is_finished and trainings[1].setting("beta2") == 0.999
     compare.converge(trainings)
     assert trainings[1]["multiplier"] == pairs()[1]["multiplier"]
 
@@ -271,6 +271,23 @@ def test_unfinished(runs, tmp_path):
     with h5py.File(path, "r+") as file:
         file.attrs["status"] = "running"
     assert study.read([str(path)]).unfinished == "not at its end: half (running)"
+
+
+def test_a_run_that_diverged(runs, tmp_path):
+    """It has the length that was asked for, and nothing at its end; in a study, too."""
+    words = f"{SMALL} --lr 1000 --weight-decay 1000 --out {tmp_path}/wild".replace("every 12", "every 1")
+    assert subprocess.run([program.find(), *words.split()], capture_output=True, check=False).returncode == 1
+    read = study.read([f"{tmp_path}/wild/run.h5"])
+    assert read.unfinished == "not at its end: wild (diverged)"
+    finished, = study.read([f"{runs}/full/run.h5"]).trainings
+    path = str(tmp_path / "both.h5")
+    compare.converge([finished, *read.trainings])
+    study.write(path, [finished, *read.trainings])
+    assert check_schema.Check(path, check_schema.read_page(PAGE)).mistakes == []
+    assert study.read([path]).trainings[0].is_finished
+    for one in (*read.trainings, study.read([path]).trainings[1]):
+        assert one["status"] == "diverged" and one["steps"] == 24 > len(one.curve["step"]) and one["epochs"] == finished["epochs"]
+        assert all(math.isnan(one[name]) for name in ("accuracy", "valid_loss", "perplexity", "train_loss", "end_score"))
 
 
 def test_knows_every_flag(runs):
