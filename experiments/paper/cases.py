@@ -85,9 +85,15 @@ class Method:
         return name if all(other["steps"] == first["steps"] for other in alike) else f"{name}, {first['steps']} updates"
 
     @property
+    def diverged(self):
+        """", diverged: seed 2", or "" where none did."""
+        seeds = [f"seed {training['seed']}" for training in self.trainings if training.has_diverged]
+        return f", diverged: {', '.join(seeds)}" if seeds else ""
+
+    @property
     def label(self):
-        """"resnet8 cifar10 sgd BCD-1/3"."""
-        return f"{case_name(self.first)} {self.name}"
+        """"resnet8 cifar10 sgd BCD-1/3", and what of it diverged."""
+        return f"{case_name(self.first)} {self.name}{self.diverged}"
 
 
 @dataclass(eq=False)

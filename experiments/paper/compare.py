@@ -8,7 +8,6 @@ from scipy import stats
 import curves
 from cases import Cases
 from errors import Refused
-from study import DIVERGED
 
 NAN = math.nan
 CHANCE = 0.05  # of a verdict that is wrong, and of an interval that misses
@@ -22,6 +21,12 @@ def mean(values):
     finite = np.array([value for value in values if math.isfinite(value)])
     return (float(finite.mean()) if len(finite) else NAN, float(finite.std(ddof=1)) if len(finite) > 1 else NAN,
             len(finite))
+
+
+def mean_of_all(values):
+    """The same of values of which each counts: NaN where one of them is."""
+    values = list(values)
+    return mean(values) if all(map(math.isfinite, values)) else (NAN, NAN, len(values))
 
 
 # ---- tests --------------------------------------------------------------------------------------
@@ -94,7 +99,7 @@ def alone(training):
                          "plateau_epochs", "plateau_score", "plateau_spread"], NAN)
     row |= dict.fromkeys(["multiplier", "valid_multiplier"], 1.0 if is_full else NAN)
     at_the_end = "train_loss", "end_score", "end_spread"
-    row |= zip(at_the_end, [NAN] * 3 if training["status"] == DIVERGED else
+    row |= zip(at_the_end, [NAN] * 3 if training.has_diverged else
                [curves.end_train_loss(training), *curves.mean_score(training)])
     at = curves.plateau(training)
     if at is not None:

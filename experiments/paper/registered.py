@@ -1,6 +1,7 @@
 """The trainings of protocol.md by its rules: the score of a training, the best rate of each method, and the answers about
 BCD and the full update.  Trainings that began before the protocol was registered have no rows."""
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,6 +65,11 @@ def at_its_best(training):
     return float(means.max() if kind_of(training).more_is_better else means.min())
 
 
+def over_seeds(score, method):
+    """(mean, standard deviation, count) of a score; NaN where a seed has none."""
+    return compare.mean_of_all(map(score, method.trainings))
+
+
 def is_without_augmentation(training):
     return training.is_images and not training.setting("augment")
 
@@ -89,13 +95,14 @@ def best_rates(cases):
         Column("higher", "score", "next higher", 3, MEASURED), Column("place", "in the grid", kind=TEXT)])
     for grid in grids(cases):
         first = grid[0].first
-        scores = [compare.mean([at_the_end(training) for training in method.trainings])[0] for method in grid]
+        rates, scores = [method.first.setting("lr") for method in grid], [over_seeds(at_the_end, method)[0] for method in grid]
+        tried = " ".join(f"{rate:g}" + (" (diverged)" if method.diverged else "") for rate, method in zip(rates, grid))
         finite = [number for number, score in enumerate(scores) if math.isfinite(score)]
         if not finite:
+            table.row(grid_name(grid[0]), tried)
             continue
         best = (max if kind_of(first).more_is_better else min)(finite, key=lambda number: scores[number])
-        rates = [method.first.setting("lr") for method in grid]
-        table.row(grid_name(grid[0]), " ".join(f"{rate:g}" for rate in rates), rates[best], scores[best],
+        table.row(grid_name(grid[0]), tried, rates[best], scores[best],
                   scores[best - 1] if best else None, scores[best + 1] if best + 1 < len(grid) else None,
                   "the lowest" if best == 0 else "the highest" if best + 1 == len(grid) else "inside")
     if not table.rows:
@@ -129,20 +136,25 @@ def full_updates(cases, method):
 
 @dataclass(frozen=True)
 class Comparison:
+    """reading: its name, and the score of a training."""
     method: Method
+    full: Method
     reading: str
-    scores: list
-    full: list
-    kind: Score
+    score: Callable
+
+    @property
+    def kind(self):
+        return kind_of(self.method.first)
 
     @property
     def difference(self):
-        """Positive where the method is better."""
-        return compare.welch(self.scores, self.full) if self.kind.more_is_better else compare.welch(self.full, self.scores)
+        """Positive where the method is better; NaN where a seed has no score."""
+        better, worse = (self.method, self.full) if self.kind.more_is_better else (self.full, self.method)
+        return compare.welch(*([self.score(training) for training in side.trainings] for side in (better, worse)))
 
     @property
     def margin(self):
-        return self.kind.margin * (compare.mean(self.full)[0] if self.kind.relative else 1)
+        return self.kind.margin * (over_seeds(self.score, self.full)[0] if self.kind.relative else 1)
 
 
 def answer(difference, margin, adjusted):
@@ -160,8 +172,7 @@ def comparisons(cases):
         full = full_updates(cases, method)
         for reading, score, applies in READINGS:
             if full is not None and applies(method.first):
-                yield Comparison(method, reading, *([value for value in map(score, side.trainings) if math.isfinite(value)]
-                                                    for side in (method, full)), kind_of(method.first))
+                yield Comparison(method, full, reading, score)
 
 
 def judged(cases):
@@ -181,15 +192,15 @@ def answers(cases):
         Column("margin", "margin", "", 3, NONE), Column("p", "p", "corrected", 3, RECOMPUTED),
         Column("answer", "as good?", kind=TEXT)])
     for made, difference, p, is_as_good in judged(cases):
-        (score, spread, _), (full, full_spread, _) = compare.mean(made.scores), compare.mean(made.full)
+        (score, spread, _), (full, full_spread, _) = (over_seeds(made.score, side) for side in (made.method, made.full))
         table.row(made.method.label + made.reading, float(difference.seeds), Cell(score, MEASURED, spread),
                   Cell(full, MEASURED, full_spread), difference.value, difference.low, difference.high, made.margin, p,
-                  is_as_good)
+                  is_as_good or (f"full update{made.full.diverged}" if made.full.diverged else ""))
     if not table.rows:
         return None
     table.note(RULES + ": means over seeds; the difference with its 95 % interval by Welch's t-test, positive where the method "
                "is better; p by Holm's correction for all rows.  \"yes\": the interval lies above minus the margin; \"no\": it "
-               "lies below zero, and p is below 0.05; \"undecided\": neither.")
+               "lies below zero, and p is below 0.05; \"undecided\": neither.  Where a seed diverged there is no answer.")
     return table
 
 
@@ -207,15 +218,18 @@ def updates_to_its_best(training):
 
 
 def last_gain(training):
-    """What the mean of the last fifth of the evaluations is above that of the fifth before."""
+    """What the mean of the last fifth of the evaluations is above that of the fifth before; NaN as above."""
     scores = evaluated(training)
     fifth = len(scores) // 5
+    if math.isnan(at_the_end(training)):
+        return math.nan
     return float(scores[-fifth:].mean() - scores[-2 * fifth:-fifth].mean())
 
 
 def has_plateau(method):
     first = method.first
-    return method.is_registered and first.is_images and curves.may_be_cut(first) and len(evaluated(first)) >= 5
+    return method.is_registered and first.is_images and curves.may_be_cut(first) and any(
+        len(evaluated(training)) >= 5 for training in method.trainings)
 
 
 def plateaus(cases):
@@ -225,10 +239,10 @@ def plateaus(cases):
         Column("multiplier", "B-F", "own plateau", 2, MEASURED), Column("gain", "last fifth", "points", 2, MEASURED),
         Column("stays", "plateau", kind=TEXT)])
     for method in filter(has_plateau, cases.methods):
-        updates, spread, seeds = compare.mean(map(updates_to_its_best, method.trainings))
-        gain, gains, _ = compare.mean(map(last_gain, method.trainings))
+        updates, spread, seeds = over_seeds(updates_to_its_best, method)
+        gain, gains, _ = over_seeds(last_gain, method)
         full = full_updates(cases, method)
-        whole = compare.mean(map(updates_to_its_best, full.trainings))[0] if full else math.nan
+        whole = over_seeds(updates_to_its_best, full)[0] if full else math.nan
         table.row(method.label, float(seeds), Cell(updates, MEASURED, spread), updates / whole, Cell(gain, MEASURED, gains),
                   "" if math.isnan(gain) else "stays" if gain < CLIMBS else "still climbing")
     if not table.rows:

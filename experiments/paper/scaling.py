@@ -14,18 +14,17 @@ from tables import MEASURED, NONE, TEXT, Cell, Column, Table
 
 
 def loss_at_the_end(training):
-    losses = training.evaluation["loss"]
-    return float(losses[-1]) if len(losses) else math.nan
+    return training["valid_loss"] if training.is_finished else math.nan
 
 
 # ---- length: how many times the updates, without the end of one schedule ------------------------
 
 def updates_to(loss, trainings):
     """The length at which full updates end at this loss, interpolated in the logarithm of the length; NaN where the loss
-    is not between those of the shortest and of the longest."""
+    is not between those of the shortest and of the longest, or one of them diverged."""
     points = sorted((training["steps"], loss_at_the_end(training)) for training in trainings)
     lengths, losses = (np.array(column, float) for column in zip(*points))
-    if not losses[0] > loss:
+    if not losses[0] > loss or np.isnan(losses).any():
         return math.nan
     return math.exp(curves.first_at((np.log(lengths), losses), loss, True))
 
@@ -52,13 +51,13 @@ def lengths(cases):
                 for one in method.trainings]
         ratios = [one["steps"] / updates for one, updates in zip(method.trainings, same)]
         (loss, losses, seeds), (updates, spread, _), (ratio, ratios, _) = map(
-            compare.mean, (map(loss_at_the_end, method.trainings), same, ratios))
+            compare.mean_of_all, (map(loss_at_the_end, method.trainings), same, ratios))
         table.row(method.label, float(seeds), " ".join(map(str, tried)), float(method.first["steps"]),
                   Cell(loss, MEASURED, losses), Cell(updates, MEASURED, spread), Cell(ratio, MEASURED, ratios))
     if not table.rows:
         return None
     table.note(registered.RULES + ": the updates with which the full update of the same seed ends at BCD's loss, interpolated "
-               "in their logarithm between its lengths; B-F: those of BCD over them.  Empty: the loss lies outside.")
+               "in their logarithm between its lengths; B-F: those of BCD over them.  Empty: the loss of a seed lies outside, or it diverged.")
     return table
 
 
@@ -91,9 +90,8 @@ def by_width(cases):
 
 def gaps(method):
     """ln of BCD's loss over that of the full update of the same seed, of each seed that has one."""
-    found = [math.log(loss_at_the_end(training) / loss_at_the_end(full)) for training, full in method.case.pairs(method)
-             if full is not None]
-    return [gap for gap in found if math.isfinite(gap)]
+    return [math.log(loss_at_the_end(training) / loss_at_the_end(full)) for training, full in method.case.pairs(method)
+            if full is not None]
 
 
 def widths(cases):
@@ -113,12 +111,12 @@ def widths(cases):
         half = float(stats.t.ppf(1 - compare.CHANCE / 2, len(points) - 2)) * line.stderr
         low, high = line.slope - half, line.slope + half
         label = registered.grid_name(group[0]).replace(f"x{found[0][0]} ", " ", 1)
-        table.row(label, " ".join(str(width) for width, _ in found), float(len(points)), compare.mean(found[0][1])[0],
-                  compare.mean(found[-1][1])[0], line.slope, low, high,
+        table.row(label, " ".join(str(width) for width, _ in found), float(len(points)), compare.mean_of_all(found[0][1])[0],
+                  compare.mean_of_all(found[-1][1])[0], line.slope, low, high,
                   "shrinks" if high < 0 else "grows" if low > 0 else "may not be extrapolated")
     if not table.rows:
         return None
     table.note(registered.RULES + ": the gap is ln of BCD's loss over that of the full update of the same seed, at the end; "
                "the slope is that of a line through all seeds, over ln of the width, with its 95 % interval by Student's t.  "
-               "\"may not be extrapolated\": the interval includes zero.")
+               "\"may not be extrapolated\": the interval includes zero, or a seed diverged.")
     return table

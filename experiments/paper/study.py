@@ -136,6 +136,10 @@ class Training:
         return self["status"] == FINISHED
 
     @property
+    def has_diverged(self):
+        return self["status"] == DIVERGED
+
+    @property
     def is_images(self):
         return self["input"] == "images"
 

@@ -64,6 +64,17 @@ def test_rates():
     assert table.value(cosine, "best") == 0.4 and table.value(cosine, "place") == "the highest"
 
 
+def test_a_rate_that_diverged_is_not_chosen():
+    """Not even one of whose seeds the others are best; it is named among those tried."""
+    best = [scored([90] * 5, lr=0.8, seed=1), scored([20], lr=0.8, seed=2, status="diverged")]
+    table = registered.best_rates(Cases(of_rates([60, 50, 70, 65]) + best))
+    label, = table.labels
+    assert table.value(label, "best") == 0.1 and table.value(label, "tried") == "0.05 0.1 0.2 0.4 0.8 (diverged)"
+    every = registered.best_rates(Cases([scored([20], lr=lr, status="diverged") for lr in (0.4, 0.8)]))
+    label, = every.labels
+    assert every.value(label, "tried") == "0.4 (diverged) 0.8 (diverged)" and every.cell(label, "best").is_empty
+
+
 def test_rates_of_perplexity():
     trainings = [of_loss(loss, lr=lr) for lr, loss in ((0.1, 2.0), (0.2, 1.5), (0.4, 1.75))]
     table = registered.best_rates(Cases(trainings))
@@ -110,6 +121,27 @@ def test_correction():
                 "1/2": 2 * stats.ttest_ind(far, full, equal_var=False).pvalue}
     for label, cell in zip(table.labels, table.column("p")):
         assert cell.value == pytest.approx(expected[label[-3:]])
+
+
+@pytest.mark.parametrize("submodels, words", [(3, ""), (1, "full update, diverged: seed 1")])
+def test_there_is_no_answer_where_a_seed_diverged(submodels, words):
+    """Of the method or of the full update; it is named.  The other comparison is corrected alone."""
+    made = seeds([70.0, 70.1, 70.2]) + seeds([60.0, 60.1, 60.2], submodels=3) + seeds([61.0, 61.1, 61.2], submodels=2)
+    next(one for one in made if one["submodels"] == submodels and one["seed"] == 1).row["status"] = "diverged"
+    table = registered.answers(Cases(made))
+    half, third = range(2)
+    assert [table.rows[row][-1].value for row in (third, half)] == [words, "no" if submodels == 3 else words]
+    assert table.labels[third].endswith(", diverged: seed 1") == (submodels == 3)
+    assert table.column("difference")[third].is_empty and table.column("seeds")[third].value == 3
+    if submodels == 3:
+        assert table.column("score")[third].is_empty
+        alone = stats.ttest_ind([61.0, 61.1, 61.2], [70.0, 70.1, 70.2], equal_var=False)
+        assert table.column("p")[half].value == pytest.approx(alone.pvalue)
+
+
+def test_a_full_update_may_lack_the_first_seed():
+    table = registered.answers(Cases(seeds([70.0, 70.1, 70.2])[1:] + seeds([60.0, 60.1, 60.2], submodels=3)))
+    assert only(table)["answer"] == "no" and only(table)["seeds"] == 2
 
 
 def test_without_augmentation():
@@ -174,8 +206,10 @@ def test_plateaus():
 
 
 def test_a_training_that_diverged_has_no_plateau():
-    table = registered.plateaus(Cases([scored([50] * 9 + [math.nan])]))
-    assert [table.rows[0][place].is_empty for place in (1, 2, 3)] == [True] * 3 and table.rows[0][4].value == ""
+    """Nor has its method, whose other seeds have one."""
+    for made in ([scored([50] * 9 + [math.nan])], [scored([50] * 4, status="diverged"), scored([50] * 10, seed=2)]):
+        table = registered.plateaus(Cases(made))
+        assert [table.rows[0][place].is_empty for place in (1, 2, 3)] == [True] * 3 and table.rows[0][4].value == ""
 
 
 def test_plateaus_are_of_constant_rates():

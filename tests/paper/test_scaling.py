@@ -13,7 +13,7 @@ LATER = "2026-11-26T00:00:00Z"
 
 
 def ended(loss, steps=100, model=GPT, **columns):
-    made = training(model, False, started=LATER, schedule="cosine", steps=steps, **columns)
+    made = training(model, False, started=LATER, schedule="cosine", steps=steps, valid_loss=loss, **columns)
     made.evaluation = evaluations([steps // 2, steps], [9, loss])
     return made
 
@@ -54,6 +54,17 @@ def test_seeds_have_their_own_full_updates():
     assert cell.value == pytest.approx(2) and cell.spread == pytest.approx(0)
 
 
+@pytest.mark.parametrize("submodels, steps", [(3, 400), (1, 400), (1, 100)])
+def test_a_seed_that_diverged_leaves_no_multiplier(submodels, steps):
+    made = [ended(loss, steps, seed=seed) for seed in (1, 2) for loss, steps in ((3.0, 100), (2.0, 400))]
+    made += [ended(2.5, 400, seed=seed, submodels=3) for seed in (1, 2)]
+    one = next(one for one in made if (one["submodels"], one["steps"]) == (submodels, steps))
+    one.row |= {"status": "diverged", "valid_loss": math.nan}
+    table = scaling.lengths(Cases(made))
+    assert table.cell(table.labels[0], "multiplier").is_empty
+    assert table.labels[0].endswith(", diverged: seed 1") == (submodels == 3)
+
+
 def test_one_length_or_a_constant_rate_has_no_table():
     assert scaling.lengths(Cases([ended(2.0), ended(2.5, submodels=3)])) is None
     made = [ended(3.0), ended(2.0, 200), ended(2.5, submodels=3)]
@@ -89,6 +100,12 @@ def test_slope(slope, answer):
     assert table.value(label, "widths") == "64 128 256" and table.value(label, "points") == 6
     assert table.value(label, "first") == pytest.approx(1 + slope * math.log(64))
     assert table.value(label, "answer") == answer and "x64" not in label
+
+
+def test_a_seed_that_diverged_is_no_point():
+    table = widths_of(lambda width, seed: 0.1 if width < 256 or seed == 1 else math.nan)
+    label, = table.labels
+    assert table.cell(label, "slope").is_empty and table.value(label, "answer") == "may not be extrapolated"
 
 
 def test_two_widths_have_no_slope():
