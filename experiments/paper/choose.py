@@ -129,15 +129,9 @@ class Tuned:
 
 
 def tuned(made):
-    """The methods that have trainings among these, in the order of METHODS.  The comparisons that were registered are
-    corrected together; each other method is compared by itself."""
-    found = by_method(made)
-    full = [those for method, those in found if method.name == FULL]
-    groups = [[one for method, those in found if method.registered for one in those],
-              *([*full[0], *those] for method, those in found if full and not method.registered)]
-    judged = {named(one.method.first): (difference, p, answer) for together in groups
-              for one, difference, p, answer in registered.judged(Cases(together))}
-    return [Tuned(method, those, *judged.get(method.name, (None, math.nan, ""))) for method, those in found]
+    """The methods that have trainings among these, in the order of METHODS."""
+    judged = {named(one.method.first): rest for one, *rest in registered.judged(Cases(made))}
+    return [Tuned(method, those, *judged.get(method.name, (None, math.nan, ""))) for method, those in by_method(made)]
 
 
 def lora_libraries():

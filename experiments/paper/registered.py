@@ -176,11 +176,14 @@ def comparisons(cases):
 
 
 def judged(cases):
-    """(comparison, difference, p by Holm's correction, answer) of each that has two seeds or more on both sides."""
-    found = [(made, made.difference) for made in comparisons(cases)]
-    found = [(made, difference) for made, difference in found if difference.seeds > 1]
-    adjusted = compare.holm([difference.p for _, difference in found])
-    return [(made, difference, p, answer(difference, made.margin, p)) for (made, difference), p in zip(found, adjusted)]
+    """(comparison, difference, p by Holm's correction, answer) of each that has two seeds or more on both sides.  Those
+    of one file are corrected together: a file has a group of the protocol, or what was added to it."""
+    files = {}
+    for made in comparisons(cases):
+        if made.difference.seeds > 1:
+            files.setdefault(made.method.first.file, []).append(made)
+    return [(made, made.difference, p, answer(made.difference, made.margin, p)) for together in files.values()
+            for made, p in zip(together, compare.holm([made.difference.p for made in together]))]
 
 
 def answers(cases):
@@ -199,7 +202,7 @@ def answers(cases):
     if not table.rows:
         return None
     table.note(RULES + ": means over seeds; the difference with its 95 % interval by Welch's t-test, positive where the method "
-               "is better; p by Holm's correction for all rows.  \"yes\": the interval lies above minus the margin; \"no\": it "
+               "is better; p by Holm's correction for the rows of each file.  \"yes\": the interval lies above minus the margin; \"no\": it "
                "lies below zero, and p is below 0.05; \"undecided\": neither.  Where a seed diverged there is no answer.")
     return table
 

@@ -113,9 +113,10 @@ NEEDED = "model", "data", "optimizer", "lr", "batch"
 
 
 class Training:
-    """A training; see the head of this file."""
+    """A training; see the head of this file.  file: the study that it was read from, "" of a run."""
 
     added_flags = ADDED_FLAGS
+    file = ""
 
     def __init__(self, row, settings, provenance, spec, curve, evaluation, switches):
         self.row, self.settings, self.provenance, self.spec = row, settings, provenance, spec
@@ -301,6 +302,7 @@ def read_study(path):
                  zip(zip(*table.values()), settings, provenance, specs, *parts)]
     for training in trainings:
         check(training, path)
+        training.file = str(path)
     return trainings
 
 

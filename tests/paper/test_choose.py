@@ -27,10 +27,15 @@ def made_of(row, loss):
 @pytest.fixture(scope="module")
 def trained():
     """What group 3 trains: method number k ends at 3 + k / 10, and seed s adds s / 1000."""
-    rows = plan("smollm", "laptop").rows + plan("smollm-added", "laptop").rows
-    names = list(dict.fromkeys(row.name.split("-seed")[0] for row in rows))
-    return [made_of(row, 3 + names.index(row.name.split("-seed")[0]) / 10 + (row.seed - 1) / 1000) for row in rows] + [
-        lora(fine_tuned(3.0, seed=seed), 2.499 + seed / 1000) for seed in (1, 2, 3)]
+    rows = {name: plan(name, "laptop").rows for name in ("smollm", "smollm-added")}
+    names = list(dict.fromkeys(row.name.split("-seed")[0] for some in rows.values() for row in some))
+    found = {name: [made_of(row, 3 + names.index(row.name.split("-seed")[0]) / 10 + (row.seed - 1) / 1000) for row in some]
+             for name, some in rows.items()}
+    found["smollm-lora"] = [lora(fine_tuned(3.0, seed=seed), 2.499 + seed / 1000) for seed in (1, 2, 3)]
+    for name, some in found.items():
+        for one in some:
+            one.file = f"{name}.h5"
+    return [one for some in found.values() for one in some]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +63,8 @@ def test_what_they_reached(methods):
     assert thirds.difference.value == pytest.approx(-0.1) and thirds.answer == "no"
     assert rank.difference.value == pytest.approx(0.5) and rank.answer == "yes"
     assert plain.difference.value == pytest.approx(-0.8) and plain.answer == "no"
-    # Seven comparisons were registered, and are corrected together.
+    # Seven comparisons were registered, and are corrected together; the others have files of their own.
+    assert {each.trainings[0].file for each in methods if each.method.registered} == {"smollm.h5"}
     assert rank.p == rank.difference.p and plain.p == plain.difference.p
     assert max(each.p / each.difference.p for each in methods[1:]) == pytest.approx(7)
     assert full.trained == pytest.approx(9) and rank.trained == pytest.approx(4 * (1000 + 40) / MIB)

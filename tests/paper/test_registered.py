@@ -116,11 +116,20 @@ def test_answers(bcd, full, expected):
 def test_correction():
     """Two rows of one table: the smaller p counts twice."""
     full, near, far = [70.0, 70.1, 70.2], [69.9, 70.0, 70.1], [60.0, 60.1, 60.2]
-    table = registered.answers(Cases(seeds(full) + seeds(near, submodels=3) + seeds(far, submodels=2)))
+    trainings = seeds(full) + seeds(near, submodels=3) + seeds(far, submodels=2)
     expected = {"1/3": stats.ttest_ind(near, full, equal_var=False).pvalue,
                 "1/2": 2 * stats.ttest_ind(far, full, equal_var=False).pvalue}
-    for label, cell in zip(table.labels, table.column("p")):
+    for label, cell in column_by_label(registered.answers(Cases(trainings)), "p"):
         assert cell.value == pytest.approx(expected[label[-3:]])
+    # What another file has is another group.
+    for one in trainings[-3:]:
+        one.file = "added.h5"
+    for label, cell in column_by_label(registered.answers(Cases(trainings)), "p"):
+        assert cell.value == pytest.approx(expected[label[-3:]] / (2 if label.endswith("1/2") else 1))
+
+
+def column_by_label(table, name):
+    return list(zip(table.labels, table.column(name)))
 
 
 @pytest.mark.parametrize("submodels, words", [(3, ""), (1, "full update, diverged: seed 1")])
