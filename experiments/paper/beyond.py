@@ -86,6 +86,11 @@ def end_scores(pair):
     return training["end_score"], full["end_score"]
 
 
+def end_of_full(pair):
+    bcd, full = end_scores(pair)
+    return full if math.isfinite(bcd) else math.nan
+
+
 def has_means(method):
     """True in cases with enough evaluations for the rule."""
     return any(len(other.first.evaluation["step"]) >= 2 * curves.MEAN for other in method.case.methods)
@@ -100,6 +105,7 @@ CONVERGED = MeasureTable(
         Measure("score", "score", "there", 2, measures.column("plateau_score")),
         Measure("spread", "of five", "spread", 2, measures.column("plateau_spread"), MEAN),
         Measure("end", "score", "at the end", 2, measures.column("end_score")),
+        Measure("end_full", "full update", "at the end", 2, end_of_full, MEAN),
         Measure("at_equal", "score", "at equal upd.", 2, at_equal_updates),
         Measure("own_multiplier", "B-F", "own", 2, own_multiplier),
         Measure("same_loss", "B-F", "same loss", 2, to_same_loss),
@@ -115,8 +121,8 @@ CONVERGED = MeasureTable(
      "shorter of the two.",
      "An epoch is a pass over the data, or over the part that is used, whichever submodel is active.  Trainings with a "
      "cosine are compared as a whole only, because their rate depends on how long they are.",
-     "BCD - full: of scores at the end, the mean over pairs of the same seed, the spread of a pair, and the 95 % interval "
-     "of the mean by Welch's t-test.  " + measures.TEST_NOTE],
+     "Full update, and BCD - full: of scores at the end, means over pairs of the same seed, the spread of a pair, and the "
+     "95 % interval of the mean by Welch's t-test.  " + measures.TEST_NOTE],
     selects=has_means)
 
 

@@ -151,12 +151,11 @@ def verdict_first(table, cases):
     for label in table.labels:
         if label not in labels or math.isnan(table.value(label, "end_difference")):
             continue
-        seeds, epochs, end, difference, low, high = (
-            table.text(label, name) for name in ("seeds", "epochs", "end", "end_difference", "end_low", "end_high"))
-        full = table.value(label, "end") - table.value(label, "end_difference")
+        seeds, epochs, end, full, difference, low, high = (table.text(label, name) for name in (
+            "seeds", "epochs", "end", "end_full", "end_difference", "end_low", "end_high"))
         interval = f" (95 %: {low} to {high})" if low else ""
         verdict = table.text(label, "end_verdict")
-        found.append(f"{label}, {epochs} epochs, {seeds} seed{'s' if seeds != '1' else ''}: {end}, the full update {full:.2f}; "
+        found.append(f"{label}, {epochs} epochs, {seeds} seed{'s' if seeds != '1' else ''}: {end}, the full update {full}; "
                      f"difference {difference}{interval}{': ' + verdict if verdict else ''}.")
     return [clean(sentence) for sentence in found]
 

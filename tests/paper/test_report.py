@@ -388,8 +388,10 @@ def test_no_table_runs_out_of_the_page():
 
 
 def test_longest_with_most_seeds_first(tmp_path):
-    """The case of three seeds comes first, then the longer one; and the page begins with its scores at the end."""
+    """The case of most seeds comes first, then the longer one; and the page begins with its scores at the end, that of the
+    full update as it was trained, although a seed of BCD has none."""
     trainings = pairs()[2:] + seeds(spread=(-0.01, 0.0, 0.01), bcd=0.6)
+    trainings.append(like(trainings[-1], seed=4, accuracy=0.64))
     for t in trainings[2:]:
         t.evaluation = evaluations(range(20, 220, 20), [1] * 10, [t["accuracy"]] * 10)
     study.write(str(tmp_path / "some.h5"), trainings)
@@ -398,7 +400,7 @@ def test_longest_with_most_seeds_first(tmp_path):
     first = text.index("<h2>resnet8 synthetic sgd</h2>")
     assert first < text.index("<h2>gpt-2x64 text sgd</h2>")
     sentence = re.search(r"<li>(.*?)</li>", text)[1]
-    assert sentence.startswith("resnet8 synthetic sgd BCD-1/3, 4 epochs, 3 seeds: 60.00 ± 1.00, the full update 70.20; ")
+    assert sentence.startswith("resnet8 synthetic sgd BCD-1/3, 4 epochs, 4 seeds: 61.00 ± 2.16, the full update 70.20; ")
     assert "difference -10.20 ± 0.90 (95 %: -1" in sentence
     assert sentence.endswith(": full ahead.")
 
