@@ -60,9 +60,7 @@ PER_UPDATE = MeasureTable(
 
 def compares(pair):
     """True for BCD that can be compared with its full update before the end of both."""
-    training, full = pair
-    return full is not None and training["submodels"] > 1 and (
-        curves.may_be_cut(training) or training["steps"] == full["steps"])
+    return pair.full is not None and pair.training["submodels"] > 1 and curves.comparable(*pair)
 
 
 def at_equal_updates(pair):

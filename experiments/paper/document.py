@@ -84,7 +84,7 @@ def score(network, method="full", part=1.0):
 def at_equal_updates(network, method):
     """The score of BCD after as many updates as the full update had; "–" under a cosine that is longer."""
     bcd, full = record.pairs(network, method)[0]
-    if not curves.may_be_cut(bcd) and bcd["steps"] != full["steps"]:
+    if not curves.comparable(bcd, full):
         return "–"
     return score(network, method, min(1.0, full["steps"] / bcd["steps"]))
 

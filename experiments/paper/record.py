@@ -159,8 +159,8 @@ def gain(training, part=None):
 
 
 def multipliers(network, method, rule):
-    """A rule's multiplier for each seed; NaN where it gives none."""
-    return [rule(bcd, full) for bcd, full in pairs(network, method)]
+    """A rule's multiplier for each seed; NaN where it gives none, or the two can be compared at their ends only."""
+    return [rule(bcd, full) if curves.comparable(bcd, full) else math.nan for bcd, full in pairs(network, method)]
 
 
 # ---- what the seeds decide ----------------------------------------------------------------------

@@ -12,7 +12,7 @@ import document
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
-KNOWN = 28, "9051bc3364d66e13"
+KNOWN = 29, "9f4c79e9a12cc003"
 
 
 def git(*command):
