@@ -31,12 +31,15 @@ def call(function):
 # ---- numbers ------------------------------------------------------------------------------------
 
 def mean(values, decimals=2, sign=""):
-    """The mean over seeds and their standard deviation: "84.29 ± 0.44".  NaN has no place in it; of nothing: "–"."""
-    values = [value for value in values if not math.isnan(value)]
-    if not values:
+    """The mean over seeds and their standard deviation: "84.29 ± 0.44".  NaN has no place in it, which is said:
+    "1.43 ± 0.36 (2 of 3)"; of nothing: "–"."""
+    known = [value for value in values if not math.isnan(value)]
+    if not known:
         return "–"
-    text = f"{statistics.fmean(values):{sign}.{decimals}f}"
-    return text if len(values) == 1 else f"{text} ± {statistics.stdev(values):.{decimals}f}"
+    text = f"{statistics.fmean(known):{sign}.{decimals}f}"
+    if len(known) > 1:
+        text += f" ± {statistics.stdev(known):.{decimals}f}"
+    return text if len(known) == len(values) else f"{text} ({len(known)} of {len(values)})"
 
 
 @call
