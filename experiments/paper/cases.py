@@ -30,6 +30,7 @@ NAMED = [  # flag, words, when they are shown, or the default
     ("auto-max", "auto-max ", 10000),
 ]
 OF_METHOD = {*HIDDEN, *(flag for flag, _, _ in NAMED)}
+NOT_OF_SGD = {"beta1", "beta2", "eps"}  # older files lack them, and newer ones have zeros
 
 REGISTERED = "2026-11-25T17:34"  # UTC: when protocol.md was committed
 
@@ -78,7 +79,7 @@ class Method:
             if first["submodels"] == 1 and flag != "lr" or all(other.setting(flag) == value for other in alike):
                 continue
             if shown == ALWAYS or shown != WORDS_ALONE and value != shown:
-                parts.append(words + (f"{value:.6g}" if isinstance(value, float) else str(value)))
+                parts.append(words + text_of(value))
             elif shown == WORDS_ALONE and value not in (0, "running"):
                 parts.append(words)
         name = " ".join(parts)
@@ -93,17 +94,15 @@ class Method:
     @property
     def label(self):
         """"resnet8 cifar10 sgd BCD-1/3", and what of it diverged."""
-        return f"{case_name(self.first)} {self.name}{self.diverged}"
+        return f"{self.case.name} {self.name}{self.diverged}"
 
 
 @dataclass(eq=False)
 class Case:
-    """Methods: full updates first, then by M, by fraction of the data, then as read, or by weight."""
+    """Methods: full updates first, then by M, by fraction of the data, then as read, or by weight.  name: see case_name,
+    with the settings in which it differs from others of that name."""
     methods: list = field(default_factory=list)
-
-    @property
-    def name(self):
-        return case_name(self.methods[0].first)
+    name: str = ""
 
     @property
     def weight(self):
@@ -138,6 +137,7 @@ class Cases:
                 case.methods.append(Method(case, self.once(sorted(numbered, key=lambda one: one[:3]))))
         if heaviest_first:
             self.cases.sort(key=lambda case: case.weight, reverse=True)
+        name_cases(self.cases)
 
     def once(self, numbered):
         """Of trainings with the same seed only the first, or the first that was registered."""
@@ -156,8 +156,8 @@ class Cases:
 
 def settings_key(training, of_method):
     flags = set(training.settings) | set(training.added_flags)
-    return tuple((flag, training.setting(flag)) for flag in sorted(flags)
-                 if flag not in IRRELEVANT and (flag in OF_METHOD) == of_method)
+    flags -= IRRELEVANT | (NOT_OF_SGD if training["optimizer"] == "sgd" else set())
+    return tuple((flag, training.setting(flag)) for flag in sorted(flags) if (flag in OF_METHOD) == of_method)
 
 
 def alike_key(training):
@@ -242,3 +242,25 @@ def case_name(training):
     if training["device"] not in ("", "cpu"):
         parts += [training["device"], training["precision"]]
     return " ".join(parts)
+
+
+def name_cases(cases):
+    """Names each; those of equal names have the settings in which they differ, too."""
+    alike = {}
+    for case in cases:
+        alike.setdefault(case_name(case.methods[0].first), []).append(case)
+    for name, those in alike.items():
+        settings = [settings_of(case.methods[0].first) for case in those]
+        differ = [flag for flag in settings[0] if len({one[flag] for one in settings}) > 1]
+        for case, own in zip(those, settings):
+            case.name = " ".join([name, *(f"{flag} {text_of(own[flag])}" for flag in differ if own[flag] != "")])
+
+
+def settings_of(training):
+    """What trainings of a case have in common, by name."""
+    device, precision, checksum, flags = alike_key(training)
+    return {"model": training["model"], "device": device, "precision": precision, "checksum": checksum, **dict(flags)}
+
+
+def text_of(value):
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -123,9 +123,9 @@ class Table:
         raise KeyError(f"{self.name}: no column {name}; there are {', '.join(c.name for c in self.columns)}")
 
     def cell(self, label, name):
-        """The Cell of a row, by its label, and of a column, by its name.  KeyError when there is none."""
-        if label not in self.labels:
-            raise KeyError(f"{self.name}: no row {label!r}; there are {', '.join(self.labels)}")
+        """The Cell of a row, by its label, and of a column, by its name.  KeyError when there is none, or several."""
+        if self.labels.count(label) != 1:
+            raise KeyError(f"{self.name}: {self.labels.count(label)} rows {label!r}; there are {', '.join(self.labels)}")
         return self.rows[self.labels.index(label)][self._number(name)]
 
     def value(self, label, name):

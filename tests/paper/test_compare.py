@@ -105,10 +105,21 @@ def test_names_of_variants():
     assert [method.is_plain for method in case_of(named).methods] == [True, False, False, False, False, True]
 
 
+def test_names_of_cases():
+    """Those that would have the same name have the settings in which they differ."""
+    full = training()
+    made = [full, like(full, momentum=0.0), like(full, clip=1.0), training(GPT, False), training(GPT + ",heads=4", False)]
+    assert [case.name for case in Cases(made[:1]).cases] == ["resnet8 synthetic sgd"]
+    assert [case.name for case in Cases(made).cases] == [
+        "resnet8 synthetic sgd clip 0 momentum 0.9", "resnet8 synthetic sgd clip 0 momentum 0",
+        "resnet8 synthetic sgd clip 1 momentum 0.9", f"gpt-2x64 text sgd model {GPT}", f"gpt-2x64 text sgd model {GPT},heads=4"]
+    assert len({method.label for method in Cases(made).methods}) == len(made)
+
+
 def test_settings_of_older_files():
-    """A flag that an older file lacks had no effect when the file was written."""
+    """A flag that an older file lacks had no effect when the file was written; with SGD those of Adam have none."""
     old, new = training(submodels=3), training(submodels=3, seed=2)
-    for flag in ("switch-warmup", "correct-above", "submodel-lr", "valid"):
+    for flag in ("switch-warmup", "correct-above", "submodel-lr", "valid", "beta1", "beta2", "eps"):
         del old.settings[flag]
     assert len(case_of([old, new]).methods) == 1
     assert len(case_of([old, like(new, switch_warmup=3)]).methods) == 2

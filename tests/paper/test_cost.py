@@ -66,8 +66,8 @@ def made():
     ("claims", "slower than distributed (worst)", "multiplier_worst", "0.49026"),
     ("claims", "cost saved on RTX 4090, more than", "multiplier_worst", "-0.028239"),
     ("claims", "cost saved over A100, more than", "multiplier_worst", "0.43999"),
-    ("claims", "slower than distributed (worst)", "off", "0.12605"), ("speedup", "G-10B", "speedup", "1.3165"),
-    ("speedup", "G-10B", "break_even", "2.6330"), ("speedup", "G-20B", "break_even", "3.5374"),
+    ("claims", "slower than distributed (worst)", "off", "0.12605"), ("speedup", "L-11B", "speedup", "1.3896"),
+    ("speedup", "L-11B", "break_even", "2.7792"), ("speedup", "G-20B", "break_even", "3.5374"),
     ("prices", "Hengyuan Cloud", "ratio_a100", "6.3182"), ("prices", "Hengyuan Cloud", "ratio_a800", "5.6818"),
     ("prices", "Hengyuan Cloud", "saved_a100", "0.83465"), ("prices", "Hengyuan Cloud", "saved_a800", "0.82435")])
 def test_cells(made, table, row, column, value, held):

@@ -89,7 +89,7 @@ def test_tables_9_to_11():
     assert holds(found, "table11", HERE_GPT + "BCD-1/3", "closed_form", 5, CLOSED_FORM)
     assert len(found["table11"].rows) == 8 + 3
     assert holds(found, "multipliers", "SGD, language models", "training_loss", trainings[3]["multiplier"], MEASURED)
-    assert [label for label in found["finetune"].labels] == ["resnet8 synthetic sgd full"]
+    assert found["finetune"].labels == ["resnet8 synthetic sgd init . full"]
 
 
 # ---- pairs --------------------------------------------------------------------------------------

@@ -77,9 +77,9 @@ BY_HAND = [
 PINNED = [
     ("deviations", "Table 3", "cells", "5"), ("deviations", "Table 3", "roofline", "0.475"),
     ("deviations", "Table 3", "calibrated", "0.250"), ("deviations", "of these LLaMA alone", "calibrated", "0.339"),
-    ("deviations", "Tables 15 and 16", "calibrated", "0.16"), ("table4", "G-10B full", "published", "3178.0"),
-    ("table4", "G-10B full", "roofline", "1729.8"), ("table4", "G-10B full", "roofline_deviation", "-0.45569"),
-    ("table4", "G-10B full", "calibrated", "3610.2"), ("table4", "G-10B full", "calibrated_deviation", "0.13600"),
+    ("deviations", "Tables 15 and 16", "calibrated", "0.16"), ("table4", "L-11B full", "published", "2511.0"),
+    ("table4", "L-11B full", "roofline", "1541.2"), ("table4", "L-11B full", "roofline_deviation", "-0.38621"),
+    ("table4", "L-11B full", "calibrated", "3582.8"), ("table4", "L-11B full", "calibrated_deviation", "0.42684"),
     ("table4", "G-10B BCD-1/3", "published", "2414.0"), ("table4", "G-10B BCD-1/3", "roofline", "995.94"),
     ("table4", "G-10B BCD-1/3", "roofline_deviation", "-0.58743"), ("table4", "G-10B BCD-1/3", "calibrated", "2257.9"),
     ("table4", "G-10B BCD-1/3", "calibrated_deviation", "-0.064663"),

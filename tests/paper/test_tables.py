@@ -154,6 +154,9 @@ def test_find():
             table.cell(*wrong)
     with pytest.raises(KeyError, match="memory, second"):
         sample()["absent"]
+    table.row("one")
+    with pytest.raises(KeyError, match="2 rows 'one'"):
+        table.cell("one", "closed")
 
 
 def same(a, b):
