@@ -9,6 +9,7 @@
 """
 import argparse
 import datetime
+import fcntl
 import math
 import os
 import pathlib
@@ -87,6 +88,10 @@ def rate(settings, step):
     return final + (1 - final) * wave
 
 
+def threads_of(full):
+    return full.settings["threads"] or 1
+
+
 def lora(full, lr):
     """Trains as `full`, a study.Training, was trained.  Returns a row (seconds, training loss) for each update, a row
     (update, loss, accuracy, seconds) for each evaluation, and the numbers of all parameters and of the active ones."""
@@ -95,7 +100,7 @@ def lora(full, lr):
     import transformers
 
     settings = full.settings
-    torch.set_num_threads(settings["threads"] or 1)
+    torch.set_num_threads(threads_of(full))
     torch.manual_seed(settings["seed"])
     model = transformers.AutoModelForCausalLM.from_pretrained(settings["init"], dtype=torch.float32)
     parameters = sum(p.numel() for p in model.parameters())
@@ -132,7 +137,8 @@ def lora(full, lr):
         optimizer.zero_grad(set_to_none=True)
         loss = torch.nn.functional.cross_entropy(*logits_of(train, samples))
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(active, settings["clip"])
+        if settings["clip"]:
+            torch.nn.utils.clip_grad_norm_(active, settings["clip"])
         optimizer.step()
         spent += time.perf_counter() - start
         updates.append((spent, float(loss.detach())))
@@ -158,8 +164,8 @@ def as_training(full, lr, measured, provenance):
         "steps": len(steps), "status": study.FINISHED, "valid_loss": loss[-1], "accuracy": accuracy[-1], "perplexity": math.exp(loss[-1]),
         "seconds": seconds[-1], "rate": full["batch"] * settings["context"] * len(steps) / seconds[-1],
         "closed_form": 4.0 * (parameters + 4 * active),  # of the adapters also gradients and AdamW's two vectors
-        **{name: provenance[name] for name in ("commit", "started", "wall")}}
-    return study.Training(row, settings, full.provenance | provenance, full.spec, curve, evaluation, full.switches)
+        **{name: provenance[name] for name in ("commit", "started", "wall", "cpu", "device", "precision", "threads")}}
+    return study.Training(row, settings, provenance, full.spec, curve, evaluation, full.switches)
 
 
 def resident():
@@ -176,18 +182,27 @@ def train_lora(run, lr, out):
     imported = resident() / tables.MIB
     start, started = time.perf_counter(), datetime.datetime.now(datetime.timezone.utc)
     measured = lora(full, lr)
-    provenance = {
-        "commit": program.provenance()["commit"], "command": shlex.join([COMMAND, *sys.argv[1:]]),
-        "compiler": f"Python {sys.version.split()[0]}", "flags": "",
+    provenance = program.provenance(shlex.join([COMMAND, *sys.argv[1:]])) | {
+        "seed": full["seed"], "threads": threads_of(full), "compiler": f"Python {sys.version.split()[0]}", "flags": "",
         "libraries": f"torch {torch.__version__}, transformers {transformers.__version__}, peft {peft.__version__}; "
                      f"{imported:.0f} MiB once they are imported",
         "started": f"{started:%Y-%m-%dT%H:%M:%SZ}", "wall": time.perf_counter() - start}
     made = as_training(full, lr, measured, provenance)
     made.row["resident"] = resident()
-    had = study.read([out]).trainings if os.path.exists(out) else []
-    rows = [one for one in had if one["row"] != made["row"]] + [made]
-    compare.converge(rows)
-    study.write(out, rows)
+    add(out, made)
+
+
+def add(out, made):
+    """Adds a training to a file.  Two that end together wait for each other, by a lock on the directory."""
+    folder = os.open(os.path.dirname(os.path.abspath(out)), os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        had = study.read([out]).trainings if os.path.exists(out) else []
+        rows = [one for one in had if one["row"] != made["row"]] + [made]
+        compare.converge(rows)
+        study.write(out, rows)
+    finally:
+        os.close(folder)
 
 
 def main(words):

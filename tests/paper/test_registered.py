@@ -1,5 +1,6 @@
 """The rules of protocol.md: scores, the best rates, and answers; cells computed by hand."""
 import math
+import multiprocessing
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import registered
 import smollm
 import study
 from cases import Cases
-from samples import GPT, evaluations, like, training
+from samples import GPT, PROVENANCE, evaluations, like, training
 
 LATER = "2026-11-26T00:00:00Z"
 
@@ -237,7 +238,7 @@ def fine_tuned(loss, **columns):
 
 def lora(full, loss):
     measured = [(1.0 + step, 3.0) for step in range(10)], [(0, 2.5, 0.1, 0.0), (10, loss, 0.2, 10.0)], 1000, 10
-    made = smollm.as_training(full, 2e-4, measured, {"commit": "abc", "command": "x", "started": LATER, "wall": 12.0})
+    made = smollm.as_training(full, 2e-4, measured, PROVENANCE | {"started": LATER, "cpu": "another processor"})
     made.row["resident"] = 5 * 2.0**20
     return made
 
@@ -255,6 +256,22 @@ def test_lora_is_compared_with_the_full_update(tmp_path):
     assert costs.value(label, "resident") == 5 and costs.value(label, "updates") == 10
     assert costs.value(label, "closed_form") == pytest.approx(4 * (1000 + 4 * 10) / 2**20)
     assert costs.value(label, "lowest") == pytest.approx(1.9)
+
+
+def test_lora_has_its_own_processor():
+    made = lora(fine_tuned(2.0), 1.9)
+    assert made["cpu"] == made.provenance["cpu"] == "another processor"
+
+
+def test_two_that_end_together_are_both_added(tmp_path):
+    out = str(tmp_path / "lora.h5")
+    made = [like(lora(fine_tuned(2.0), 1.9), row=f"lora {number}") for number in range(6)]
+    processes = [multiprocessing.get_context("fork").Process(target=smollm.add, args=(out, one)) for one in made]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert {one["row"] for one in study.read([out]).trainings} == {one["row"] for one in made}
 
 
 def test_rates_of_lora_follow_the_schedule():
