@@ -237,11 +237,22 @@ class Pool:
             if self.options.jobs > 1 or run.status == study.DIVERGED:
                 self._print_row(row, ": trained" if status == 0 else ": diverged")
         elif not self._stops() and not (self._directory(row) / "run.h5").exists():
-            raise SystemExit(status)  # it could not begin, and has said why: nor can the others
+            self._give_up(row, status)
         elif not self._stops():
             self.failed += 1
             self._print_row(row, ": killed" if status < 0 else ": failed")
         self.write_table()
+
+    def _give_up(self, row, status):
+        """Ends the experiment where a training could not begin, since the others cannot either; those that run save first.
+        It has said why, unless it was killed."""
+        self.signal = signal.SIGALRM
+        while self.processes:
+            self._wait()
+        self.write_table()
+        if status < 0:
+            raise Refused(f"{row.name} was killed before it began; the same command continues")
+        raise SystemExit(status)
 
     def run(self):
         """Returns the exit status."""

@@ -132,6 +132,22 @@ def test_a_row_that_fails_leaves_the_others(tmp_path):
     assert row["row"] == BCD3
 
 
+def test_a_row_that_is_killed_before_it_begins_lets_the_others_save(tmp_path):
+    """The second one stands still at once, before it has a run.h5; the first one saves and can go on."""
+    process = start(*TWO_ROWS, *ENDLESS, "--jobs", 2, "--quiet", cwd=tmp_path)
+    rows = tmp_path / "results-smoke" / "rows"
+    while len(children_of(process)) < 2:
+        assert process.poll() is None
+    second = children_of(process)[1]
+    os.kill(second, signal.SIGSTOP)
+    assert not (rows / BCD3 / "run.h5").exists()
+    wait_for(rows / FULL / "checkpoint.h5", process)
+    os.kill(second, signal.SIGKILL)
+    complaint = process.communicate(timeout=60)[1]
+    assert process.returncode == 1 and complaint == f"bcd: {BCD3} was killed before it began; the same command continues\n"
+    assert study.read([rows / FULL / "run.h5"]).trainings[0]["steps"] > 0
+
+
 def test_hours_are_only_estimated_without_yes(tmp_path):
     out = experiment("validity", "--preset", "gpu", "--models", "resnet8", "--optimizers", "sgd", "--seeds", 1, "--data",
                      "synthetic", "--price", "rtx4090=2", "--out", "est", cwd=tmp_path)
