@@ -5,7 +5,6 @@ import copy
 import dataclasses
 import pathlib
 import shlex
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -257,8 +256,7 @@ def finetune(options):
             return status
         folder = pathlib.Path(options.out)
         init = str(folder / "pretrained")
-        subprocess.run([program.find(), "export", str(folder / "rows" / plan.rows[0].name), "--out", init], check=True,
-                       stdout=subprocess.DEVNULL)
+        program.run("export", str(folder / "rows" / plan.rows[0].name), "--out", init)
         options.flags["init"], options.models = init, None
     return train("finetune", options)
 

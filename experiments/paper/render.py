@@ -13,6 +13,7 @@ import textwrap
 import jinja2
 
 import document
+import page
 import pictures
 from errors import Refused, run
 
@@ -118,7 +119,7 @@ def main(arguments):
     if arguments:
         raise Refused("render.py takes no arguments")
     for source, name in DOCUMENTS.items():
-        (ROOT / name).write_text(render(source), encoding="utf-8")
+        page.write_whole(str(ROOT / name), render(source))
     pictures.draw(ROOT / "experiments" / "results")
 
 

@@ -15,7 +15,6 @@ import os
 import pathlib
 import resource
 import shlex
-import subprocess
 import sys
 import tempfile
 import time
@@ -46,8 +45,7 @@ def prepare():
     for name, (begin, end) in PARTS.items():
         part = folder / f"{name}.txt"
         part.write_bytes(text[int(begin * len(text)):int(end * len(text))])
-        subprocess.run([program.find(), "tokenize", str(part), "--tokenizer", str(data / "smollm2"), "--out",
-                        str(folder / f"{name}.tokens")], check=True)
+        program.run("tokenize", str(part), "--tokenizer", str(data / "smollm2"), "--out", str(folder / f"{name}.tokens"))
 
 
 def read_tokens(path):
@@ -71,8 +69,8 @@ def order(settings):
         log = os.path.join(folder, "samples")
         words = {name: settings[name] for name in ("data", "valid", "batch", "steps", "seed")}
         tiny = f"gpt:layers=1,width=8,heads=1,context={settings['context']}"
-        subprocess.run([program.find(), "train", "--model", tiny, "--eval-samples", "1", "--quiet", "--log-samples", log,
-                        "--out", os.path.join(folder, "run"), *program.flags_of(**words)], check=True)
+        program.run("train", "--model", tiny, "--eval-samples", "1", "--quiet", "--log-samples", log,
+                    "--out", os.path.join(folder, "run"), *program.flags_of(**words))
         return [[int(word) for word in line.split()[1:]] for line in open(log, encoding="ascii")]
 
 

@@ -10,6 +10,7 @@ import registered
 import smollm
 import study
 from cases import Cases
+from errors import Refused
 from samples import GPT, PROVENANCE, evaluations, like, training
 
 LATER = "2026-11-26T00:00:00Z"
@@ -272,6 +273,13 @@ def test_two_that_end_together_are_both_added(tmp_path):
     for process in processes:
         process.join()
     assert {one["row"] for one in study.read([out]).trainings} == {one["row"] for one in made}
+
+
+def test_a_missing_tokenizer_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("BCD_DATA", str(tmp_path))
+    (tmp_path / "tinyshakespeare.txt").write_text("words " * 100)
+    with pytest.raises(Refused, match="smollm2"):
+        smollm.prepare()
 
 
 def test_rates_of_lora_follow_the_schedule():
