@@ -1,6 +1,7 @@
 """The trainings of an experiment, as trainings.toml has them: which ones a command line asks for."""
 
 import dataclasses
+import itertools
 import os
 import pathlib
 import re
@@ -92,6 +93,12 @@ def merged(entry, shared):
     return base | entry | {"flags": base.get("flags", {}) | entry.get("flags", {})}
 
 
+def variants(table):
+    """Returns a table for each combination of the values of its lists, the last list being the fastest."""
+    values = [value if isinstance(value, list) else [value] for value in table.values()]
+    return [dict(zip(table, combination)) for combination in itertools.product(*values)]
+
+
 def row_name(flags, own, submodels):
     """Names a row and its directory, as in gpt-layers-2-text-sgd-bcd3.  A long name is cut before the
     seed, so that each seed keeps its own directory."""
@@ -152,7 +159,9 @@ class Plan:
     # ---- which entries ----
 
     def _entries(self):
-        return [merged(entry, self.shared) for entry in self.experiment.get(self.asked.preset, [])]
+        found = [merged(entry, self.shared) for entry in self.experiment.get(self.asked.preset, [])]
+        return [entry | one for entry in found
+                for one in variants({"model": entry["model"]} if "model" in entry else {})]
 
     def _is_usable(self, entry, entries):
         """Returns whether an entry's data are there, or it stands in for data that are missing; with
@@ -213,7 +222,8 @@ class Plan:
         for seed in range(self.asked.seeds or entry.get("seeds", default)):
             for optimizer in optimizers:
                 for own in entry.get("trainings") or self.experiment["trainings"]:
-                    self._add_row(entry, optimizer, own, seed)
+                    for one in variants(own):
+                        self._add_row(entry, optimizer, one, seed)
 
     def _check_submodels(self):
         """--submodels replaces 3, where nothing else than 3 is trained."""

@@ -56,6 +56,13 @@ def test_every_entry_makes_rows(all_data):
             assert plan(name, preset, data_dir=str(all_data)).rows, (name, preset)
 
 
+def test_lists_are_a_training_for_each_combination(all_data):
+    assert trainings.variants({"submodels": 3, "lr": [0.1, 0.2], "switch-every": [40, "1e"]}) == [
+        {"submodels": 3, "lr": lr, "switch-every": phase} for lr in (0.1, 0.2) for phase in (40, "1e")]
+    rows = plan("width-rates", "laptop", data_dir=str(all_data)).rows
+    assert [re.search(r"width=(\d+)", row.flags["model"])[1] for row in rows[::6]] == ["64", "128", "256", "512"]
+
+
 @pytest.mark.parametrize("name, line", [
     ("smollm", "smollm2: not there; to make it: data/fetch smollm2 shakespeare, then experiments/paper/smollm.py prepare"),
     ("gpt-rates", "train.gpt2-2048.tokens: not there; to make it: bcd train --data wikitext2:2048"),
