@@ -1,11 +1,20 @@
 """Tests import the modules of experiments/paper/ by their names."""
+import os
 import pathlib
+import subprocess
 import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "experiments" / "paper"), str(ROOT / "tests" / "experiments")]
+
+
+def git(*command):
+    """What git prints, or None where it fails; its dates are UTC."""
+    done = subprocess.run(["git", "-C", str(ROOT), *command], capture_output=True, text=True, check=False,
+                          env={**os.environ, "TZ": "UTC"})
+    return done.stdout if done.returncode == 0 else None
 
 
 @pytest.fixture

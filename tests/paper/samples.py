@@ -9,6 +9,7 @@ import study
 from cases import Cases
 
 STEPS = 200
+LATER = "2026-11-26T00:00:00Z"  # after the protocol was registered
 MIB = 1024.0**2
 GPT = "gpt:layers=2,width=64,heads=2,context=32"
 SETTINGS = {

@@ -1,23 +1,15 @@
 """The list of changes after the first results: lines are only ever added."""
 import hashlib
-import os
-import pathlib
-import subprocess
 import tomllib
 
 import pytest
 
 import document
+from conftest import git
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
 KNOWN = 29, "9f4c79e9a12cc003"
-
-
-def git(*command):
-    done = subprocess.run(["git", "-C", str(ROOT), *command], capture_output=True, text=True, env={**os.environ, "TZ": "UTC"})
-    return done.stdout if done.returncode == 0 else None
 
 
 def chained(changes):

@@ -11,8 +11,8 @@ import document
 import program
 import render
 from conftest import ROOT
-from samples import GPT, MIB, evaluations, like, training
-from test_registered import LATER, fine_tuned, lora
+from samples import GPT, LATER, MIB, evaluations, like, training
+from test_registered import fine_tuned, lora
 from test_trainings import plan
 
 

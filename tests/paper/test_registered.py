@@ -11,9 +11,7 @@ import smollm
 import study
 from cases import Cases
 from errors import Refused
-from samples import GPT, PROVENANCE, evaluations, like, training
-
-LATER = "2026-11-26T00:00:00Z"
+from samples import GPT, LATER, PROVENANCE, evaluations, like, training
 
 
 def scored(accuracies, **columns):

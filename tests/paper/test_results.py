@@ -1,7 +1,5 @@
 """The committed files of results."""
 import math
-import pathlib
-import subprocess
 
 import h5py
 import pytest
@@ -12,8 +10,8 @@ import curves
 import store
 import study
 import tables
+from conftest import ROOT, git
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "experiments" / "results"
 FILES = {path.stem: store.format_of(path) for path in sorted(RESULTS.glob("*.h5"))}
 STUDIES = [name for name, kind in FILES.items() if kind == study.FORMAT]
@@ -47,16 +45,12 @@ def test_rule(name):
         assert store.attribute(file, "convergence") == curves.RULE, "bcd report FILE --study FILE writes it anew"
 
 
-def git(*words):
-    return subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True, check=False)
-
-
 @pytest.fixture(scope="module")
 def history():
     """Returns the commits before today's; None in a copy without the whole history."""
-    if git("rev-parse", "--is-shallow-repository").stdout.strip() != "false":
+    if (git("rev-parse", "--is-shallow-repository") or "").strip() != "false":
         return None
-    return set(git("log", "--format=%H").stdout.split())
+    return set(git("log", "--format=%H").split())
 
 
 @pytest.mark.parametrize("name", STUDIES + TABLES)
@@ -69,8 +63,8 @@ def test_provenance(name, history):
     if history is None:
         pytest.skip("not the whole history is here")
     for commit in {provenance["commit"] for provenance in every}:
-        full = git("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}").stdout.strip()
-        assert full in history, f"commit {commit} is not in the history"
+        full = git("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}") or ""
+        assert full.strip() in history, f"commit {commit} is not in the history"
 
 
 def test_multipliers():
@@ -79,35 +73,3 @@ def test_multipliers():
     for t in found:
         assert not t["multiplier"] <= 1 and not t["valid_multiplier"] <= 1, t["row"]
     assert sum(math.isfinite(t["multiplier"]) for t in found) > 100
-
-
-# The settings that paper_repro.md states for the converged trainings, and the appendix for the short ones, by the
-# beginning of the model's name, the optimizer and the schedule; "" stands for all.
-SAID = [
-    ("converged", "", "", "", {"weight-decay": 1e-5, "decay": "all", "order": "cyclic", "keep-state": 0,
-                               "frozen-norm": "running", "precision": "fp32", "device": "cpu"}),
-    ("converged", "resnet", "", "", {"batch": 128, "augment": 1, "clip": 0, "eval-samples": 0}),
-    ("converged", "resnet", "sgd", "", {"momentum": 0.9}),
-    ("converged", "resnet", "", "constant", {"warmup": 0}),
-    ("converged", "resnet", "", "cosine", {"warmup": 79, "final-lr": 0, "limit": 10000}),
-    ("converged", "gpt", "", "", {"batch": 16, "context": 64, "augment": 0, "clip": 1, "warmup": 100, "eval-samples": 1000}),
-    ("converged", "gpt", "", "cosine", {"final-lr": 0}),
-    ("validity", "", "", "", {"weight-decay": 1e-5, "augment": 0}),
-    ("validity", "", "sgd", "", {"momentum": 0.9, "lr": 0.1}),
-    ("validity", "resnet", "", "", {"batch": 128, "warmup": 0, "clip": 0}),
-    ("validity", "resnet", "adam", "", {"lr": 0.003}),
-    ("validity", "gpt", "", "", {"batch": 16, "warmup": 50}),
-    ("validity", "gpt", "sgd", "", {"clip": 1}),
-    ("validity", "gpt", "adam", "", {"lr": 0.001, "clip": 0}),
-]
-
-
-@pytest.mark.parametrize("name, model, optimizer, schedule, settings", SAID)
-def test_settings(name, model, optimizer, schedule, settings):
-    found = [t for t in read(name) if t["model"].startswith(model) and optimizer in t["optimizer"]
-             and schedule in t.setting("schedule")]
-    assert found
-    for t in found:
-        assert {flag: t.setting(flag) for flag in settings} == settings, t["row"]
-        if name == "converged":
-            assert t.setting("always-active") in ("", "none")

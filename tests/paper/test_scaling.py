@@ -7,9 +7,7 @@ from scipy import stats
 
 import scaling
 from cases import Cases
-from samples import GPT, evaluations, training
-
-LATER = "2026-11-26T00:00:00Z"
+from samples import GPT, LATER, evaluations, training
 
 
 def ended(loss, steps=100, model=GPT, **columns):
