@@ -93,11 +93,12 @@ def pipelines(options, network, number, fewest):
 
 
 def median(cells):
-    """The median of a cell's measurements, with their standard deviation."""
+    """The median of a cell's values, and if they were measured their standard deviation; an empty cell stays so."""
     values = [cell.value for cell in cells]
-    if cells[0].source != MEASURED:
-        return Cell(statistics.median(values), cells[0].source) if not math.isnan(values[0]) else cells[0]
-    return Cell(statistics.median(values), MEASURED, statistics.stdev(values))
+    if math.isnan(values[0]):
+        return cells[0]
+    return Cell(statistics.median(values), cells[0].source,
+                statistics.stdev(values) if cells[0].source == MEASURED else math.nan)
 
 
 def combine(tables):
