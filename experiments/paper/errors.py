@@ -1,6 +1,9 @@
 """What a command refuses: one line that says what is wrong, where, and what to do."""
+import argparse
 import os
 import sys
+
+WRONG_USE = 2  # exit status
 
 
 class Refused(Exception):
@@ -9,6 +12,13 @@ class Refused(Exception):
     def __init__(self, line, status=1):
         super().__init__(line)
         self.status = status
+
+
+class Parser(argparse.ArgumentParser):
+    """Refuses wrong flags in one line."""
+
+    def error(self, message):
+        raise Refused(f"{message}; see {self.prog} --help", WRONG_USE)
 
 
 def run(main):

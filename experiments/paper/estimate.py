@@ -9,7 +9,9 @@ import h5py
 import numpy as np
 
 import program
+from cases import OF_METHOD
 from tables import CLOSED_FORM, SIMULATED, Column, Table, Tables
+from trainings import ONLY_BCD
 
 RENTED = {"rtx4090": "RTX 4090", "a100": "A100"}  # by the names of bcd plan
 PROBE_STEPS = 3
@@ -101,6 +103,5 @@ def estimate(plan, rows, format_time, price):
 
 def full_update(flags):
     """The flags without those of BCD."""
-    bcd = ("submodels", "partition", "switch-every", "order", "keep-state", "always-active", "submodel-lr", "correct-above",
-           "switch-warmup", "fraction", "frozen-norm", "cache", "device-cache")
+    bcd = {*OF_METHOD, *ONLY_BCD} - {"lr"}
     return {name: value for name, value in flags.items() if name not in bcd} | {"submodels": 1, "always-active": "none"}

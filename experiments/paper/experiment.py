@@ -23,7 +23,7 @@ import savings
 import study
 import timing
 import trainings
-from errors import Refused
+from errors import WRONG_USE, Refused
 
 HELP = """usage: bcd experiment NAME [FLAGS]
 
@@ -89,11 +89,6 @@ LONG_CURVE_ROW = 20  # updates of a row of a long training's stored curve: 120 e
 # ---- the command line -----------------------------------------------------------------------------
 
 
-class Parser(argparse.ArgumentParser):
-    def error(self, message):
-        raise Refused(f"{message}; see bcd experiment --help", run.WRONG_USE)
-
-
 def whole(lowest, highest):
     def read(text):
         if not text.isdigit() or not lowest <= int(text) <= highest:
@@ -131,9 +126,9 @@ def read_flags(words):
     while words:
         name = words.pop(0)
         if not name.startswith("--") or len(name) < 3:
-            raise Refused(f"{name}: expected a flag; see bcd experiment --help", run.WRONG_USE)
+            raise Refused(f"{name}: expected a flag; see bcd experiment --help", WRONG_USE)
         if name[2:] in flags:
-            raise Refused(f"{name} is given twice", run.WRONG_USE)
+            raise Refused(f"{name} is given twice", WRONG_USE)
         flags[name[2:]] = words.pop(0) if words and not words[0].startswith("--") else True
     return flags
 
@@ -146,7 +141,7 @@ def with_config(words):
     try:
         text = pathlib.Path(words[at + 1]).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise Refused(f"--config {words[at + 1]}: {error}", run.WRONG_USE) from None
+        raise Refused(f"--config {words[at + 1]}: {error}", WRONG_USE) from None
     words = words[:at] + words[at + 2:]
     given = set(words)
     for line in text.splitlines():
@@ -157,7 +152,7 @@ def with_config(words):
 
 
 def parse(words):
-    parser = Parser(prog="bcd experiment", allow_abbrev=False, add_help=False)
+    parser = errors.Parser(prog="bcd experiment", allow_abbrev=False, add_help=False)
     parser.add_argument("name")
     parser.add_argument("--preset", choices=trainings.PRESETS, default="laptop")
     parser.add_argument("--models", "--model", type=lambda text: names_of(text, " "))
@@ -307,7 +302,7 @@ def check_read(name, options):
     given = [choice for choice in CHOICES if getattr(options, choice)] + list(options.flags)
     unread = [flag for flag in given if flag not in reads]
     if unread:
-        raise Refused(f"experiment {name}: --{unread[0]} changes nothing of it", run.WRONG_USE)
+        raise Refused(f"experiment {name}: --{unread[0]} changes nothing of it", WRONG_USE)
 
 
 def listed(beyond):
@@ -340,7 +335,7 @@ def main(words):
     options = parse(words)
     known = listed(False) | listed(True)
     if options.name != "all" and options.name not in known:
-        raise Refused(f"experiment {options.name}: no such experiment; there are {', '.join(known)} and all", run.WRONG_USE)
+        raise Refused(f"experiment {options.name}: no such experiment; there are {', '.join(known)} and all", WRONG_USE)
     names = list(listed(False)) if options.name == "all" else [options.name]
     if options.name != "all":
         check_read(options.name, options)

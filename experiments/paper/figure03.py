@@ -9,14 +9,14 @@ import time
 from dataclasses import dataclass
 from types import SimpleNamespace
 
-import numpy as np
-
 import program
 import results
 import run
 import store
+import study
 import timing_measured
 import trainings
+from cases import differs
 from errors import Refused
 from networks import Network
 from tables import MEASURED, MIB, SIMULATED, Cell, Column, Table
@@ -46,17 +46,6 @@ def training(options, phase, kept):
     return trainings.Training(f"{network.model[:80]}-{'cached' if kept else 'computed'}", flags)
 
 
-class Cycle:
-    """What a training's run.h5 says of it."""
-
-    def __init__(self, path):
-        with store.reading(path) as file:
-            self.seconds = float(file["curve/seconds"][-1])
-            self.losses = file["curve/loss"][:]
-            self.valid_loss = float(file["evaluation/loss"][-1])
-            self.peak = int(file["memory/peak"][-1])
-
-
 def table(options):
     """Trains, or continues an earlier call.  Returns the table, or None and the exit status of what was interrupted."""
     phases = SMOKE if options.preset == "smoke" else LAPTOP
@@ -74,12 +63,12 @@ def table(options):
         Column("seconds", "a cycle", "s", 1, MEASURED), Column("share", "of computed", "", 3, MEASURED),
         Column("peak", "peak memory", "MiB", 1, MEASURED), Column("loss", "valid. loss", "", 6, MEASURED)])
     for phase, computed, kept in zip(phases, rows[::2], rows[1::2]):
-        cycles = [Cycle(str(folder / "rows" / row.name / "run.h5")) for row in (computed, kept)]
-        if cycles[0].valid_loss != cycles[1].valid_loss or not np.array_equal(cycles[0].losses, cycles[1].losses):
+        first, second = cycles = [study.read_run(str(folder / "rows" / row.name / "run.h5")) for row in (computed, kept)]
+        if first["valid_loss"] != second["valid_loss"] or differs(first, second):
             raise Refused(f"{phase.network.model}: the losses with --cache differ from those without")
         for cycle, how in zip(cycles, ("computed", "kept")):
-            found.row(f"{phase.network.model} {how}", cycle.seconds, cycle.seconds / cycles[0].seconds, cycle.peak / MIB,
-                      cycle.valid_loss)
+            found.row(f"{phase.network.model} {how}", cycle["seconds"], cycle["seconds"] / first["seconds"],
+                      cycle["peak_total"] / MIB, cycle["valid_loss"])
     found.note(
         f"BCD-1/3, a cycle of three phases of {phases[0].phase_epochs} epochs, one thread, without evaluations.  The first "
         "epoch of a phase computes the outputs that the others reuse.  The losses have the same bits.")

@@ -87,15 +87,9 @@ def tables_of(paths):
 
 # ---- the command --------------------------------------------------------------------------------
 
-class Parser(argparse.ArgumentParser):
-    def error(self, message):
-        print(f"bcd: report: {message}; see bcd report --help", file=sys.stderr)
-        sys.exit(2)
-
-
 def parse(arguments):
-    parser = Parser(prog="bcd report", usage=USAGE, description=ABOUT, allow_abbrev=False, add_help=False,
-                    formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = errors.Parser(prog="bcd report", usage=USAGE, description=ABOUT, allow_abbrev=False, add_help=False,
+                           formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", metavar="FILE", help=argparse.SUPPRESS)
     flags = parser.add_argument_group("Flags")
     flags.add_argument("--help", action="help", help=argparse.SUPPRESS)

@@ -23,7 +23,6 @@ from errors import Refused
 from trainings import text_of
 
 TEMPORARY_FAILURE = 75  # EX_TEMPFAIL of sysexits.h: time is up, the same command goes on
-WRONG_USE = 2
 PR_SET_PDEATHSIG = 1
 # Flags that may differ between the rows of a table and from a training that goes on.
 LENGTH = ("steps", "epochs")

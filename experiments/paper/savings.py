@@ -3,66 +3,42 @@
 Each way trains for six updates, BCD in phases of one, so that every submodel trains; the program measures the peak of
 its memory.  Of the largest network it is only asked for the plan."""
 import pathlib
-import shlex
-import subprocess
 import tempfile
 import time
 
-import h5py
-
+import measures
 import program
 import results
-import store
-from errors import Refused
+import study
+from measures import Pair
 from tables import CLOSED_FORM, MEASURED, MIB, Column, Table
 
-STEPS = "--optimizer adam --steps 6 --eval-samples 16 --threads 1"
+STEPS = {"optimizer": "adam", "steps": 6, "eval-samples": 16, "threads": 1}
+THIRDS = {"submodels": 3, "switch-every": 1}
 # A network, what it trains on, and the ways to train it: the name of each, and its flags.
 NETWORKS = {
-    "gpt": ("GPT 4x128", "--model gpt:layers=4,width=128,heads=4,context=64 --data wikitext2:2048", [
-        ("full update", "--batch 16"),
-        ("BCD-1/3", "--batch 16 --submodels 3 --switch-every 1"),
-        ("full, 2 micro-batches", "--batch 16 --accumulate 2"),
-        ("full, activations recomputed", "--batch 16 --recompute"),
-        ("full, batch of 12", "--batch 12"),
-        ("full, 16 micro-batches", "--batch 16 --accumulate 16"),
-        ("BCD-1/3, 16 micro-batches", "--batch 16 --accumulate 16 --submodels 3 --switch-every 1")]),
-    "resnet8": ("ResNet-8", "--model resnet8 --data synthetic --limit 1000", [
-        ("full update", "--batch 128"),
-        ("BCD-1/3", "--batch 128 --submodels 3 --switch-every 1"),
-        ("full, batch of 108", "--batch 108")]),
-    "wide": ("GPT 8x192", "--model gpt:layers=8,width=192,heads=4,context=64 --data wikitext2:2048 "
-             "--batch 1 --recompute", [
-                 ("full update", ""),
-                 ("BCD-1/3", "--submodels 3 --switch-every 1"),
-                 ("full, Lion", "--optimizer lion"),
-                 ("full, plain SGD", "--optimizer sgd --momentum 0")]),
+    "gpt": ("GPT 4x128", {"model": "gpt:layers=4,width=128,heads=4,context=64", "data": "wikitext2:2048", "batch": 16}, [
+        ("full update", {}),
+        ("BCD-1/3", THIRDS),
+        ("full, 2 micro-batches", {"accumulate": 2}),
+        ("full, activations recomputed", {"recompute": True}),
+        ("full, batch of 12", {"batch": 12}),
+        ("full, 16 micro-batches", {"accumulate": 16}),
+        ("BCD-1/3, 16 micro-batches", {"accumulate": 16, **THIRDS})]),
+    "resnet8": ("ResNet-8", {"model": "resnet8", "data": "synthetic", "limit": 1000, "batch": 128}, [
+        ("full update", {}),
+        ("BCD-1/3", THIRDS),
+        ("full, batch of 108", {"batch": 108})]),
+    "wide": ("GPT 8x192", {"model": "gpt:layers=8,width=192,heads=4,context=64", "data": "wikitext2:2048", "batch": 1,
+                           "recompute": True}, [
+        ("full update", {}),
+        ("BCD-1/3", THIRDS),
+        ("full, Lion", {"optimizer": "lion"}),
+        ("full, plain SGD", {"optimizer": "sgd", "momentum": 0})]),
 }
 # The shape of SmolLM2-135M.
 LARGE = "llama:layers=30,width=576,heads=9,groups=3,ffn=1536,tied=1,vocabulary=49152,context=128"
 LARGE_NAME = "LLaMA of 135M, 2 x 128 tokens"
-
-
-def flags_of(*texts):
-    """Flags of several texts; a later one replaces an earlier one of the same name."""
-    flags = {}
-    for text in texts:
-        for word in shlex.split(text):
-            if word.startswith("--"):
-                flags[last := word] = []
-            else:
-                flags[last].append(word)
-    return [word for flag, values in flags.items() for word in (flag, *values)]
-
-
-def peaks(flags, out):
-    """Measured bytes by role, and the provenance of the run."""
-    done = subprocess.run([program.find(), "train", *flags, "--out", str(out)], capture_output=True, text=True)
-    if done.returncode:
-        raise Refused(f"bcd train {shlex.join(flags)}: {done.stderr.strip()}")
-    with h5py.File(out / "run.h5") as file:
-        names = file["memory/role"].asstr()[()]
-        return dict(zip(names, file["memory/peak"][()].tolist())), store.attributes(file["provenance"])
 
 
 def measured(networks, folder):
@@ -76,11 +52,13 @@ def measured(networks, folder):
     for key, (name, network, ways) in networks.items():
         full = None
         for number, (way, flags) in enumerate(ways):
-            found, provenance = peaks(flags_of(STEPS, network, flags), folder / f"{key}-{number}")
-            full = full or found["total"]
-            own = sum(found[role] for role in ("parameters", "gradients", "state"))
-            table.row(f"{name}: {way}", found["total"] / MIB, found["total"] / full, own / MIB,
-                      found["activations"] / MIB, found["workspace"] / MIB)
+            out = folder / f"{key}-{number}"
+            program.run("train", *program.flags_of(**STEPS | network | flags), "--out", str(out))
+            made = study.read_run(str(out / "run.h5"))
+            provenance, pair = made.provenance, Pair(made, None)
+            full = full or made["peak_total"]
+            table.row(f"{name}: {way}", measures.peak(pair), made["peak_total"] / full, measures.trained_memory(pair),
+                      made["peak_activations"] / MIB, made["peak_workspace"] / MIB)
     table.note("By the allocator, in fp32. P+G+S: parameters, gradients and optimizer state. Micro-batches and "
                "recomputed activations make the same update as the full one.")
     return table, provenance

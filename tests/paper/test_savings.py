@@ -8,11 +8,6 @@ from test_experiment import experiment
 STORED = tables.read(str(pathlib.Path(__file__).resolve().parents[2] / "experiments" / "results" / "savings.h5"))
 
 
-def test_a_later_flag_replaces_an_earlier_one():
-    assert savings.flags_of("--optimizer adam --steps 6", "", "--recompute --optimizer sgd --momentum 0") == [
-        "--optimizer", "sgd", "--steps", "6", "--recompute", "--momentum", "0"]
-
-
 def test_stored_peaks(tmp_path):
     """Peaks of the network that needs no download are measured again, to the byte."""
     experiment("savings", "--preset", "smoke", "--quiet", cwd=tmp_path)
