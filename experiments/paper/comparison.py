@@ -1,4 +1,4 @@
-"""What Tables 2, 9, 10 and 11 have in common: below each published training those of ours that are most like it."""
+"""Tables 2, 9, 10 and 11: below each published training those of ours that are most like it."""
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -17,6 +17,7 @@ VOCABULARY = ("Perplexity and loss are per token: ours can be compared with the 
 CLOSED_FORM_MEMORY = ("The published \"Mem\" of Tables 9 to 11 is the closed form W (1 + (1 + k)/M), W = 4 bytes per "
                       "parameter, k = 1 for SGD with momentum and 2 for Adam; activations are not in it.")
 STAND_IN = ("No usual configuration of GPT-2 has the memory printed for 0.15B; 16 layers of width 768 stand in for it.")
+INFERRED = ("The paper names CIFAR-10 for its ResNets; ResNet101's 70.9 % is most likely CIFAR-100 (inferred).")
 EPOCH = "One published epoch is one pass over the data, whichever submodel is active."
 OURS = ("Below a published training, \"here\": ours of that kind, with the network, data and settings that its row names; "
         "means and spreads over seeds.  Losses and scores are at the end of the training; a score and a validation loss are "
@@ -62,10 +63,26 @@ TEXT = [replace(measure, head="perplexity", below="", decimals=2) if measure.nam
         for measure in IMAGES[:-1]]  # a perplexity is a validation loss
 
 
+def in_updates(measure):
+    """Of language models Table 2 counts iterations."""
+    if measure.name == "trained":
+        return replace(measure, below="updates", of=measures.column("steps"))
+    if measure.name == "to_level":
+        return replace(measure, below="updates", of=measures.column("steps_to_converge"), decimals=0)
+    return measure
+
+
+def label(row):
+    """Of a published row; in Table 2 "ResNet8 SGD, 1/3"."""
+    if row.table != 2:
+        return row.row
+    return f"{row.row} {'SGD' if row.optimizer == 'sgd' else 'Adam'}, {'full' if row.submodels == 1 else '1/3'}"
+
+
 @dataclass
 class Comparison:
     """table: its number; is_subject: which of our trainings it is about: a full update alone, or one of another network,
-    was trained for another comparison; label: of a published row."""
+    was trained for another comparison."""
     table: int
     images: bool
     name: str
@@ -73,7 +90,6 @@ class Comparison:
     measures: list
     is_subject: Callable
     notes: list
-    label: Callable = lambda row: row.row
 
     def published_row(self, training):
         """The published row that a training is compared with, or None."""
@@ -109,6 +125,25 @@ class Comparison:
 
     def put_published(self, table, row):
         source = RECOMPUTED if row.is_ten_perplexity else PUBLISHED
-        table.row(self.label(row), trained=Cell(float(row.duration), PUBLISHED),
+        table.row(label(row), trained=Cell(float(row.duration), PUBLISHED),
                   multiplier=Cell(row.multiplier, RECOMPUTED), score=Cell(row.score, source),
                   train_loss=Cell(row.loss, PUBLISHED), memory=Cell(row.mib, PUBLISHED))
+
+
+def is_less_data(training):
+    return training.setting("fraction") < 1
+
+
+COMPARISONS = [
+    Comparison(2, True, "table2_images", "Table 2, image models: full update and BCD-1/3", IMAGES,
+               lambda training: training.is_bcd3, [NO_RULE, INFERRED, EPOCH]),
+    Comparison(2, False, "table2_language", "Table 2, language models: full update and BCD-1/3",
+               [in_updates(measure) for measure in TEXT], lambda training: training.is_bcd3, [VOCABULARY, NO_RULE, STAND_IN]),
+    Comparison(9, False, "table9", "Table 9: GPT-2 by part of the data and of the parameters", TEXT, is_less_data,
+               [VOCABULARY, NO_RULE, TEN_PERPLEXITY, CLOSED_FORM_MEMORY, STAND_IN, EPOCH]),
+    Comparison(10, True, "table10", "Table 10: ResNet-14 by part of the data and of the parameters", IMAGES, is_less_data,
+               [NO_RULE, CLOSED_FORM_MEMORY, EPOCH]),
+    Comparison(11, False, "table11", "Table 11: GPT-2 in one to four submodels", TEXT,
+               lambda training: training["submodels"] in (2, 4),
+               [VOCABULARY, NO_RULE, TEN_PERPLEXITY, CLOSED_FORM_MEMORY, STAND_IN, EPOCH]),
+]

@@ -395,10 +395,8 @@ def published_rows(table, images=None):
             score = f"{row.score:.1f} p" if row.is_images else f"{row.score} p"
             if row.is_ten_perplexity:
                 score = f"{row.score:.2f} r"
-            kind = {"sgd": "SGD", "adam": "Adam"}[row.optimizer]
-            label = f"{row.row} {kind}, {'full' if row.submodels == 1 else '1/3'}" if table == 2 else row.row
             multiplier = "" if math.isnan(row.multiplier) else f"{row.multiplier:.2f} r"
-            rows.append({"label": label, "trained": f"{row.duration:.0f} p", "multiplier": multiplier, "score": score,
+            rows.append({"label": comparison.label(row), "trained": f"{row.duration:.0f} p", "multiplier": multiplier, "score": score,
                          "loss": f"{row.loss:.4f} p", "memory": f"{row.mib:.2f} p"})
     return rows
 

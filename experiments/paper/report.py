@@ -6,6 +6,7 @@ import sys
 import answer
 import beyond
 import compare
+import comparison
 import errors
 import finetune
 import multipliers
@@ -13,10 +14,6 @@ import registered
 import scaling
 import store
 import study
-import table02
-import table09
-import table10
-import table11
 import tables
 from cases import Cases
 from errors import Refused
@@ -45,8 +42,7 @@ def make(trainings, paper=True, heaviest_first=False):
     made = [answer.table(cases), registered.answers(cases), registered.best_rates(cases), registered.plateaus(cases),
             registered.COSTS.make(cases), scaling.lengths(cases), scaling.widths(cases)]
     if paper:
-        made += [comparison.make(cases) for module in (table02, table09, table10, table11)
-                 for comparison in module.COMPARISONS]
+        made += [table.make(cases) for table in comparison.COMPARISONS]
         made.append(multipliers.table(cases))
     made += [table.make(cases) for table in (beyond.CONVERGED, beyond.SAME_LOSS, beyond.PER_UPDATE, finetune.FINETUNE)]
     made.append(beyond.trainings(cases))
