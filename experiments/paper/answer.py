@@ -16,7 +16,8 @@ def scores_within(pair, axis):
     training, full = pair
     totals = [curves.total_cost(one, axis) for one in pair]
     budget = min(totals)
-    if training.has_diverged or full.has_diverged or not all(map(math.isfinite, totals)) or axis == curves.SECONDS and not training.times_comparable(full):
+    if training.has_diverged or full.has_diverged or not all(map(math.isfinite, totals)) or (
+            axis == curves.SECONDS and not training.times_comparable(full)):
         return UNKNOWN
     cut = [one for one, total in zip(pair, totals) if total > budget]
     if not all(map(curves.may_be_cut, cut)):

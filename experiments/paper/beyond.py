@@ -119,8 +119,8 @@ CONVERGED = MeasureTable(
      "shorter of the two.",
      "An epoch is a pass over the data, or over the part that is used, whichever submodel is active.  Trainings with a "
      "cosine are compared as a whole only, because their rate depends on how long they are.",
-     "Full update, and BCD - full: of scores at the end, means over pairs of the same seed, the spread of a pair, and the "
-     "95 % interval of the mean by Welch's t-test.  " + measures.TEST_NOTE],
+     "Full update, and BCD - full: of scores at the end, means over pairs of the same seed, the spread of a pair, and "
+     "the 95 % interval of the mean by Welch's t-test.  " + measures.TEST_NOTE],
     selects=has_means)
 
 

@@ -99,8 +99,8 @@ class Method:
 
 @dataclass(eq=False)
 class Case:
-    """Methods: full updates first, then by M, by fraction of the data, then as read, or by weight.  name: see case_name,
-    with the settings in which it differs from others of that name."""
+    """Methods: full updates first, then by M, by fraction of the data, then as read, or by weight.  name: see
+    case_name, with the settings in which it differs from others of that name."""
     methods: list = field(default_factory=list)
     name: str = ""
 
@@ -120,16 +120,17 @@ class Case:
 
 
 class Cases:
-    """The cases of trainings, in the order of their first ones, or with `heaviest_first`, as in a report of several files,
-    whose first one may be a pilot, by weight; `left_out`: how many have the settings and the seed of another one, which
-    is one training read from two files, but other losses."""
+    """The cases of trainings, in the order of their first ones, or with `heaviest_first`, as in a report of several
+    files, whose first one may be a pilot, by weight; `left_out`: how many have the settings and the seed of another one,
+    which is one training read from two files, but other losses."""
 
     def __init__(self, trainings, heaviest_first=False):
         self.cases, self.left_out = [], 0
         found = {}
         for number, training in enumerate(trainings):
             methods = found.setdefault(case_key(training), {})
-            methods.setdefault(method_key(training), []).append((training["seed"], is_older(training), number, training))
+            those = methods.setdefault(method_key(training), [])
+            those.append((training["seed"], is_older(training), number, training))
         for methods in found.values():
             case = Case()
             self.cases.append(case)
@@ -200,9 +201,10 @@ def is_older(training):
 
 
 def partner(method, candidates):
-    """The one that a method is compared with, the same for all its seeds; None when none has one of them.  A registered
-    method is compared with a registered one if it can be, an older one with an older one; of several the one with most
-    of its seeds counts, then one with the same learning rate, then one with as many updates, else the longest."""
+    """The one that a method is compared with, the same for all its seeds; None when none has one of them.  A
+    registered method is compared with a registered one if it can be, an older one with an older one; of several the
+    one with most of its seeds counts, then one with the same learning rate, then one with as many updates, else the
+    longest."""
     def common(other):
         return len(method.by_seed.keys() & other.by_seed.keys())
 

@@ -81,9 +81,9 @@ def verdict(difference, adjusted, more_is_better):
 
 def converge(trainings):
     """Fills what is computed of trainings: train_loss and plateau_steps ... end_spread of all; and level,
-    steps_to_converge, epochs_to_converge, multiplier, and the same by validation loss, of every BCD training that can be
-    compared with a full update before the end of both.  A full update has multiplier 1 and no level; it reached the level of a BCD training
-    after that one's steps_to_converge / multiplier updates."""
+    steps_to_converge, epochs_to_converge, multiplier, and the same by validation loss, of every BCD training that can
+    be compared with a full update before the end of both.  A full update has multiplier 1 and no level; it reached the
+    level of a BCD training after that one's steps_to_converge / multiplier updates."""
     for training in trainings:
         training.row.update(alone(training))
     for method in Cases(trainings).methods:

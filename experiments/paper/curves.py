@@ -24,8 +24,8 @@ PLATEAU_RULE = (
     "nats")
 RULE = (
     "A BCD training is compared only with the full update of the same network, data, optimizer, batch, device, "
-    "precision and seed: one for all its seeds, with the same learning rate if there is one of as many seeds. Trainings "
-    "with a cosine are compared only if they are equally long. Both training losses are smoothed by a trailing "
+    "precision and seed: one for all its seeds, with the same learning rate if there is one of as many seeds. "
+    "Trainings with a cosine are compared only if they are equally long. Both training losses are smoothed by a trailing "
     "mean over a fortieth of the updates of the shorter training, at least ten updates. The level is the higher of the "
     "two lowest smoothed losses, which both reached. A training reaches it at the first step whose smoothed loss is at "
     "or below the level. The B-F multiplier is the steps of BCD to the level over those of the full update. The same is "
@@ -214,7 +214,7 @@ def may_be_cut(training):
 
 
 def comparable(training, full):
-    """True when two trainings can be compared before the end of both: neither diverged, and both may be cut, unless they
-    are equally long."""
+    """True when two trainings can be compared before the end of both: neither diverged, and both may be cut, unless
+    they are equally long."""
     return not (training.has_diverged or full.has_diverged) and (
         may_be_cut(training) or training["steps"] == full["steps"])

@@ -396,8 +396,8 @@ def published_rows(table, images=None):
             if row.is_ten_perplexity:
                 score = f"{row.score:.2f} r"
             multiplier = "" if math.isnan(row.multiplier) else f"{row.multiplier:.2f} r"
-            rows.append({"label": comparison.label(row), "trained": f"{row.duration:.0f} p", "multiplier": multiplier, "score": score,
-                         "loss": f"{row.loss:.4f} p", "memory": f"{row.mib:.2f} p"})
+            rows.append({"label": comparison.label(row), "trained": f"{row.duration:.0f} p",
+                         "multiplier": multiplier, "score": score, "loss": f"{row.loss:.4f} p", "memory": f"{row.mib:.2f} p"})
     return rows
 
 

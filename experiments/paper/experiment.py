@@ -335,7 +335,8 @@ def main(words):
     options = parse(words)
     known = listed(False) | listed(True)
     if options.name != "all" and options.name not in known:
-        raise Refused(f"experiment {options.name}: no such experiment; there are {', '.join(known)} and all", WRONG_USE)
+        raise Refused(f"experiment {options.name}: no such experiment; there are {', '.join(known)} and all",
+                      WRONG_USE)
     names = list(listed(False)) if options.name == "all" else [options.name]
     if options.name != "all":
         check_read(options.name, options)

@@ -63,7 +63,8 @@ def table(options):
         Column("seconds", "a cycle", "s", 1, MEASURED), Column("share", "of computed", "", 3, MEASURED),
         Column("peak", "peak memory", "MiB", 1, MEASURED), Column("loss", "valid. loss", "", 6, MEASURED)])
     for phase, computed, kept in zip(phases, rows[::2], rows[1::2]):
-        first, second = cycles = [study.read_run(str(folder / "rows" / row.name / "run.h5")) for row in (computed, kept)]
+        files = [folder / "rows" / row.name / "run.h5" for row in (computed, kept)]
+        first, second = cycles = [study.read_run(str(file)) for file in files]
         if first["valid_loss"] != second["valid_loss"] or differs(first, second):
             raise Refused(f"{phase.network.model}: the losses with --cache differ from those without")
         for cycle, how in zip(cycles, ("computed", "kept")):

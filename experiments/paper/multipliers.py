@@ -22,9 +22,9 @@ def table(cases):
         training, validation = map(compare.mean, compare.multipliers(cases, optimizer, images))
         found.row(label, published.mean_multiplier(optimizer, images), training[2],
                   Cell(training[0], MEASURED, training[1]), Cell(validation[0], MEASURED, validation[1]))
-    found.note("Means over the trainings here in three submodels, on all of the data, with a full update of the same seed; of "
-               "variants in phases, order or rate the first counts.  Spread: the standard deviation of a single training.  "
-               "Adam includes AdamW.")
+    found.note("Means over the trainings here in three submodels, on all of the data, with a full update of the same seed; "
+               "of variants in phases, order or rate the first counts.  Spread: the standard deviation of a single "
+               "training.  Adam includes AdamW.")
     found.note("BCD-1/3 updates a parameter once in three updates, so that short trainings, which are far from convergence, "
                "are expected to need about three times as many.  The published trainings ran to convergence.")
     found.note("The published average multiplier 1.39 is the mean over five Adam rows, of image models and of language "

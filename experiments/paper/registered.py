@@ -95,7 +95,8 @@ def best_rates(cases):
         Column("higher", "score", "next higher", 3, MEASURED), Column("place", "in the grid", kind=TEXT)])
     for grid in grids(cases):
         first = grid[0].first
-        rates, scores = [method.first.setting("lr") for method in grid], [over_seeds(at_the_end, method)[0] for method in grid]
+        rates = [method.first.setting("lr") for method in grid]
+        scores = [over_seeds(at_the_end, method)[0] for method in grid]
         tried = " ".join(f"{rate:g}" + (" (diverged)" if method.diverged else "") for rate, method in zip(rates, grid))
         finite = [number for number, score in enumerate(scores) if math.isfinite(score)]
         if not finite:
@@ -176,8 +177,8 @@ def comparisons(cases):
 
 
 def judged(cases):
-    """(comparison, difference, p by Holm's correction, answer) of each that has two seeds or more on both sides.  Those
-    of one file are corrected together: a file has a group of the protocol, or what was added to it."""
+    """(comparison, difference, p by Holm's correction, answer) of each that has two seeds or more on both sides.
+    Those of one file are corrected together: a file has a group of the protocol, or what was added to it."""
     files = {}
     for made in comparisons(cases):
         if made.difference.seeds > 1:
@@ -195,15 +196,17 @@ def answers(cases):
         Column("margin", "margin", "", 3, NONE), Column("p", "p", "corrected", 3, RECOMPUTED),
         Column("answer", "as good?", kind=TEXT)])
     for made, difference, p, is_as_good in judged(cases):
-        (score, spread, _), (full, full_spread, _) = (over_seeds(made.score, side) for side in (made.method, made.full))
+        (score, spread, _), (full, full_spread, _) = (
+            over_seeds(made.score, side) for side in (made.method, made.full))
         table.row(made.method.label + made.reading, float(difference.seeds), Cell(score, MEASURED, spread),
                   Cell(full, MEASURED, full_spread), difference.value, difference.low, difference.high, made.margin, p,
                   is_as_good or (f"full update{made.full.diverged}" if made.full.diverged else ""))
     if not table.rows:
         return None
     table.note(RULES + ": means over seeds; the difference with its 95 % interval by Welch's t-test, positive where the method "
-               "is better; p by Holm's correction for the rows of each file.  \"yes\": the interval lies above minus the margin; \"no\": it "
-               "lies below zero, and p is below 0.05; \"undecided\": neither.  Where a seed diverged there is no answer.")
+               "is better; p by Holm's correction for the rows of each file.  \"yes\": the interval lies above minus the "
+               "margin; \"no\": it lies below zero, and p is below 0.05; \"undecided\": neither.  Where a seed diverged "
+               "there is no answer.")
     return table
 
 

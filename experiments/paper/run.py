@@ -243,8 +243,8 @@ class Pool:
         self.write_table()
 
     def _give_up(self, row, status):
-        """Ends the experiment where a training could not begin, since the others cannot either; those that run save first.
-        It has said why, unless it was killed."""
+        """Ends the experiment where a training could not begin, since the others cannot either; those that run save
+        first.  It has said why, unless it was killed."""
         self.signal = signal.SIGALRM
         while self.processes:
             self._wait()

@@ -17,7 +17,8 @@ STEPS = {"optimizer": "adam", "steps": 6, "eval-samples": 16, "threads": 1}
 THIRDS = {"submodels": 3, "switch-every": 1}
 # A network, what it trains on, and the ways to train it: the name of each, and its flags.
 NETWORKS = {
-    "gpt": ("GPT 4x128", {"model": "gpt:layers=4,width=128,heads=4,context=64", "data": "wikitext2:2048", "batch": 16}, [
+    "gpt": ("GPT 4x128", {"model": "gpt:layers=4,width=128,heads=4,context=64", "data": "wikitext2:2048",
+                          "batch": 16}, [
         ("full update", {}),
         ("BCD-1/3", THIRDS),
         ("full, 2 micro-batches", {"accumulate": 2}),

@@ -57,7 +57,8 @@ def lengths(cases):
     if not table.rows:
         return None
     table.note(registered.RULES + ": the updates with which the full update of the same seed ends at BCD's loss, interpolated "
-               "in their logarithm between its lengths; B-F: those of BCD over them.  Empty: the loss of a seed lies outside, or it diverged.")
+               "in their logarithm between its lengths; B-F: those of BCD over them.  Empty: the loss of a seed lies "
+               "outside, or it diverged.")
     return table
 
 
@@ -111,8 +112,8 @@ def widths(cases):
         half = float(stats.t.ppf(1 - compare.CHANCE / 2, len(points) - 2)) * line.stderr
         low, high = line.slope - half, line.slope + half
         label = registered.grid_name(group[0]).replace(f"x{found[0][0]} ", " ", 1)
-        table.row(label, " ".join(str(width) for width, _ in found), float(len(points)), compare.mean_of_all(found[0][1])[0],
-                  compare.mean_of_all(found[-1][1])[0], line.slope, low, high,
+        narrowest, widest = (compare.mean_of_all(found[place][1])[0] for place in (0, -1))
+        table.row(label, " ".join(str(width) for width, _ in found), float(len(points)), narrowest, widest, line.slope, low, high,
                   "shrinks" if high < 0 else "grows" if low > 0 else "may not be extrapolated")
     if not table.rows:
         return None

@@ -45,7 +45,8 @@ def prepare():
     for name, (begin, end) in PARTS.items():
         part = folder / f"{name}.txt"
         part.write_bytes(text[int(begin * len(text)):int(end * len(text))])
-        program.run("tokenize", str(part), "--tokenizer", str(data / "smollm2"), "--out", str(folder / f"{name}.tokens"))
+        program.run("tokenize", str(part), "--tokenizer", str(data / "smollm2"), "--out",
+                    str(folder / f"{name}.tokens"))
 
 
 def read_tokens(path):
@@ -159,7 +160,8 @@ def as_training(full, lr, measured, provenance):
                   "seconds": after}
     row = full.row | dict.fromkeys(study.COMPUTED, math.nan) | {f"peak_{role}": math.nan for role in study.ROLES} | {
         "row": f"lora-lr-{lr:g}-seed{full['seed']}", "method": f"LoRA of rank {RANK}", "parameters": active, "lr": lr,
-        "steps": len(steps), "status": study.FINISHED, "valid_loss": loss[-1], "accuracy": accuracy[-1], "perplexity": math.exp(loss[-1]),
+        "steps": len(steps), "status": study.FINISHED, "valid_loss": loss[-1], "accuracy": accuracy[-1],
+        "perplexity": math.exp(loss[-1]),
         "seconds": seconds[-1], "rate": full["batch"] * settings["context"] * len(steps) / seconds[-1],
         "closed_form": 4.0 * (parameters + 4 * active),  # of the adapters also gradients and AdamW's two vectors
         **{name: provenance[name] for name in ("commit", "started", "wall", "cpu", "device", "precision", "threads")}}

@@ -241,7 +241,8 @@ def run_row(path, status, settings, provenance, model, data, parts):
     if done:
         targets = int(re.search(r"context=(\d+)", model["spec"])[1]) if is_tokens else 1
         seconds = float(curve["seconds"][-1])
-        row.update({"seconds": seconds, "rate": int(curve["samples"][-1]) * targets / seconds if seconds else math.nan})
+        row["seconds"] = seconds
+        row["rate"] = int(curve["samples"][-1]) * targets / seconds if seconds else math.nan
     if len(evaluation["step"]) and status != DIVERGED:
         row.update({"valid_loss": float(evaluation["loss"][-1]), "accuracy": float(evaluation["accuracy"][-1]),
                     "perplexity": float(evaluation["perplexity"][-1])})

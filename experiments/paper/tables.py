@@ -124,8 +124,9 @@ class Table:
 
     def cell(self, label, name):
         """The Cell of a row, by its label, and of a column, by its name.  KeyError when there is none, or several."""
-        if self.labels.count(label) != 1:
-            raise KeyError(f"{self.name}: {self.labels.count(label)} rows {label!r}; there are {', '.join(self.labels)}")
+        count = self.labels.count(label)
+        if count != 1:
+            raise KeyError(f"{self.name}: {count} rows {label!r}; there are {', '.join(self.labels)}")
         return self.rows[self.labels.index(label)][self._number(name)]
 
     def value(self, label, name):

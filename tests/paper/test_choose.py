@@ -29,8 +29,8 @@ def trained():
     """What group 3 trains: method number k ends at 3 + k / 10, and seed s adds s / 1000."""
     rows = {name: plan(name, "laptop").rows for name in ("smollm", "smollm-added")}
     names = list(dict.fromkeys(row.name.split("-seed")[0] for some in rows.values() for row in some))
-    found = {name: [made_of(row, 3 + names.index(row.name.split("-seed")[0]) / 10 + (row.seed - 1) / 1000) for row in some]
-             for name, some in rows.items()}
+    found = {name: [made_of(row, 3 + names.index(row.name.split("-seed")[0]) / 10 + (row.seed - 1) / 1000)
+                    for row in some] for name, some in rows.items()}
     found["smollm-lora"] = [lora(fine_tuned(3.0, seed=seed), 2.499 + seed / 1000) for seed in (1, 2, 3)]
     for name, some in found.items():
         for one in some:

@@ -388,8 +388,8 @@ def test_no_table_runs_out_of_the_page():
 
 
 def test_longest_with_most_seeds_first(tmp_path):
-    """The case of most seeds comes first, then the longer one; and the page begins with its scores at the end, that of the
-    full update as it was trained, although a seed of BCD has none."""
+    """The case of most seeds comes first, then the longer one; and the page begins with its scores at the end, that of
+    the full update as it was trained, although a seed of BCD has none."""
     trainings = pairs()[2:] + seeds(spread=(-0.01, 0.0, 0.01), bcd=0.6)
     trainings.append(like(trainings[-1], seed=4, accuracy=0.64))
     for t in trainings[2:]:

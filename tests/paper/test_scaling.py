@@ -35,7 +35,8 @@ def test_lengths_are_of_one_rate():
     """A pilot of another rate, which ends elsewhere, is no point of the curve."""
     full = [ended(loss, steps, seed=seed) for seed in (1, 2) for loss, steps in ((3.0, 100), (2.0, 400))]
     pilot = ended(2.7, 200, seed=1, lr=0.3)
-    table = scaling.lengths(Cases(full + [pilot] + [ended(2.5, 800, seed=seed, submodels=3, lr=0.3) for seed in (1, 2)]))
+    bcd = [ended(2.5, 800, seed=seed, submodels=3, lr=0.3) for seed in (1, 2)]
+    table = scaling.lengths(Cases([*full, pilot, *bcd]))
     assert table.column("tried")[0].value == "100 400" and table.column("same")[0].spread == pytest.approx(0)
 
 
