@@ -202,7 +202,8 @@ def best(network, method="full"):
     each, = record.seeds(network, method).values()
     means = curves.trailing(curves.scores(each), curves.MEAN)
     at = int(np.argmax(means))
-    return f"{means[at]:.2f}", f"{record.epoch(each, at + curves.MEAN - 1):.0f}"
+    epoch = curves.epochs_at(each, float(each.evaluation["step"][at + curves.MEAN - 1]))
+    return f"{means[at]:.2f}", f"{epoch:.0f}"
 
 
 @call
@@ -235,7 +236,7 @@ def difference(network, method, other):
 @call
 def training_loss(network, method="full"):
     """The mean training loss of the last fortieth of the updates."""
-    return mean([curves.end_train_loss(each) for each in record.seeds(network, method).values()], 4)
+    return mean([each["train_loss"] for each in record.seeds(network, method).values()], 4)
 
 
 @call
@@ -246,14 +247,14 @@ def updates(network, method="full"):
 @call
 def at_plateau(network, method="full"):
     """The score where early stopping ends the training; "–" where it ends none."""
-    return mean([record.score_at_plateau(each) for each in record.seeds(network, method).values()])
+    return mean([each["plateau_score"] for each in record.seeds(network, method).values()])
 
 
 @call
 def plateaus():
     """Of the trainings of converged.h5: how many came to a plateau, and how many there are."""
-    found = [curves.plateau(each) for each in record.trainings("converged.h5")]
-    return sum(end is not None for end in found), len(found)
+    found = [each["plateau_steps"] for each in record.trainings("converged.h5")]
+    return sum(map(math.isfinite, found)), len(found)
 
 
 @call

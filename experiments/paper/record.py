@@ -134,28 +134,17 @@ def behind(network, method):
 # ---- multipliers --------------------------------------------------------------------------------
 
 def same_training_loss(bcd, full):
-    return curves.training_multiplier(bcd, full)[2]
+    return bcd["multiplier"]
 
 
 def own_plateau(bcd, full):
     """Epochs of BCD to its plateau over those of the full update to its own."""
-    ends = [curves.plateau(each) for each in (bcd, full)]
-    return math.nan if None in ends else epoch(bcd, ends[0]) / epoch(full, ends[1])
-
-
-def epoch(training, evaluation):
-    return curves.epochs_at(training, float(training.evaluation["step"][evaluation]))
-
-
-def score_at_plateau(training):
-    """The score where early stopping ends the training; NaN where it ends none."""
-    end = curves.plateau(training)
-    return math.nan if end is None else curves.mean_score(training, training.evaluation["step"][end])[0]
+    return bcd["plateau_epochs"] / full["plateau_epochs"]
 
 
 def gain(training, part=None):
     """What a training gains to its end, after a part of it, or after its plateau."""
-    return score_at(training) - (score_at_plateau(training) if part is None else score_at(training, part))
+    return score_at(training) - (training["plateau_score"] if part is None else score_at(training, part))
 
 
 def multipliers(network, method, rule):

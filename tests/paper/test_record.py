@@ -125,7 +125,7 @@ def test_what_was_registered():
 
 def test_bcd_never_reaches_the_same_loss_sooner():
     for what in record.THREE_SEEDS + record.FEWER_SEEDS + [("resnet8-plain", "bcd3")]:
-        for rule in (curves.plateau_multiplier, record.same_training_loss):
+        for rule in (curves.plateau_multiplier, lambda bcd, full: curves.training_multiplier(bcd, full)[2]):
             assert all(value > 1 for value in record.multipliers(*what, rule) if not math.isnan(value)), what
 
 
@@ -187,7 +187,7 @@ def test_plateaus_come_early():
     images, text = [("half10", "bcd3"), ("half", "bcd3"), ("resnet8", "bcd3")], [("gpt", f"bcd{m}") for m in (2, 3, 4)]
     assert document.mean_own_plateau(*images, *text) == "1.32"
     for network, method in images + text:
-        full, bcd = (np.nanmean([record.score_at_plateau(each) for each in record.seeds(network, which).values()])
+        full, bcd = (np.nanmean([each["plateau_score"] for each in record.seeds(network, which).values()])
                      for which in ("full", method))
         assert (bcd < full) == (network != "gpt"), network
     for network, method in images:
