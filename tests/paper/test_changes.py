@@ -9,7 +9,7 @@ from conftest import git
 
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
-KNOWN = 29, "9f4c79e9a12cc003"
+KNOWN = 30, "f8ceff0d55cbccd8"
 
 
 def chained(changes):
