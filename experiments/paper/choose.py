@@ -23,13 +23,12 @@ FULL, PLAIN = "full, AdamW", "full, plain SGD"
 @dataclass(frozen=True)
 class Method:
     """name; columns: columns and flags by which its trainings are known; info: how bcd info is asked for it, None if it
-    cannot be; its colour and its mark; registered: it is one of the comparisons that the protocol names."""
+    cannot be; its colour and its mark."""
     name: str
     columns: dict
     info: dict | None
     colour: str
     mark: str
-    registered: bool = True
 
 
 METHODS = [
@@ -38,7 +37,7 @@ METHODS = [
     Method("full, SGD", {"method": "full", "optimizer": "sgd", "momentum": 0.9}, {"submodels": 1, "optimizer": "sgd"},
            figures.GREY, "^"),
     Method(PLAIN, {"method": "full", "optimizer": "sgd", "momentum": 0},
-           {"submodels": 1, "optimizer": "sgd", "momentum": 0}, figures.GREY, ">", registered=False),
+           {"submodels": 1, "optimizer": "sgd", "momentum": 0}, figures.GREY, ">"),
     Method("BCD-1/3", {"method": "BCD", "submodels": 3, "order": "cyclic"}, {"submodels": 3}, figures.RED, "s"),
     Method("BCD-1/6", {"method": "BCD", "submodels": 6, "order": "cyclic"}, {"submodels": 6}, figures.RED, "D"),
     Method("a layer at a time", {"method": "BCD", "submodels": 30, "order": "cyclic"}, {"submodels": "layers"},
@@ -46,7 +45,7 @@ METHODS = [
     Method("LISA", {"method": "BCD", "submodels": 30, "order": "random"}, {"submodels": "layers", "always_active": "ends"},
            figures.YELLOW, "X"),
     Method("the last third", {"method": "BCD", "submodels": 3, "order": "descending"}, None, figures.PINK, "<"),
-    Method("LoRA, rank 16", {"method": "LoRA of rank 16"}, None, figures.GREEN, "*", registered=False),
+    Method("LoRA, rank 16", {"method": "LoRA of rank 16"}, None, figures.GREEN, "*"),
 ]
 
 
