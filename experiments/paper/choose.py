@@ -139,7 +139,7 @@ def lora_libraries():
 
 
 def seconds_per_update():
-    """Of each method by its name: measured one after the other on an idle machine, without the first update, which
+    """Of each method that was timed, by its name: measured one after the other on an idle machine, without the first update, which
     touches all memory for the first time."""
     spent = {method.name: one.curve["seconds"] for method, (one,) in by_method(trainings(SPEED))}
     return {name: float(seconds[-1] - seconds[0]) / (len(seconds) - 1) for name, seconds in spent.items()}
@@ -207,7 +207,8 @@ def on_the_way(found):
     of its updates on an idle machine."""
     figure, speed, first = Figure(figsize=(8, 3.6)), seconds_per_update(), found[0].trainings[0]
     tokens = first["batch"] * first.setting("context")
-    axes = [(lambda name: tokens / 1e3, "thousand tokens trained on"), (speed.get, "seconds of training (LoRA: by PyTorch)")]
+    axes = [(lambda name: tokens / 1e3, "thousand tokens trained on"),
+            (lambda name: speed.get(name, math.nan), "seconds of training (LoRA: by PyTorch)")]
     for axis, (of_an_update, label) in zip(figure.subplots(1, 2, sharey=True), axes):
         for each in found:
             updates = each.trainings[0].evaluation["step"].astype(float)

@@ -297,14 +297,14 @@ def fine_tuned():
     full, rows = found[0], []
     before = statistics.fmean(full.after(0))
     for one in found:
-        d, time = one.difference, speed[one.method.name] / speed[choose.FULL]
+        d, time = one.difference, speed.get(one.method.name, math.nan) / speed[choose.FULL]
         rows.append({
             "name": one.method.name, "loss": mean(one.losses, 3), "lowest": mean(one.lowest, 3),
             "losses": each_of(one.losses), "half_way": each_of(one.after(full.updates / 2)), "lowest_losses": each_of(one.lowest),
             "gain": f"{100 * (before - statistics.fmean(one.losses)) / (before - statistics.fmean(full.losses)):.0f} %",
             "same_time": f"{statistics.fmean(full.after(full.updates * time)):.3f}" if time < 0.95 else "",
             "difference": f"{d.value:+.3f} ({d.low:+.3f} to {d.high:+.3f})" if d else "", "answer": one.answer,
-            "p": p_value(one.p) if d else "", "seconds": f"{time:.2f}",
+            "p": p_value(one.p) if d else "", "seconds": "–" if math.isnan(time) else f"{time:.2f}",
             "operations": "–" if math.isnan(one.operations) else f"{one.operations / full.operations:.2f}",
             "trained": f"{one.trained:.0f}", "updates": one.updates,
             **{column: mean([one.mean(column, 1 / tables.MIB)], 0) for column in ("closed_form", "peak_total", "resident")}})

@@ -90,9 +90,9 @@ def test_pictures(methods, files):
 
 
 def test_every_method_was_trained_with_three_seeds_and_timed():
-    for experiment, seeds in ((choose.FILE, [1, 2, 3]), (choose.SPEED, [1])):
+    for experiment, seeds, missing in ((choose.FILE, [1, 2, 3], []), (choose.SPEED, [1], [choose.PLAIN])):
         found = choose.by_method(choose.trainings(experiment))
-        assert [method for method, _ in found] == choose.METHODS
+        assert [method.name for method, _ in found] == [each.name for each in choose.METHODS if each.name not in missing]
         assert [sorted(one["seed"] for one in made) for _, made in found] == [seeds] * len(found), experiment
 
 
