@@ -319,7 +319,7 @@ static void shows_choices_and_defaults(void) {
               strstr(lr.text, "; language models: sgd"),
           "--lr [%s]", lr.text);
     static const char *const zeros[][2] = {{"limit", "0: all"},
-                                           {"context", "0: the model's"},
+                                           {"context", "0: the model's; of --init at most 1024"},
                                            {"threads", "0: all cores"},
                                            {"eval-every", "0: an epoch"},
                                            {"clip", "0: none; language models 1"},
