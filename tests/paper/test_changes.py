@@ -9,7 +9,7 @@ from conftest import git
 
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
-KNOWN = 30, "f8ceff0d55cbccd8"
+KNOWN = 31, "f4160801472a9c2c"
 
 
 def chained(changes):
