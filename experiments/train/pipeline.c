@@ -122,6 +122,8 @@ int pipeline_check_idle(const Options *o, const Options *asked) {
                                         "timeout"};
     for (size_t i = 0; is_none(o) && i < sizeof flags / sizeof *flags; i++)
         if (options_given(asked, flags[i])) return error_set("--%s needs --pipeline", flags[i]);
+    if (!has_processes(o) && options_given(asked, "timeout"))
+        return error_set("--timeout is for mpi and nccl: threads of one process cannot be lost");
     return 0;
 }
 

@@ -1,5 +1,6 @@
 /* Initial values, by the deviations that the papers give and PyTorch has, written out here. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../../ref/blocks/models.h"
@@ -104,8 +105,12 @@ static void never_change(void) {
 }
 
 void test_initial(void) {
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        RUN_ROW(rows[i].param, have_their_mean_and_deviation, &rows[i]);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char name[80];
+        const int family = (int)strcspn(rows[i].spec, ":");
+        snprintf(name, sizeof name, "%.*s, %s", family, rows[i].spec, rows[i].param);
+        RUN_ROW(name, have_their_mean_and_deviation, &rows[i]);
+    }
     RUN(differ_between_parameters_and_seeds);
     RUN(never_change);
 }
