@@ -316,7 +316,7 @@ run: $(BUILD)/bcd                     ## train two networks fully and by BCD, sh
 run-dist: $(BUILD)/bcd $(if $(filter yes,$(MPI)),$(BUILD)/libbcd-mpi.so) ## train over four processes, kill one, resume with three
 	tests/dist/run_dist --bcd $(BUILD)/bcd
 
-documents: $(BUILD)/bcd $(commands)   ## render paper_repro.md and its appendix from their sources
+documents: $(BUILD)/bcd $(commands)   ## render paper_repro.md, choose.md and the like from their sources
 	BCD_PROGRAM=$(BUILD)/bcd $(PYTHON) experiments/paper/render.py
 
 bench: $(BUILD)/bench                 ## measure every op, whole training steps, transports

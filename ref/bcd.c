@@ -17,7 +17,8 @@
  *     7          build an optimizer for these
  *     8          train the model, updating these alone, "until converged"
  *     9          k = k + 1
- *     10, 11   until a criterion is met (here: settings->steps updates are done) */
+ *     10       until a criterion is met (here: settings->steps updates are done)
+ *     11       the trained model */
 #include "bcd.h"
 
 /* Where a training takes its batches from. */
@@ -83,7 +84,7 @@ static int train_step(BcdState *state, Engine *engine, BatchSource *source, doub
 
 static int train(BcdState *state, const BcdSettings *settings, Engine *engine, BatchSource *source,
                  BcdWatch watch, void *context) {
-    while (state->step < settings->steps) {                                  /* 3, 10, 11 */
+    while (state->step < settings->steps) {                                  /* 3, 10 */
         int started = start_phase(state, settings, engine, source, context); /* 4, 5, 6, 7 */
         if (started) return started;
         bool over = false;

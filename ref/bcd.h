@@ -89,9 +89,10 @@ int bcd_train(BcdState *state, const BcdSettings *settings, Engine *engine, cons
 int bcd_select(const BcdState *state, const BcdSettings *settings, Engine *engine,
                const Batch *next);
 
-/* Steps 5 to 7: activates the blocks of one submodel on the engine and freezes all others.  Its
- * optimizer begins with state 0 and t = 0, unless state is kept (StageSettings.keep_state).  -1 and
- * an error when memory runs out; the engine can then only be freed. */
+/* Steps 5 to 7: activates the blocks of one submodel on the engine and freezes all others.  The
+ * optimizer of a block that was frozen begins with state 0 and t = 0, unless state is kept
+ * (StageSettings.keep_state); a block that goes on training keeps its own.  -1 and an error when
+ * memory runs out; the engine can then only be freed. */
 int bcd_activate(const BcdSettings *settings, Engine *engine, int submodel);
 
 /* ---- bcd_infer.c ---- */

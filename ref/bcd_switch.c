@@ -1,5 +1,6 @@
-/* The rules for when a phase ends.  To add one, give it a name in bcd.h and a line in
- * bcd_phase_over. */
+/* The rules for when a phase ends.  To add one: its kind in bcd.h, a case in bcd_phase_over and in
+ * phase_lengths, how the flag writes it in experiments/cli/options_value.c (parse_switch and
+ * format_switch), and its words in experiments/train/train.c and train_print.c. */
 #include <math.h>
 
 #include "bcd.h"

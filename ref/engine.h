@@ -2,9 +2,9 @@
  *
  * An engine has one stage (stage.h) or many.  It cuts batches into micro-batches, calls the blocks
  * in order, and knows when gradients are complete.  One step takes a batch B with n targets that
- * are not ignored, and changes the active parameters v:
+ * are not ignored, in however many micro-batches, and changes the active parameters v:
  *
- *     g = (1/n) sum over B of dL/dv                  whatever the number of micro-batches
+ *     g = (1/n) sum over the targets of B of dL/dv   L is the loss of one target
  *     g = g min(1, clip_norm / |g|)                  |g| over the active submodel alone
  *     v = update of v from g, as in optimizers/optimizer.h */
 #pragma once

@@ -1,6 +1,6 @@
 /* The rule that makes BCD cheap: what needs a gradient, and what is stored for the backward pass.
  *
- *   - A value needs a gradient if its node, or a node below, has an active parameter.
+ *   - A value needs a gradient if its node, or a node below, has a parameter that trains.
  *   - A value is stored if a gradient that is computed will read it.  The rows of op_table.c say
  *     which gradient of an op reads what: a convolution's input gradient reads neither input nor
  *     output, its weight gradient reads the input; a relu reads its output.

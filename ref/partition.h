@@ -1,9 +1,10 @@
 /* Partitions: which blocks are trained together.
  *
  * The algorithm works with any cut.  Submodels that are contiguous in depth save the most: blocks
- * below the active ones need no backward pass and store no activations, and their outputs do not
- * change during a phase, so that they can be cached (prefix_cache.h).  Submodels of equal size need
- * the least memory, because the largest one decides how much gradients and optimizer state take. */
+ * below the active ones need no backward pass and store only the output that the active ones read,
+ * which does not change during a phase, so that it can be cached (prefix_cache.h).  Submodels of
+ * equal size need the least memory, because the largest one decides how much gradients and
+ * optimizer state take. */
 #pragma once
 
 #include "model.h"

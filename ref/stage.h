@@ -40,7 +40,7 @@ typedef struct {
     bool recompute;  /* keep only block inputs, and recompute the rest in the backward pass */
     bool keep_state; /* keep a submodel's optimizer state when another becomes active */
     FrozenNorm frozen_norm;
-    /* The correction of BREAD (Luo et al. 2024), on one CPU stage; 0: no correction.  The input
+    /* The correction of BREAD (Luo et al. 2025), on one CPU stage; 0: no correction.  The input
      * gradients of frozen blocks above the lowest active one are computed anyway, so these blocks
      * take a plain gradient step at each update, p -= correct_factor lr g, without clipping, decay
      * or state. */
@@ -98,11 +98,11 @@ typedef enum { MODE_EVALUATE, MODE_TRAIN } Mode;
 typedef struct Stage Stage;
 typedef struct {
     /* Trains the blocks with active[b] from now on.  Frees the gradients, activations and optimizer
-     * state of the last submodel before it allocates those of this one, so that both never exist at
-     * the same time.  State stays with keep_state, and where the block goes on training; new state
-     * is zero.  Parameters and running statistics stay where they are.  Activating the same blocks
-     * again changes nothing.  -1 and an error when memory runs out, or where a batch norm would
-     * have a single value (layout_check). */
+     * state of the last submodel before it allocates those of this one, so that the two never exist
+     * at the same time.  State stays with keep_state, and where the block goes on training; new
+     * state is zero.  Parameters and running statistics stay where they are.  Activating the same
+     * blocks again changes nothing.  -1 and an error when memory runs out, or where a batch norm
+     * would have a single value (layout_check). */
     int (*activate)(Stage *stage, const bool *active);
     /* Starts a pass over a micro-batch of at most settings.batch samples.  Keeps a reference to the
      * batch's arrays, which must live until the pass is over. */

@@ -78,7 +78,7 @@ typedef struct Training {
         int step, submodel, updates[BLOCKS];
     } at;                              /* how far it is; updates: Adam's t of each block */
     int submodels, lowest;             /* M; the lowest active block */
-    bool cache, prefix_ready, augment; /* ready: what the lowest active block reads */
+    bool cache, prefix_ready, augment; /* ready: its last value is computed */
     double *param[ACTIVATION][BLOCKS]; /* by role; NULL: not allocated */
     double *value[VALUES];             /* stored ones; the others take turns in the scratch */
     double x[N * 2], scratch[2][N * WIDTH], gradient_scratch[2][N * WIDTH];
@@ -112,7 +112,7 @@ static void allocate(Training *t, int role, double **p, int count, bool wanted) 
     if (wanted && !*p) exit(1);
 }
 
-/* Steps 5 to 7: frees all that is not active, then allocates what is missing. */
+/* Steps 5 to 7: frees what is not active, then allocates what is missing; zeros are a new Adam. */
 static void activate(Training *t) {
     for (t->lowest = 0; !is_active(t, t->lowest);) t->lowest++;
     for (int on = 0; on < 2; on++) {
@@ -122,7 +122,7 @@ static void activate(Training *t) {
         for (int v = 1; v < VALUES - 1; v++)
             if (is_stored(t, v) == on) allocate(t, ACTIVATION, &t->value[v], N * width[v], on);
     }
-    for (int b = 0; b < BLOCKS; b++) t->at.updates[b] *= is_active(t, b);
+    for (int b = 0; b < BLOCKS; b++) t->at.updates[b] *= is_active(t, b); /* Adam: t = 0 */
     t->prefix_ready = false;
 }
 

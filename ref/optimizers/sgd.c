@@ -1,4 +1,4 @@
-/* Stochastic gradient descent, in PyTorch's form, which the BCD paper uses:
+/* Stochastic gradient descent, in PyTorch's form:
  *
  *     g = g + weight_decay p
  *     v = momentum v + g          without momentum v is g, and there is no state
