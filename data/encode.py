@@ -85,6 +85,8 @@ class Encoder:
     def __init__(self, directory):
         self.directory, self.tokenizer = directory, load(directory)
         self.vocabulary = max(self.tokenizer.get_vocab().values()) + 1
+        if tokens := settings(directory, "config.json").get("vocab_size"):  # some tokenizers name one more, as <pad>
+            self.vocabulary = min(self.vocabulary, tokens)
         self.before, self.after = self.surroundings()
         self.end, self.note = self.find_end()
         if self.end is not None and self.after[-1:] != [self.end]:
@@ -121,8 +123,10 @@ class Encoder:
 
     def ends(self):
         """Returns the tokens at which the model ends a text."""
-        ids = [] if self.end is None else [self.end]
-        return list(dict.fromkeys(ids + end_ids(self.directory, "generation_config.json")))
+        ids, name = [] if self.end is None else [self.end], "generation_config.json"
+        if not os.path.exists(os.path.join(self.directory, name)):
+            name = "config.json"  # as transformers
+        return list(dict.fromkeys(ids + end_ids(self.directory, name)))
 
     # ---- texts ----
 
@@ -185,8 +189,14 @@ class Encoder:
             # The prompt's tokens are those of bcd sample, also where a token would reach over its end.
             answer = whole[len(prompt):]
             if whole[:len(prompt)] != prompt:
-                answer, = self.encode([record.answer])["input_ids"]
+                answer = self.continued(record.answer)
             yield [t | NO_TARGET for t in self.before + prompt] + answer + self.after
+
+    def continued(self, text):
+        """The tokens of a text that goes on from another.  Some tokenizers begin a text with a blank of
+        their own; behind a new line they do not."""
+        before, whole, alone = self.encode(["\n", "\n" + text, text])["input_ids"]
+        return whole[len(before):] if whole[:len(before)] == before else alone
 
     def instructions(self, batch):
         for where, instruction, more, output in batch:
@@ -218,6 +228,8 @@ class Encoder:
         """The template itself marks what the assistant says."""
         encoded = self.tokenizer.apply_chat_template(
             chat.messages, tools=chat.tools, return_dict=True, return_assistant_tokens_mask=True)
+        if not any(encoded["assistant_masks"]) and any(m["role"] == "assistant" for m in chat.messages):
+            raise Stop(f"{chat.where}: the chat template marks no token of an answer as the assistant's")
         yield [t if counts else t | NO_TARGET
                for t, counts in zip(encoded["input_ids"], encoded["assistant_masks"])]
 

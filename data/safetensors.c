@@ -139,6 +139,9 @@ static int open_header(Safetensors *file) {
     size_t size = (size_t)status.st_size;
     if (size < sizeof length) return refuse(file, "header", "ends too early");
     if (read_bytes(file, length, sizeof length)) return -1;
+    if (memcmp(length, "version ", sizeof length) == 0)
+        return error_set("%s: is a pointer of Git LFS, not the weights; type: git lfs pull",
+                         file->path);
     uint64_t bytes = little_endian_get(length, 8);
     if (bytes > HEADER_MAX || bytes > size - 8) return refuse(file, "header", "ends too early");
     char *text = malloc((size_t)bytes + 1);

@@ -44,6 +44,11 @@ int tokenizer_fingerprint(char name[TOKENIZER_NAME], const char *path) {
     size_t bytes;
     unsigned char *data = file_read("tokenizer", path, "it belongs to the model", &bytes);
     if (!data) return -1;
+    if (strncmp((char *)data, "version https://git-lfs", 23) == 0) {
+        free(data);
+        return error_set("%s: is a pointer of Git LFS, not the tokenizer; type: git lfs pull",
+                         path);
+    }
     const uint64_t sum = checksum_bytes(CHECKSUM_START, data, bytes);
     snprintf(name, TOKENIZER_NAME, "hf:%012llx", (unsigned long long)sum & 0xFFFFFFFFFFFF);
     free(data);
@@ -56,7 +61,12 @@ int tokenizer_of_model(char name[TOKENIZER_NAME], const char *dir) {
         if (path_join(path, dir, tokenizer_files[i])) return -1;
         if (access(path, F_OK) == 0) return tokenizer_fingerprint(name, path);
     }
-    return error_set("%s: neither tokenizer.json nor tokenizer.model is there", dir);
+    if (path_join(path, dir, "vocab.json")) return -1;
+    return error_set("%s: neither tokenizer.json nor tokenizer.model is there%s", dir,
+                     access(path, F_OK) ? ""
+                                        : "; of vocab.json one is made by: python3 -c \"from "
+                                          "transformers import AutoTokenizer as T; "
+                                          "T.from_pretrained('DIR').save_pretrained('DIR')\"");
 }
 
 int tokenizer_part(const char *name) {

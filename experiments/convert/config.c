@@ -1,8 +1,10 @@
 /* config.json of any family. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../data/file.h"
 #include "../../ref/base/error.h"
+#include "../../ref/blocks/models.h"
 #include "families.h"
 #include "json.h"
 
@@ -48,7 +50,19 @@ int convert_spec(char spec[OPTION_TEXT], const char *dir, int context) {
                      : family->read(spec, &config, context, family) || check_common(&config) ||
                            config_check_rest(&config, true);
     cJSON_Delete(root);
+    Model *model =
+        failed ? NULL : model_create(spec); /* for what only the model knows to be wrong */
+    if (!failed && !model) failed = error_set("%s: %s", path, error_message());
+    model_free(model);
     return failed ? -1 : 0;
+}
+
+int convert_positions_of(const char *dir) {
+    char spec[OPTION_TEXT];
+    Model *whole = convert_spec(spec, dir, 0) ? NULL : model_create(spec);
+    const int positions = whole ? whole->input.w : -1;
+    model_free(whole);
+    return positions;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -65,15 +79,10 @@ static cJSON *describe(const Model *model) {
     return root;
 }
 
-int convert_write_config(const char *path, const Model *model, NumberKind numbers,
-                         const char *init) {
-    char from[PATH_BYTES];
-    if (init && path_join(from, init, "config.json")) return -1;
-    cJSON *root = init ? json_read(from, "a model directory has one") : describe(model);
-    if (!root) return -1;
-    cJSON_DeleteItemFromObject(root, "dtype"); /* its newer name */
-    cJSON_DeleteItemFromObject(root, "torch_dtype");
-    cJSON_AddStringToObject(root, "torch_dtype", numbers == NUMBER_BF16 ? "bfloat16" : "float32");
+/* Writes the config.json of a model of ours. */
+static int write_described(const char *path, const Model *model, const char *kind) {
+    cJSON *root = describe(model);
+    cJSON_AddStringToObject(root, "torch_dtype", kind);
     char *text = cJSON_Print(root);
     cJSON_Delete(root);
     if (!text) return error_set("%s: out of memory", path);
@@ -82,4 +91,29 @@ int convert_write_config(const char *path, const Model *model, NumberKind number
     int failed = file_write(path, text, length + 1);
     cJSON_free(text);
     return failed;
+}
+
+/* Writes a copy of a config.json for weights of another kind.  All else stays as it is written: to
+ * transformers 1.0 is not the same as 1. */
+static int write_copied(const char *path, const char *init, const char *kind) {
+    static const char *const keys[] = {"dtype",
+                                       "torch_dtype"}; /* its newer name, and its older one */
+    char from[PATH_BYTES];
+    size_t bytes;
+    if (path_join(from, init, "config.json")) return -1;
+    char *text = (char *)file_read("export", from, "it belongs to the model", &bytes);
+    if (!text) return -1;
+    Text value = text_of("\"%s\"", kind), entry = text_of("\"torch_dtype\": %s,", value.text);
+    bool found = false;
+    for (int i = 0; i < 2; i++) found |= json_replace(&text, keys[i], value.text);
+    if (!found) json_insert(&text, entry.text);
+    const int failed = file_write(path, text, strlen(text));
+    free(text);
+    return failed;
+}
+
+int convert_write_config(const char *path, const Model *model, NumberKind numbers,
+                         const char *init) {
+    const char *kind = numbers == NUMBER_BF16 ? "bfloat16" : "float32";
+    return init ? write_copied(path, init, kind) : write_described(path, model, kind);
 }

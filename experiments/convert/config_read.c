@@ -18,6 +18,9 @@ static int read_eps(Config *config, const char *key, double left_out, Text *sett
     return 0;
 }
 
+/* The most that our models take; rotary positions need no table, so the rest is not lost. */
+enum { CONTEXT_MAX = 1 << 20 };
+
 static int check_context(Config *c, int context, int positions) {
     if (context <= positions) return 0;
     return error_set("--context %d: %s has only %d positions", context, c->path, positions);
@@ -104,7 +107,7 @@ int llama_read(char spec[OPTION_TEXT], Config *c, int context, const HfFamily *f
     const cJSON *groups = cJSON_GetObjectItemCaseSensitive(c->root, "num_key_value_heads");
     a->groups = family->groups && !cJSON_IsNull(groups) ? family->groups : a->heads;
     a->d = family->head_dim ? family->head_dim : s.width / a->heads;
-    s.context = context ? context : positions;
+    s.context = context ? context : positions < CONTEXT_MAX ? positions : CONTEXT_MAX;
     if (config_optional_size(c, "num_key_value_heads", &a->groups) ||
         config_optional_size(c, "head_dim", &a->d))
         return -1;
@@ -173,9 +176,10 @@ static int read_interval(Config *c, const cJSON *list, int layers, int *skip) {
     *skip = 0;
     bool even = cJSON_IsArray(list) && cJSON_GetArraySize(list) == layers;
     for (int i = 0; even && i < layers; i++) {
-        const bool without = cJSON_GetNumberValue(cJSON_GetArrayItem(list, i)) == 0;
+        const cJSON *item = cJSON_GetArrayItem(list, i);
+        const bool without = cJSON_IsNumber(item) && item->valuedouble == 0;
         if (without && !*skip) *skip = i + 1;
-        even = without == (*skip && (i + 1) % *skip == 0);
+        even = cJSON_IsNumber(item) && without == (*skip && (i + 1) % *skip == 0);
     }
     return even ? 0
                 : config_refuse(c, "no_rope_layers", "one number for each layer, every n-th 0,");

@@ -15,10 +15,12 @@ const cJSON *config_find(Config *config, const char *key) {
 }
 
 int config_size(Config *config, const char *key, int *size) {
+    enum { MOST = 1 << 24 };
     const cJSON *item = config_find(config, key);
-    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 1 && item->valuedouble <= 1 << 24) ||
+    if (!item) return error_set("%s: %s is missing", config->path, key);
+    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 1 && item->valuedouble <= MOST) ||
         item->valuedouble != floor(item->valuedouble))
-        return error_set("%s: %s must be a whole number from 1 up", config->path, key);
+        return error_set("%s: %s must be a whole number from 1 to %d", config->path, key, MOST);
     *size = (int)item->valuedouble;
     return 0;
 }

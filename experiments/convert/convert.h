@@ -17,6 +17,10 @@ int convert_spec(char spec[OPTION_TEXT], const char *dir, int context);
  * pytorch_model.bin, GGUF, a LoRA adapter.  -1 and an error that says how. */
 int convert_check_foreign(const char *init);
 
+/* Overwrites *is with whether the tokenizer of the model in `dir` is GPT-2's, by the merges in its
+ * tokenizer.json.  -1 and an error: it cannot be read. */
+int convert_is_gpt2_tokenizer(bool *is, const char *dir);
+
 /* Returns true if `init` names a file NAME.safetensors and no directory.  Such a file has the
  * tensors of a model of any family with our own names and shapes (store/tensors.h): all of the
  * parameters, and all of the running statistics or none. */
@@ -88,5 +92,8 @@ bool convert_knows(const Model *model);
 
 /* Their name of GPT-2's table of learned positions. */
 extern const char convert_positions[];
+
+/* Returns how many positions the model in `dir` has, by its config.json; -1 and an error. */
+int convert_positions_of(const char *dir);
 
 void convert_name(TheirName *theirs, const Model *model, int param);

@@ -12,7 +12,8 @@ static const struct {
     const char *what;        /* and what to do */
 } foreign[] = {
     {"adapter_config", ".json",
-     "is a LoRA adapter, and no model; type: pip install torch transformers peft, then python3 -c "
+     "has a LoRA adapter, which belongs into the weights of its model; type: pip install torch "
+     "transformers peft, then python3 -c "
      "\"from peft import AutoPeftModelForCausalLM as M; from transformers import AutoTokenizer as "
      "T; "
      "M.from_pretrained('DIR').merge_and_unload().save_pretrained('NEW'); "
@@ -50,6 +51,8 @@ static bool has(const char *init, const char *name) {
 int convert_check_foreign(const char *init) {
     const bool weights =
         has(init, "model.safetensors") || has(init, "model.safetensors.index.json");
+    /* Also beside whole weights, where transformers would add it to them. */
+    if (has(init, "adapter_config.json")) return check_name(init, "adapter_config.json");
     if (weights && has(init, "config.json")) return 0;
     const struct dirent *entry;
     DIR *open = opendir(init);

@@ -9,13 +9,16 @@
 
 /* ---- a tensor -------------------------------------------------------------------------------- */
 
-static int refuse_shape(const Safetensors *file, const SafeTensor *t, const TensorInfo *ours) {
-    Text have = {""}, want = {""}; /* "2 x 3" */
+static int refuse_shape(const Weight *weight, const TensorInfo *ours, const TheirName *theirs,
+                        int part) {
+    const SafeTensor *t = weight->tensor;
+    const size_t rows = theirs->rows[part];
+    Text have = {""}, want = text_of("%zu", theirs->transposed ? theirs->columns : rows);
     for (int i = 0; i < t->rank; i++) text_add(&have, "%s%zu", i ? " x " : "", t->dim[i]);
-    for (int i = 0; i < ours->rank; i++)
-        text_add(&want, "%s%zu", i ? " x " : "", ours->dims[i].size);
-    return error_set("%s: %.80s has the shape %s, which does not fit %s of %s", file->path, t->name,
-                     have.text, ours->name, want.text);
+    for (int i = 1; i < ours->rank; i++)
+        text_add(&want, " x %zu", theirs->transposed ? rows : ours->dims[i].size);
+    return error_set("%s: %.80s has the shape %s; it should be %s, for %s", weight->file->path,
+                     t->name, have.text, want.text, ours->name);
 }
 
 /* Returns true if `rows` rows of ours can come from this tensor.  Hugging Face's table of positions
@@ -38,7 +41,7 @@ static const Weight *find_part(const Weights *w, const TensorInfo *ours, const T
     if (!weight) return error_null("%s: no tensor %s", w->init, theirs->name[part]);
     weight->used = true;
     if (fits(weight->tensor, ours, theirs, part)) return weight;
-    refuse_shape(weight->file, weight->tensor, ours);
+    refuse_shape(weight, ours, theirs, part);
     return NULL;
 }
 
@@ -177,13 +180,26 @@ static int count_buffers(int *buffers, const Safetensors *file, const Model *mod
     return 0;
 }
 
+/* Refuses a table of positions that is not as long as config.json says, which an export would have
+ * to write. */
+static int check_positions(const Weights *w) {
+    const Weight *table = convert_is_tensors(w->init) ? NULL : weights_find(w, convert_positions);
+    const int positions = table ? convert_positions_of(w->init) : 0;
+    if (!table || positions < 0) return positions;
+    const size_t rows = table->tensor->dim[0];
+    if (rows == (size_t)positions) return 0;
+    return error_set("%s: %s has %zu rows, config.json says %d positions", table->file->path,
+                     table->tensor->name, rows, positions);
+}
+
 /* Opens the files for convert_load and checks them; overwrites *buffers as above. */
 static int open_checked(Weights *w, int *buffers, const char *init, const Model *model) {
     *buffers = 0;
     if (weights_open(w, init)) return -1;
     if (convert_is_tensors(init) && count_buffers(buffers, w->file, model)) return -1;
     return check_tensors(w, model, TENSOR_PARAMETER) ||
-                   (*buffers && check_tensors(w, model, TENSOR_BUFFER)) || check_all_used(w, model)
+                   (*buffers && check_tensors(w, model, TENSOR_BUFFER)) ||
+                   check_all_used(w, model) || check_positions(w)
                ? -1
                : 0;
 }

@@ -59,22 +59,13 @@ static int save_param(SafetensorsWriter *writer, Engine *engine, int param, cons
     return failed;
 }
 
-/* Returns how many positions the model in `init` has; -1 and an error. */
-static int positions_of(const char *init) {
-    char spec[OPTION_TEXT];
-    Model *whole = convert_spec(spec, init, 0) ? NULL : model_create(spec);
-    const int positions = whole ? whole->input.w : -1;
-    model_free(whole);
-    return positions;
-}
-
 /* Overwrites *same with whether the model in `init` is model m, except for its context; its
  * config.json can then be kept.  -1 and an error. */
 static int compare_models(bool *same, const Model *m, const char *init) {
     char spec[OPTION_TEXT];
     *same = false;
     if (!*init) return 0;
-    const int positions = positions_of(init);
+    const int positions = convert_positions_of(init);
     if (positions < m->input.w) return positions < 0 ? -1 : 0;
     if (convert_spec(spec, init, m->input.w)) return -1;
     Model *theirs = model_create(spec);
@@ -88,7 +79,7 @@ static int compare_models(bool *same, const Model *m, const char *init) {
 static int open_positions(Positions *positions, const char *init, SafeTensor *list, int count) {
     for (int i = 0; i < count; i++) {
         if (strcmp(list[i].name, convert_positions)) continue;
-        const int rows = positions_of(init);
+        const int rows = convert_positions_of(init);
         if (rows < 0 || weights_open(&positions->weights, init)) return -1;
         positions->weight = weights_find(&positions->weights, convert_positions);
         const SafeTensor *theirs = positions->weight ? positions->weight->tensor : NULL;

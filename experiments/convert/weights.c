@@ -93,8 +93,11 @@ static Weight *find_exactly(const Weights *w, const char *name) {
 
 Weight *weights_find(const Weights *w, const char *name) {
     Weight *weight = find_exactly(w, name);
-    /* Without the language model's head. */
-    if (!weight && !convert_is_tensors(w->init)) weight = find_exactly(w, strchr(name, '.') + 1);
+    static const char *const inner[] = {"model.", "transformer."}; /* the model without its head */
+    for (int i = 0; i < 2 && !weight && !convert_is_tensors(w->init); i++) {
+        const size_t length = strlen(inner[i]);
+        if (strncmp(name, inner[i], length) == 0) weight = find_exactly(w, name + length);
+    }
     return weight;
 }
 

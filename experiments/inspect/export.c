@@ -1,8 +1,10 @@
 /* `bcd export`: a trained model as Hugging Face's transformers library reads it. */
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../../data/file.h"
@@ -26,11 +28,30 @@ static const char *const kept_files[] = {
     "vocab.json",     "special_tokens_map.json", "added_tokens.json",
     "merges.txt",     "chat_template.jinja",     "generation_config.json"};
 enum { KEPT_FILES = sizeof kept_files / sizeof *kept_files };
+static const char templates[] = "additional_chat_templates"; /* a directory of more of them */
 
 /* Returns true if the directory, or "", has this file. */
 static bool has_file(const char *dir, const char *name) {
     char path[PATH_BYTES];
     return *dir && !path_join(path, dir, name) && access(path, F_OK) == 0;
+}
+
+/* Copies the chat templates that have names of their own. */
+static int copy_templates(const char *dir, const char *init) {
+    char from[PATH_BYTES], to[PATH_BYTES], source[PATH_BYTES], target[PATH_BYTES];
+    if (!has_file(init, templates)) return 0;
+    if (path_join(source, init, templates) || path_join(target, dir, templates)) return -1;
+    DIR *open = opendir(source);
+    const struct dirent *entry;
+    int failed = !open || (mkdir(target, 0777) && errno != EEXIST)
+                     ? error_set("export: %s: %s", open ? target : source, strerror(errno))
+                     : 0;
+    while (open && !failed && (entry = readdir(open)))
+        if (strstr(entry->d_name, ".jinja"))
+            failed = path_join(from, source, entry->d_name) ||
+                     path_join(to, target, entry->d_name) || copy_file(to, from);
+    if (open) closedir(open);
+    return failed ? -1 : 0;
 }
 
 /* Copies the tokenizer's files of a model's directory, and appends their names to `list`. */
@@ -43,6 +64,8 @@ static int copy_tokenizer(const char *dir, const char *init, Text *list) {
             return -1;
         text_add(list, ", %s", name);
     }
+    if (copy_templates(dir, init)) return -1;
+    if (has_file(init, templates)) text_add(list, ", %s", templates);
     return 0;
 }
 
@@ -55,8 +78,9 @@ static bool has_own_tokenizer(const char *dir, const Setup *setup) {
 /* Returns true for a file of another model that a reader of the directory would take for a part of
  * this one. */
 static bool is_stale(const char *name, const char *init, bool own_tokenizer) {
-    for (int i = 0; i < KEPT_FILES; i++)
-        if (strcmp(name, kept_files[i]) == 0) return !has_file(init, name) && !own_tokenizer;
+    bool kept = strcmp(name, templates) == 0;
+    for (int i = 0; i < KEPT_FILES; i++) kept = kept || strcmp(name, kept_files[i]) == 0;
+    if (kept) return !has_file(init, name) && !own_tokenizer;
     /* An export that was interrupted leaves a .tmp, which the next one writes anew. */
     return strcmp(name, "model.safetensors") && strcmp(name, "model.safetensors.tmp") &&
            (strstr(name, ".safetensors") || strncmp(name, "pytorch_model", 13) == 0);

@@ -50,19 +50,25 @@ static int check_sizes(const Model *model, const Dataset *data) {
 /* Checks that a tokenizer of the model's directory made the tokens, where both are known; sets
  * *own_tokens if it did. */
 static int check_maker(bool *own_tokens, const char *dir, const Dataset *data) {
+    const char *made = data->tokenizer;
+    const bool gpt2 = strcmp(made, "gpt2") == 0;
+    const bool known =
+        gpt2 || !strncmp(made, "gpt2:", 5) || !strcmp(made, "bytes") || !strncmp(made, "hf:", 3);
     char path[PATH_BYTES], own[TOKENIZER_NAME] = "";
-    for (int i = 0; i < TOKENIZER_FILES && strncmp(data->tokenizer, "hf:", 3) == 0; i++) {
+    for (int i = 0; i < TOKENIZER_FILES && known; i++) {
         if (path_join(path, dir, tokenizer_files[i])) return -1;
         if (access(path, F_OK)) continue;
         if (tokenizer_fingerprint(own, path)) return -1;
-        *own_tokens = strcmp(own, data->tokenizer) == 0;
+        *own_tokens = strcmp(own, made) == 0;
         if (*own_tokens) return 0;
     }
-    if (!*own) return 0;
+    bool same = !*own;
+    if (gpt2 && !same && convert_is_gpt2_tokenizer(&same, dir)) return -1;
+    if (same) return 0;
     return error_set(
         "%s was made with the tokenizer %s, and that of %s is %s; make it again with bcd tokenize "
         "--tokenizer %s",
-        data->name, data->tokenizer, dir, own, quoted(dir).text);
+        data->name, made, dir, own, quoted(dir).text);
 }
 
 int setup_check_data(const Setup *s, const Dataset *data) {

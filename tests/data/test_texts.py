@@ -186,6 +186,35 @@ def test_case(model, changed, template, items, whole, learned):
     assert model.text(ids[masked == 0]) == learned
 
 
+@pytest.mark.parametrize("answer", ["Paris", "Paris is", "\nParis"])
+def test_answer_after_a_blank(tmp_path, answer):
+    """A tokenizer that begins a text with a blank does not put one between a prompt and its answer."""
+    made = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token=None))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace(prepend_scheme="first")
+    made.decoder = tokenizers.decoders.Metaspace(prepend_scheme="first")
+    made.train_from_iterator(["Paris is A: \n"], tokenizers.trainers.BpeTrainer(vocab_size=40, special_tokens=["<s>", "</s>"]))
+    model = Model(tmp_path, json.loads(made.to_str()))
+    _, raw = encoded(model, lines([{"prompt": "A: ", "answer": answer}]))
+    ids, counts = raw & 0x7fffffff, raw >> 31 == 0
+    assert model.text(ids) == f"A: {answer}</s>" and model.text(ids[~counts]) == "A: "
+    assert ids[~counts].tolist() == made.encode("A: ").ids
+
+
+def test_tokens_beyond_the_model(model):
+    """The tokens that the model has are counted, not one that its tokenizer has beyond them."""
+    model = model(added_tokens=[{"id": 600, "content": "<unused>", "single_word": False, "lstrip": False, "rstrip": False,
+                                 "normalized": False, "special": True}])
+    assert encoded(model, lines([{"text": "Hi"}]))[0] == "601 "
+    model.write("config.json", {"vocab_size": 600})
+    assert encoded(model, lines([{"text": "Hi"}]))[0] == "600 "
+
+
+def test_a_template_that_marks_nothing(model):
+    model = model(MARKED.replace("m.content }}\n{% endgeneration", "'' }}{% endgeneration"))
+    with pytest.raises(Stop, match="^F: line 1: the chat template marks no token of an answer"):
+        encoded(model, lines([{"messages": HI}]))
+
+
 @pytest.mark.parametrize("template, items, error", [pytest.param(*row[1:], id=row[0]) for row in REFUSED])
 def test_refused(model, template, items, error):
     with pytest.raises(Stop, match="^F: line ") as stop:
@@ -299,6 +328,15 @@ def test_end_token(model, config, files, end, note):
     head, ids = encoded(model, b'line\n1 {"text": "Hi"}\n')
     assert note in head and (note or head == "600 ")
     assert ids.tolist() == model.tokenizer.encode("Hi").ids + ([] if end is None else [end])
+
+
+def test_tokens_that_end_a_text(model):
+    """As transformers: those of generation_config.json, else those of config.json."""
+    model = model()
+    model.write("config.json", {"eos_token_id": [1, 2]})
+    assert encode.Encoder(model.directory).ends() == [1, 2]
+    model.write("generation_config.json", {})
+    assert encode.Encoder(model.directory).ends() == [1]
 
 
 def test_packages_that_read_another_format(tmp_path, monkeypatch):

@@ -214,14 +214,15 @@ static const struct {
      "tie_word_embeddings is false"},
     {"gpt2", "\"n_inner\"", "\"n_inner\": 47", "n_inner is 47; only 4 n_embd is supported"},
     {"gpt2", "\"n_layer\"", "\"n_layer\": 2.5", "n_layer must be a whole number"},
-    {"gpt2", "\"n_layer\"", "\"x\": 2", "n_layer must be a whole number"},
+    {"gpt2", "\"n_layer\"", "\"x\": 2", "n_layer is missing"},
     {"gpt2", "\"n_positions\"", "\"n_positions\": 9", "--context 10"},
     {"llama", "\"num_key_value_heads\"", "\"num_key_value_heads\": 2",
      "3 heads are not a multiple of 2 groups"},
     {"llama", "\"num_key_value_heads\"", "\"num_key_value_heads\": 0",
      "num_key_value_heads must be a whole number"},
     {"llama", "\"rms_norm_eps\"", "\"rms_norm_eps\": \"1e-6\"", "must be a number from"},
-    {"llama", "\"rope_theta\"", "\"rope_theta\": 0.0", "rope_base=0 is not in 1.."},
+    {"llama", "\"rope_theta\"", "\"rope_theta\": 0.0",
+     "config.json: model: rope_base=0 is not in 1.."},
     {"llama", "\"rope_theta\"", "\"rope_theta\": \"10000\"", "rope_theta must be a number"},
     {"llama", "\"rope_type\"", "\"rope_type\": \"yarn\"",
      "rope_type is \"yarn\"; only default, linear or llama3 is supported"},
@@ -242,11 +243,15 @@ static const struct {
      "only one number for each layer"},
     {"smollm3", "\"no_rope_layers\": [", "\"no_rope_layers\": [0, 1], \"x\": [",
      "no_rope_layers is [0,1]; only one number for each layer, every n-th 0,"},
+    {"smollm3", "\"no_rope_layers\": [", "\"no_rope_layers\": [1, null], \"x\": [",
+     "no_rope_layers is [1,null]; only one number for each layer, every n-th 0,"},
+    {"smollm3", "\"no_rope_layers\": [", "\"no_rope_layers\": [true, false], \"x\": [",
+     "no_rope_layers is [true,false]; only"},
     {"qwen3", "\"model_type\"", "\"model_type\": \"gemma3_text\"",
      "gemma3_text; supported are gpt2, llama, mistral, qwen2, qwen3, smollm3 and olmo2"},
     {"llama", "\"mlp_bias\"", "\"mlp_bias\": true", "mlp_bias is true"},
     {"mistral", "\"sliding_window\"", "\"sliding_window\": 2.5",
-     "sliding_window must be a whole number"},
+     "sliding_window must be a whole number from 1 to 16777216"},
     {"llama", "\"hidden_act\"", "\"hidden_act\": \"gelu\"", "hidden_act is \"gelu\""},
 };
 
@@ -332,7 +337,14 @@ static void wrong_directories_are_refused(void) {
     check_error(run(1,
                     "train --init exported-gpt2 --model gpt:layers=2,width=24,heads=3,"
                     "context=10,vocabulary=256 " STILL "--out never5"),
-                "which does not fit embedding.token.weight of 256 x 24");
+                "has the shape 256 x 12; it should be 256 x 24, for embedding.token.weight");
+    make_changed("short", "gpt2", "\"n_positions\"", "\"n_positions\": 12");
+    copy_file("short/model.safetensors", "exported-gpt2/model.safetensors");
+    check_error(run(1, "train --init short " STILL "--out never9"),
+                "transformer.wpe.weight has 13 rows, config.json says 12 positions");
+    make_changed("narrow", "gpt2", "\"n_embd\"", "\"n_embd\": 6");
+    scratch_text("narrow/model.safetensors", "version https://git-lfs.github.com/spec/v1\n");
+    check_error(run(1, "train --init narrow " STILL "--out never9"), "type: git lfs pull");
     check_error(run(2, "train --init exported-gpt2 --model resnet8 --data synthetic"),
                 "--init DIR is for models that transformers has");
     run(0,

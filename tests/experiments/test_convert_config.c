@@ -55,6 +55,13 @@ static const Published published[] = {
      "'num_hidden_layers': 32, 'num_key_value_heads': 8, 'rms_norm_eps': 1e-05,"
      "'rope_theta': 1000000.0, 'sliding_window': null, 'tie_word_embeddings': false,"
      "'vocab_size': 32000}"},
+    /* More positions than ours have are no loss, since rotary ones need no table. */
+    {"llama3-8B:context=1048576,rope_base=2804339835",
+     "{'model_type': 'llama', 'hidden_act': 'silu', 'hidden_size': 4096, 'intermediate_size': "
+     "14336,"
+     "'max_position_embeddings': 4194304, 'num_attention_heads': 32, 'num_hidden_layers': 32,"
+     "'num_key_value_heads': 8, 'rms_norm_eps': 1e-05, 'rope_scaling': null,"
+     "'rope_theta': 2804339835.0, 'tie_word_embeddings': false, 'vocab_size': 128256}"},
     /* null is as many as heads; without the key it would be 8. */
     {"mistral-7B:context=32768,groups=32",
      "{'model_type': 'mistral', 'hidden_act': 'silu', 'hidden_size': 4096,"

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../../data/safetensors.h"
+#include "../../data/tokens.h"
 #include "../../experiments/convert/convert.h"
 #include "../../ref/base/error.h"
 #include "cli.h"
@@ -174,9 +175,11 @@ static void foreign_formats_are_named(void) {
         const char *init, *file, *error;
     } rows[] = {
         {"adapter", "adapter_config.json",
-         "adapter: is a LoRA adapter, and no model; type: pip install torch transformers peft, "
+         "adapter: has a LoRA adapter, which belongs into the weights of its model; type: pip "
+         "install torch transformers peft, "
          "then "
          "python3 -c \"from peft import"},
+        {"tiny", "adapter_config.json", "tiny: has a LoRA adapter, which belongs into"},
         {"pickled", "pytorch_model-00001-of-00002.bin",
          "pickled: has its weights in pytorch_model.bin; type: pip install torch transformers, "
          "then"},
@@ -191,6 +194,63 @@ static void foreign_formats_are_named(void) {
         snprintf(path, sizeof path, "%s/%s", rows[i].init, rows[i].file);
         if (*rows[i].file) scratch_text(path, "{}");
         check_error(run(1, "eval --init %s --data x.tokens", rows[i].init), rows[i].error);
+    }
+    CHECK(remove(scratch_path("tiny/adapter_config.json")) == 0, "cannot remove");
+}
+
+/* Writes a tokenizer.json with these merges: lines of a file, as text or as lists of two, without
+ * the last `without`. */
+static void write_merges(const char *dir, FILE *lines, bool lists, int without) {
+    char path[128], line[1024];
+    snprintf(path, sizeof path, "%s/tokenizer.json", dir);
+    FILE *file = fopen(scratch_text(path, ""), "w");
+    rewind(lines);
+    fputs("{\"model\": {\"type\": \"BPE\", \"merges\": [", file);
+    for (int n = 0; n < 50001 - without && fgets(line, sizeof line, lines); n++) {
+        if (n == 0) continue; /* the version */
+        fputs(n > 1 ? ", " : "", file);
+        fputs(lists ? "[\"" : "\"", file);
+        for (const char *c = line; *c != '\n'; c++) {
+            if (*c == ' ' && lists)
+                fputs("\", \"", file);
+            else
+                fprintf(file, "%s%c", *c == '"' || *c == '\\' ? "\\" : "", *c);
+        }
+        fputs(lists ? "\"]" : "\"", file);
+    }
+    fputs("]}}\n", file);
+    fclose(file);
+}
+
+/* GPT-2's tokenizer is known in either form, so that its tokens are accepted; with a merge less it
+ * is another one. */
+static void gpt2s_tokenizer_is_known(void) {
+    SKIP_WITHOUT("gpt2-bpe/vocab.bpe");
+    FILE *lines = fopen(real_file("gpt2-bpe/vocab.bpe"), "r");
+    if (!CHECK(lines, "cannot open vocab.bpe")) return;
+    for (int row = 0; row < 3; row++) {
+        bool is = false;
+        write_merges("merges", lines, row == 1, row == 2);
+        CHECK(convert_is_gpt2_tokenizer(&is, scratch_path("merges")) == 0, "%s", error_message());
+        CHECK(is == (row < 2), "row %d", row);
+    }
+    fclose(lines);
+}
+
+/* Tokens of another tokenizer than the model's own mean other words, also those of our own two. */
+static void other_tokens_are_refused(void) {
+    static const char *const makers[] = {"bytes", "gpt2", "gpt2:256", "hf:0123456789ab"};
+    write_part("mine", "model.safetensors", all, NULL);
+    scratch_text("mine/tokenizer.json", "{\"model\": {\"type\": \"BPE\", \"merges\": [\"a b\"]}}");
+    for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) {
+        const int numbers[100] = {1};
+        TokenWriter writer;
+        CHECK(!tokenwriter_open(&writer, scratch_path("made.tokens"), makers[i], 256, false, 0) &&
+                  !tokenwriter_add(&writer, numbers, 100) && !tokenwriter_commit(&writer),
+              "%s", error_message());
+        const Printed *printed =
+            run(1, "eval --init mine --data made.tokens --context 8 --limit 8");
+        check_error(printed, "make it again with bcd tokenize --tokenizer mine");
     }
 }
 
@@ -237,7 +297,8 @@ static char *run_in(const char *dir, int status, const char *line) {
 static void start_is_found_again(void) {
     size_t count;
     write_part("from/model", "model.safetensors", all, NULL);
-    write_config("from/model", "{", "{\"use_cache\": true, ");
+    write_config("from/model", "{", "{\"use_cache\": true, \"initializer_range\": 1.0, ");
+    scratch_text("from/model/additional_chat_templates/tool_use.jinja", "");
     scratch_text("from/model/tokenizer_config.json", "{}");
     free(run_in("from", 0,
                 "train --init model --data text --context 8 --lr 0 --steps 1 --limit 8 "
@@ -245,10 +306,15 @@ static void start_is_found_again(void) {
     scratch_text("other/place/x", "");
     free(run_in("other/place", 0, "train --resume ../../from/run --steps 2 --quiet"));
     char *printed = run_in("other/place", 0, "export ../../from/run --out exported");
-    CHECK(strstr(printed, "model.safetensors, tokenizer_config.json\n"), "%s", printed);
+    CHECK(strstr(printed, "model.safetensors, tokenizer_config.json, additional_chat_templates\n"),
+          "%s", printed);
+    CHECK(
+        file_exists(scratch_path("other/place/exported/additional_chat_templates/tool_use.jinja")),
+        "no template");
     free(printed);
     char *config = read_bytes("other/place/exported/config.json", &count);
-    CHECK(strstr(config, "use_cache"), "%s", config);
+    CHECK(strstr(config, "use_cache") && strstr(config, "\"initializer_range\": 1.0,"), "%s",
+          config);
     free(config);
     CHECK(rename(scratch_path("from/model"), scratch_path("moved")) == 0, "cannot rename");
     printed = run_in("from", 1, "export run --out exported");
@@ -355,6 +421,8 @@ void test_convert_files(void) {
     RUN(tied_head_is_the_embedding);
     RUN(unknown_settings_are_refused);
     RUN(foreign_formats_are_named);
+    RUN(gpt2s_tokenizer_is_known);
+    RUN(other_tokens_are_refused);
     RUN(long_paths_are_refused);
     RUN(start_is_found_again);
     RUN(stale_files_are_refused);
