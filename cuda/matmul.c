@@ -4,12 +4,10 @@ static bool in_one_piece(const Run *run, const Product *product) {
     return run->version != 1 && library_matmul(run, product);
 }
 
-/* Runs the product alone, which every library has. */
+/* Runs the product alone.  The library may lack it where rows are not aligned, as in bf16 with an
+ * odd stride. */
 static void bare(const Run *run, const Product *product) {
-    if (!library_matmul(run, product))
-        device_note("the library has no matrix product %d x %d x %d, strides %d, %d, %d, in %s",
-                    product->m, product->n, product->k, product->ldc, product->lda, product->ldb,
-                    precision_names[run->precision]);
+    if (!library_matmul(run, product)) cuda_plain_product(run, product);
 }
 
 /* Where the library cannot add the bias, C starts as the bias and the product is added to it. */

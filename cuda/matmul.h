@@ -60,6 +60,10 @@ void library_matmul_tune(bool on);
  * of the library. -1 and an error when the file cannot be written. */
 int library_matmul_save(const char *path);
 
+/* product.cu: the product alone, without bias, epilogue or column sums, by plain loops; tf32 is
+ * computed in fp32. */
+void cuda_plain_product(const Run *run, const Product *product);
+
 /* bias.cu: c[i][0..n) = row[0..n) for m rows, row stride ldc; values. */
 void cuda_repeat_row(const Run *run, void *c, const void *row, int m, int n, int ldc);
 

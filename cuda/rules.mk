@@ -180,7 +180,7 @@ gpu-programs: $(BUILD)/bcd $(BUILD)/libbcd-cuda.so $(BUILD)/tests-cuda $(BUILD)/
 bundle_programs := bcd $(foreach device,simt $(if $(filter yes,$(CUDA)),cuda),libbcd-$(device).so tests-$(device) bench-$(device))
 gpu-bundle:                           ## pack a folder for a machine with a GPU, ARCHS=90a
 	$(Q)$(MAKE) BUILD=$(BUILD)/bundle MARCH=x86-64-v3 STATIC=yes SOURCE_DIR=. ARCHS="$(bundle_archs)" CUDA=$(CUDA) \
-	    NVCCFLAGS_EXTRA=--compress-mode=size bundle-programs
+	    NVCCFLAGS_EXTRA=$(addsuffix =size,$(findstring --compress-mode,$(if $(NVCC),$(shell $(NVCC) --help)))) bundle-programs
 	$(Q)cuda/check/bundle $(BUILD)/bundle $(BUILD)/gpu-bundle $(bundle_programs)
 bundle_archs := $(if $(filter command line,$(origin ARCHS)),$(ARCHS),90a)
 bundle-programs: $(bundle_programs:%=$(BUILD)/%) $(if $(has_cuda),$(fake_programs))

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "../../data/safetensors.h"
-#include "../../data/tokens.h"
 #include "../../experiments/convert/convert.h"
 #include "../../ref/base/error.h"
 #include "cli.h"
@@ -198,62 +197,6 @@ static void foreign_formats_are_named(void) {
     CHECK(remove(scratch_path("tiny/adapter_config.json")) == 0, "cannot remove");
 }
 
-/* Writes a tokenizer.json with these merges: lines of a file, as text or as lists of two, without
- * the last `without`. */
-static void write_merges(const char *dir, FILE *lines, bool lists, int without) {
-    char path[128], line[1024];
-    snprintf(path, sizeof path, "%s/tokenizer.json", dir);
-    FILE *file = fopen(scratch_text(path, ""), "w");
-    rewind(lines);
-    fputs("{\"model\": {\"type\": \"BPE\", \"merges\": [", file);
-    for (int n = 0; n < 50001 - without && fgets(line, sizeof line, lines); n++) {
-        if (n == 0) continue; /* the version */
-        fputs(n > 1 ? ", " : "", file);
-        fputs(lists ? "[\"" : "\"", file);
-        for (const char *c = line; *c != '\n'; c++) {
-            if (*c == ' ' && lists)
-                fputs("\", \"", file);
-            else
-                fprintf(file, "%s%c", *c == '"' || *c == '\\' ? "\\" : "", *c);
-        }
-        fputs(lists ? "\"]" : "\"", file);
-    }
-    fputs("]}}\n", file);
-    fclose(file);
-}
-
-/* GPT-2's tokenizer is known in either form, so that its tokens are accepted; with a merge less it
- * is another one. */
-static void gpt2s_tokenizer_is_known(void) {
-    SKIP_WITHOUT("gpt2-bpe/vocab.bpe");
-    FILE *lines = fopen(real_file("gpt2-bpe/vocab.bpe"), "r");
-    if (!CHECK(lines, "cannot open vocab.bpe")) return;
-    for (int row = 0; row < 3; row++) {
-        bool is = false;
-        write_merges("merges", lines, row == 1, row == 2);
-        CHECK(convert_is_gpt2_tokenizer(&is, scratch_path("merges")) == 0, "%s", error_message());
-        CHECK(is == (row < 2), "row %d", row);
-    }
-    fclose(lines);
-}
-
-/* Tokens of another tokenizer than the model's own mean other words, also those of our own two. */
-static void other_tokens_are_refused(void) {
-    static const char *const makers[] = {"bytes", "gpt2", "gpt2:256", "hf:0123456789ab"};
-    write_part("mine", "model.safetensors", all, NULL);
-    scratch_text("mine/tokenizer.json", "{\"model\": {\"type\": \"BPE\", \"merges\": [\"a b\"]}}");
-    for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) {
-        const int numbers[100] = {1};
-        TokenWriter writer;
-        CHECK(!tokenwriter_open(&writer, scratch_path("made.tokens"), makers[i], 256, false, 0) &&
-                  !tokenwriter_add(&writer, numbers, 100) && !tokenwriter_commit(&writer),
-              "%s", error_message());
-        const Printed *printed =
-            run(1, "eval --init mine --data made.tokens --context 8 --limit 8");
-        check_error(printed, "make it again with bcd tokenize --tokenizer mine");
-    }
-}
-
 /* A path that is too long is an error, wherever it is composed. */
 static void long_paths_are_refused(void) {
     char dir[480], path[1100], spec[OPTION_TEXT];
@@ -421,8 +364,6 @@ void test_convert_files(void) {
     RUN(tied_head_is_the_embedding);
     RUN(unknown_settings_are_refused);
     RUN(foreign_formats_are_named);
-    RUN(gpt2s_tokenizer_is_known);
-    RUN(other_tokens_are_refused);
     RUN(long_paths_are_refused);
     RUN(start_is_found_again);
     RUN(stale_files_are_refused);

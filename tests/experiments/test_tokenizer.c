@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "../../data/tokens.h"
+#include "../../experiments/convert/convert.h"
 #include "../../ref/base/error.h"
 #include "cli.h"
 
@@ -142,27 +143,68 @@ static void write_tokens(const char *name, const char *tokenizer, int vocabulary
           "%s", error_message());
 }
 
+/* Writes a tokenizer.json with these merges: lines of a file, as text or as lists of two, without
+ * the last `without`. */
+static void write_merges(const char *dir, FILE *lines, bool lists, int without) {
+    char path[128], line[1024];
+    snprintf(path, sizeof path, "%s/tokenizer.json", dir);
+    FILE *file = fopen(scratch_text(path, ""), "w");
+    rewind(lines);
+    fputs("{\"model\": {\"type\": \"BPE\", \"merges\": [", file);
+    for (int n = 0; n < 50001 - without && fgets(line, sizeof line, lines); n++) {
+        if (n == 0) continue; /* the version */
+        fputs(n > 1 ? ", " : "", file);
+        fputs(lists ? "[\"" : "\"", file);
+        for (const char *c = line; *c != '\n'; c++) {
+            if (*c == ' ' && lists)
+                fputs("\", \"", file);
+            else
+                fprintf(file, "%s%c", *c == '"' || *c == '\\' ? "\\" : "", *c);
+        }
+        fputs(lists ? "\"]" : "\"", file);
+    }
+    fputs("]}}\n", file);
+    fclose(file);
+}
+
+/* GPT-2's tokenizer is known in either form, so that its tokens are accepted; with a merge less it
+ * is another one. */
+static void gpt2s_tokenizer_is_known(void) {
+    SKIP_WITHOUT("gpt2-bpe/vocab.bpe");
+    FILE *lines = fopen(real_file("gpt2-bpe/vocab.bpe"), "r");
+    if (!CHECK(lines, "cannot open vocab.bpe")) return;
+    for (int row = 0; row < 3; row++) {
+        bool is = false;
+        write_merges("merges", lines, row == 1, row == 2);
+        CHECK(convert_is_gpt2_tokenizer(&is, scratch_path("merges")) == 0, "%s", error_message());
+        CHECK(is == (row < 2), "row %d", row);
+    }
+    fclose(lines);
+}
+
 /* Token files with as many tokens as the model has: made by its own tokenizer, by a program that
- * names no tokenizer, by another tokenizer. */
+ * names no tokenizer, by another tokenizer, by our own two. */
 static void another_tokenizer_is_refused(void) {
-    static const char *const names[] = {"hf:c344acd8995f", "mine", "hf:0123456789ab"};
-    static const char other[] =
-        "tied.tokens was made with the tokenizer hf:0123456789ab, and that of tied is "
-        "hf:c344acd8995f; make it again with bcd tokenize --tokenizer tied";
+    static const char *const names[] = {"hf:c344acd8995f", "mine",           "bytes", "gpt2",
+                                        "gpt2:256",        "hf:0123456789ab"};
     write_tokens("tied.tokens", "mine", 256);
     run(0,
         "train --model gpt:layers=1,width=8,heads=1,context=4 --data tied.tokens --steps 0 --quiet "
         "--out untied");
     run(0, "export untied --out tied --quiet");
     scratch_text("tied/tokenizer.model", "{\"a\": 1}");
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 6; i++) {
+        const Text other = text_of(
+            "tied.tokens was made with the tokenizer %s, and that of tied is hf:c344acd8995f; make "
+            "it again with bcd tokenize --tokenizer tied",
+            names[i]);
         char flags[128];
         snprintf(flags, sizeof flags, "--init tied --data tied.tokens --quiet --out tied%d", i);
         write_tokens("tied.tokens", names[i], 256);
-        const Printed *printed = run(i == 2, "train %s --steps 1 --schedule constant", flags);
-        if (i == 2) check_error(printed, other);
-        printed = run(i == 2, "eval --init tied --data tied.tokens");
-        if (i == 2) check_error(printed, other);
+        const Printed *printed = run(i > 1, "train %s --steps 1 --schedule constant", flags);
+        if (i > 1) check_error(printed, other.text);
+        printed = run(i > 1, "eval --init tied --data tied.tokens");
+        if (i > 1) check_error(printed, other.text);
     }
     check_error(run(1, "eval tied0 --data tied.tokens"), ", the training data with hf:c344");
     check_error(
@@ -289,6 +331,7 @@ void test_tokenizer(void) {
     RUN(a_result_follows_the_progress);
     RUN(text_by_the_models_own_tokenizer);
     RUN(numpy_writes_one);
+    RUN(gpt2s_tokenizer_is_known);
     RUN(another_tokenizer_is_refused);
     RUN(error_of_the_last_python);
     RUN(python_ends);

@@ -103,12 +103,13 @@ static void goes_on_with_the_next_algorithm(void) {
     ones_free(&o);
 }
 
-static void says_that_there_is_none(void) {
+/* Where the library refuses all of its algorithms, our own kernel computes the product. */
+static void goes_on_without_the_library(void) {
     Ones o = ones_create();
     setenv("FAKE_LT_REFUSES", "8", 1);
     ones_multiply(&o, 12);
     unsetenv("FAKE_LT_REFUSES");
-    check_told("the library has no matrix product 24 x 12 x 40, strides 12, 40, 12, in fp32");
+    check_ones(&o, 12);
     ones_free(&o);
 }
 
@@ -287,7 +288,7 @@ static void tunes_and_writes_it_down(void) {
 void test_fake_products(void) {
     RUN(tunes_and_writes_it_down); /* this must run before a table has been read */
     RUN(goes_on_with_the_next_algorithm);
-    RUN(says_that_there_is_none);
+    RUN(goes_on_without_the_library);
     RUN(says_that_it_failed);
     RUN(memory_that_is_gone_is_told);
     RUN(uses_the_workspace_it_has);
