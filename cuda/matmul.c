@@ -38,3 +38,27 @@ void cuda_matmul(const Run *run, const Product *product) {
     if (product->epilogue == EPILOGUE_GELU) cuda_gelu_forward(&gelu);
     if (product->epilogue == EPILOGUE_GELU_GRADIENT) cuda_gelu_input_gradient(&gelu);
 }
+
+int cuda_matmul_load(void) {
+    enum { SIDE = 64, BYTES = SIDE * SIDE * sizeof(float) };
+    Stream stream = stream_create();
+    char *memory = device_alloc(3 * BYTES + cuda_matmul_workspace());
+    int failed = !stream || !memory;
+    for (Precision p = 0; p < PRECISIONS && !failed; p++) {
+        const Run run = {stream, p, 0, memory + 3 * BYTES};
+        const Product product = {.c = memory,
+                                 .a = memory + BYTES,
+                                 .b = memory + 2 * BYTES,
+                                 .ldc = SIDE,
+                                 .lda = SIDE,
+                                 .ldb = SIDE,
+                                 .m = SIDE,
+                                 .n = SIDE,
+                                 .k = SIDE};
+        library_matmul(&run, &product);
+        failed = device_wait(stream);
+    }
+    device_free(memory);
+    stream_free(stream);
+    return failed ? -1 : 0;
+}

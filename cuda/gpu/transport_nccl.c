@@ -15,8 +15,9 @@
  * communicators concurrently"): their kernels must all fit on the GPU, and nothing may wait for the
  * whole device while one of them waits.  So they have few blocks; they are connected, and have
  * their memory, before training begins; messages are allocated before a submodel trains
- * (dist/rank_tasks.c); and kernels are loaded when the program starts, because CUDA may stop the
- * device to load one at its first launch (CUDA's programming guide, "Lazy Loading"). */
+ * (dist/rank_tasks.c); and kernels are loaded when the program starts, those of cuBLASLt before the
+ * communicators are connected, because CUDA may stop the device to load one at its first launch
+ * (CUDA's programming guide, "Lazy Loading"). */
 #include "../transport_nccl.h"
 
 #include <sched.h>
@@ -26,6 +27,7 @@
 
 #include "../../dist/deadline.h"
 #include "../../ref/base/error.h"
+#include "../matmul.h"
 #include "../message.h"
 #include "nccl_library.h"
 
@@ -328,7 +330,7 @@ Transport *transport_nccl_create(Transport *control) {
         .sendrecv = nccl_sendrecv, .abort = nccl_abort, .free = nccl_free};
     NcclTransport *n = calloc(1, sizeof *n);
     if (!n) error_set("transport: out of memory");
-    if (!n || device_open() || nccl_open()) {
+    if (!n || device_open() || cuda_matmul_load() || nccl_open()) {
         transport_abort(control, error_message());
         transport_free(control);
         free(n);
