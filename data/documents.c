@@ -14,16 +14,19 @@ struct Documents {
     cJSON *object; /* the last one, which holds the returned text */
 };
 
-/* Checks a piece, in which no character is cut. */
+/* Checks a piece, in which no character is cut.  Zeros are escaped in JSON, and have no place in
+ * text. */
 static int check_utf8(Documents *documents, const char *text, size_t bytes) {
     static const char advice[] = "is not in UTF-8; convert the file first, for example with iconv";
     const Pieces *pieces = documents->pieces;
-    const size_t valid = utf8_valid(text, bytes);
+    size_t valid = utf8_valid(text, bytes);
     if (valid < bytes && pieces_unit(pieces)) return pieces_refuse(pieces, advice);
+    const char *zero = pieces_unit(pieces) ? NULL : memchr(text, 0, valid);
+    if (zero) valid = (size_t)(zero - text);
     for (size_t i = 0; i < valid; i++) documents->lines += text[i] == '\n';
     if (valid == bytes) return 0;
     return error_set("tokenize: %s: line %zu %s", pieces_path(pieces), documents->lines + 1,
-                     advice);
+                     zero ? "has a zero byte; is it text?" : advice);
 }
 
 /* Returns the number that four hexadecimal digits stand for, -1 if they are none. */

@@ -55,8 +55,10 @@ static int open_locked(const char *temporary, const char *path) {
         const int descriptor = open(temporary, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
         if (descriptor < 0) return error_set("%s: cannot create: %s", path, strerror(errno));
         if (flock(descriptor, LOCK_EX | LOCK_NB)) {
+            const int cause = errno;
             close(descriptor);
-            return error_set("%s: another process is writing it", path);
+            if (cause == EWOULDBLOCK) return error_set("%s: another process is writing it", path);
+            return error_set("%s: cannot lock: %s", path, strerror(cause));
         }
         if (fstat(descriptor, &opened) == 0 && stat(temporary, &named) == 0 &&
             opened.st_ino == named.st_ino && opened.st_dev == named.st_dev)

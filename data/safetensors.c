@@ -270,6 +270,8 @@ int safetensors_append(SafetensorsWriter *w, const float *numbers, size_t count)
         size_t some = count - done < PIECE ? count - done : PIECE;
         for (size_t i = 0; i < some; i++) {
             uint32_t bits;
+            if (!isfinite(numbers[done + i]))
+                return error_set("%s: a number is NaN or infinite", w->out.path);
             memcpy(&bits, &numbers[done + i], sizeof bits);
             little_endian_put(bytes + size * i, (int)size, size == 2 ? to_bf16(bits) : bits);
         }

@@ -51,6 +51,7 @@ static struct {
     bool started;
     int open; /* transports */
     bool broken;
+    bool unsafe;            /* MPI may still use memory that is freed, and is not called any more */
     bool reports;           /* this rank reports the failure */
     bool claimed, reported; /* another rank is going to, or has done so */
 } world;
@@ -60,6 +61,7 @@ static MpiTransport *of(Transport *transport) { return (MpiTransport *)(void *)t
 /* ---- control messages ---- */
 
 static int send_control(MpiTransport *mpi, int to, ControlMessage message) {
+    if (world.unsafe) return 0;
     Transfer t = transport_send(to, (Channel)TAG_CONTROL, &message, sizeof message);
     return pending_add(&mpi->pending, &t, true);
 }
@@ -69,6 +71,7 @@ static int send_control(MpiTransport *mpi, int to, ControlMessage message) {
 static void tell_all(const Transport *transport, ControlMessage message) {
     PendingTransfers sends = {.end = &sends.first};
     bool left = true;
+    if (world.unsafe) return;
     for (int r = 0; r < transport->ranks; r++) {
         Transfer t = transport_send(r, (Channel)TAG_CONTROL, &message, sizeof message);
         if (r != transport->rank) pending_add(&sends, &t, true);
@@ -101,6 +104,7 @@ static void finish_transfers(MpiTransport *mpi) {
             left |= !over;
         }
     }
+    world.unsafe |= left;
 }
 
 /* Marks the transport as broken and tells the other ranks. */
@@ -139,7 +143,7 @@ static int act_on(MpiTransport *mpi, const ControlMessage *message, int from) {
 }
 
 static int receive_control(MpiTransport *mpi) {
-    for (;;) {
+    while (!world.unsafe) {
         int there = 0;
         MPI_Status from;
         ControlMessage message;
@@ -151,6 +155,7 @@ static int receive_control(MpiTransport *mpi) {
             return -1;
         if (act_on(mpi, &message, from.MPI_SOURCE)) return -1;
     }
+    return 0;
 }
 
 /* Receives control messages and advances all transfers.  The lock is held.  Returns -1 if the

@@ -47,7 +47,7 @@ def time_is_up(options):
 def same_value(stored, asked):
     """Compares a stored setting with a flag; numbers are compared as numbers."""
     if isinstance(stored, bytes):
-        stored = stored.decode()
+        stored = stored.decode(errors="replace")
     asked = "" if asked == "none" else text_of(asked)
     try:
         return float(stored or 0) == float(asked or 0)
@@ -63,7 +63,7 @@ def compare(stored, flags, place):
         if name in LOCAL or name not in stored or same_value(stored[name], asked):
             continue
         if name not in LENGTH:
-            had = stored[name].decode() if isinstance(stored[name], bytes) else stored[name]
+            had = stored[name].decode(errors="replace") if isinstance(stored[name], bytes) else stored[name]
             raise Refused(f"{place}: trained with --{name} {had}; for {text_of(asked)} choose another --out")
         finished = False
     return finished

@@ -80,7 +80,7 @@ def set_attributes(thing, values):
 
 
 def text(value):
-    return value.decode() if isinstance(value, bytes) else str(value)
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)  # a name may be cut in a character
 
 
 def attribute(thing, name, *default):

@@ -126,7 +126,11 @@ int rundir_keep(const char *dir, uint64_t step, int keep) {
     const Text path = text_of("%s/checkpoint-%llu.h5", dir, (unsigned long long)step);
     /* checkpoint.h5 is only ever replaced, never written into, so a link is as good as a copy.  One
      * of this name may be of another training. */
-    if ((unlink(path.text) && errno != ENOENT) || link(from.text, path.text))
-        return error_set("%s: cannot keep the checkpoint: %s", path.text, strerror(errno));
+    if ((unlink(path.text) && errno != ENOENT) ||
+        linkat(AT_FDCWD, from.text, AT_FDCWD, path.text, AT_SYMLINK_FOLLOW))
+        return error_set(
+            "%s: cannot keep the checkpoint by a hard link: %s; go on without "
+            "--keep-last",
+            path.text, strerror(errno));
     return remove_old(dir, step, keep);
 }

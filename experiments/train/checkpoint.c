@@ -164,7 +164,10 @@ int checkpoint_resume(const char *path, Setup *setup, BcdState *state) {
     int failed = checkpoint_read_init(&file, setup) || check_same(&file, setup) ||
                  read_state(&file, setup, state) ||
                  (state->step > 0 && bcd_activate(&setup->bcd, setup->engine, state->submodel)) ||
-                 read_tensors(&file, setup->engine, GROUPS, false) || read_steps(&file, setup);
+                 /* Before the first update there may be state, all zero, of a submodel whose
+                  * pre-inference was stopped. */
+                 read_tensors(&file, setup->engine, state->step ? GROUPS : MODEL_GROUPS, false) ||
+                 read_steps(&file, setup);
     h5_close(&file);
     return failed ? -1 : 0;
 }

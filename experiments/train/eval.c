@@ -10,7 +10,7 @@
 #include "open_model.h"
 #include "train.h"
 
-int eval_dataset(EvaluationRow *row, const Setup *setup, const Dataset *data) {
+int eval_dataset(EvaluationRow *row, const Setup *setup, const Dataset *data, int (*stop)(void)) {
     Engine *engine = setup->engine;
     Loss sum = {0};
     Batch batch;
@@ -18,14 +18,14 @@ int eval_dataset(EvaluationRow *row, const Setup *setup, const Dataset *data) {
     /* As many micro-batches at a time as keep a pipeline busy. */
     int size = setup->stage_settings.batch * o->accumulate * o->replicas, failed = 0;
     if (batch_reserve(&batch, setup->model, size)) return -1;
-    for (int first = 0; first < data->samples && !failed; first += size) {
+    for (int first = 0; first < data->samples && !failed && !(stop && stop()); first += size) {
         batch.n = first + size < data->samples ? size : data->samples - first;
         for (int i = 0; i < batch.n; i++) batch.ids[i] = first + i;
         data->fetch(data, &batch, 0);
         failed = engine_evaluate(engine, &batch, &sum);
     }
     batch_free(&batch);
-    if (failed) return -1;
+    if (failed || (stop && stop())) return failed ? -1 : 1;
     if (!sum.count) return error_set("%s: no targets to evaluate", data->name);
     row->loss = loss_mean(&sum);
     row->accuracy = (double)sum.correct / (double)sum.count;
@@ -90,7 +90,7 @@ int command_eval(const CommandLine *line) {
     failed = failed ||
              !(data = setup_data(&setup.options, setup.model, (Split)line->options.split)) ||
              setup_check_data(&setup, data) || check_own_data(line, data) ||
-             eval_dataset(&row, &setup, data);
+             eval_dataset(&row, &setup, data, NULL);
     if (!failed && !isfinite(row.loss))
         failed = error_set("the loss on %s is %s", data->name, format_loss(row.loss).text);
     if (!failed)

@@ -14,6 +14,12 @@ static void catch_signal(int number, int flags) {
     sigaction(number, &action, NULL);
 }
 
+static void catch_unless_ignored(int number) {
+    struct sigaction before;
+    if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        catch_signal(number, 0);
+}
+
 /* Holds SIGALRM back, or lets it come. */
 static void mask_alarm(int how) {
     sigset_t alarm;
@@ -25,10 +31,8 @@ static void mask_alarm(int how) {
 void interrupt_catch(void) {
     catch_signal(SIGINT, (int)SA_RESETHAND);
     catch_signal(SIGTERM, 0);
-    /* Under nohup SIGHUP is ignored, and stays so. */
-    struct sigaction before;
-    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-        catch_signal(SIGHUP, 0);
+    catch_unless_ignored(SIGHUP); /* which nohup does */
+    catch_unless_ignored(SIGPIPE);
     catch_signal(SIGALRM, 0);
     mask_alarm(SIG_UNBLOCK);
 }

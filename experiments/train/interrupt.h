@@ -1,4 +1,5 @@
-/* Ctrl-C, SIGTERM and SIGHUP end a training after its step, with a checkpoint. */
+/* Ctrl-C, SIGTERM, SIGHUP and SIGPIPE, when nobody reads what is printed any more, end a training
+ * after its step, with a checkpoint. */
 #pragma once
 
 /* From now on the first such signal is remembered.  A second Ctrl-C kills the process, which is

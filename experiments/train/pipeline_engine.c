@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../../dist/engine_team.h"
 #include "../../ref/base/error.h"
@@ -132,7 +133,8 @@ static int receive_run_config(Setup *s, RunConfig *c, Transport *world) {
     s->options = c->options;
     s->stage_settings = c->stage;
     s->pipeline = c->pipeline;
-    s->pipeline.cache_dir = *c->cache_dir ? c->cache_dir : NULL;
+    /* Another machine may not have the directory of the run; then nothing goes to a file. */
+    s->pipeline.cache_dir = *c->cache_dir && !access(c->cache_dir, W_OK) ? c->cache_dir : NULL;
     const Options *o = &s->options;
     world->timeout_s = o->timeout;
     if (o->threads) omp_set_num_threads(o->threads);

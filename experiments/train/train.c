@@ -1,6 +1,7 @@
 /* `bcd train`: runs the BCD loop, and after each update keeps curves, evaluates and saves. */
 #include "train.h"
 
+#include <errno.h>
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -23,6 +24,9 @@ static int save(Training *t) {
     const Options *o = &t->setup.options;
     t->run.provenance.wall = start - t->started;
     t->save_failed = true;
+    /* Of --log-samples a power cut must not take lines that the checkpoint counts. */
+    if (t->samples && fsync(fileno(t->samples)) && errno != EINVAL && errno != EROFS)
+        return error_set("--log-samples %s: %s", o->log_samples, strerror(errno));
     if (train_count_memory(t) || runfile_write(&t->run, t->run_path.text)) return -1;
     int written = checkpoint_write(t->checkpoint_path.text, &t->setup, &t->state);
     t->diverged = written == TENSORS_NOT_FINITE;
@@ -40,10 +44,12 @@ static bool save_due(const Training *t) {
     return clock_seconds() - t->saved > fmax(60, 20 * t->save_cost);
 }
 
-static int evaluate(Training *t) {
+/* Returns 1 if `stop` did, see eval_dataset. */
+static int evaluate(Training *t, int (*stop)(void)) {
     const Setup *s = &t->setup;
     EvaluationRow row = {.step = t->state.step, .seconds = t->seconds};
-    if (eval_dataset(&row, s, s->valid)) return -1;
+    const int stopped = eval_dataset(&row, s, s->valid, stop);
+    if (stopped) return stopped;
     progress_note(&t->progress, "step %llu, epoch %.2f: validation %s",
                   (unsigned long long)row.step, (double)row.step / s->steps_per_epoch,
                   eval_format(&row, s->model->tokens).text);
@@ -52,9 +58,20 @@ static int evaluate(Training *t) {
     return 0;
 }
 
-/* The score of a model before it is fine-tuned. */
+static bool is_evaluated(const Training *t) {
+    const RunFile *run = &t->run;
+    return run->evaluation_rows && run->evaluations[run->evaluation_rows - 1].step == t->state.step;
+}
+
+/* Computes the score of a model before it is fine-tuned or, in a resume, the one that a signal cut
+ * off. */
 static int evaluate_start(Training *t) {
-    if (evaluate(t)) return -1;
+    const uint64_t step = t->state.step;
+    const bool due =
+        step ? step % t->eval_every == 0 || step == t->setup.bcd.steps : *t->setup.options.init;
+    if (!due || is_evaluated(t)) return 0;
+    if (evaluate(t, NULL)) return -1;
+    if (step) return 0;
     const double loss = t->run.evaluations[0].loss;
     if (isfinite(loss)) return 0;
     return error_set("--init %s: the validation loss is %s before any update",
@@ -97,6 +114,7 @@ static void note_switch(Training *t, const BcdState *state) {
 /* After each update. */
 static int watch(void *context, const BcdState *state, const Loss *loss, double lr) {
     Training *t = context;
+    t->watching = true;
     double step_seconds = clock_seconds() - t->mark, mean = loss_mean(loss);
     t->seconds += step_seconds;
     CurveRow row = {state->step, state->position, mean, lr, state->submodel, t->seconds};
@@ -106,10 +124,11 @@ static int watch(void *context, const BcdState *state, const Loss *loss, double 
     train_log_curve(t, &row);
     progress_step(&t->progress, state->step, mean, step_seconds, state->submodel,
                   t->setup.bcd.partition.submodels);
-    if (state->step % t->eval_every == 0 && evaluate(t)) return -1;
-    bool stop = interrupt_signal() && state->step < t->setup.bcd.steps;
+    if (state->step % t->eval_every == 0 && evaluate(t, interrupt_signal) < 0) return -1;
+    const bool stop = interrupt_signal();
     if ((save_due(t) || stop) && save(t)) return -1;
     t->mark = clock_seconds();
+    t->watching = false;
     return stop;
 }
 
@@ -131,18 +150,18 @@ static int watch_inference(void *context, const BcdState *state, int done, int s
     return stop;
 }
 
-/* Evaluates and writes the files for the last time. */
+/* Evaluates and writes the files for the last time.  Returns 1 if a signal stopped it. */
 static int finish(Training *t) {
     const RunFile *run = &t->run;
-    bool evaluated =
-        run->evaluation_rows && run->evaluations[run->evaluation_rows - 1].step == t->state.step;
-    if (!evaluated && evaluate(t)) return -1;
+    const int stopped = is_evaluated(t) ? 0 : evaluate(t, interrupt_signal);
+    if (stopped) return stopped < 0 || save(t) ? -1 : 1;
     double loss = run->evaluations[run->evaluation_rows - 1].loss;
     t->diverged = !isfinite(loss);
     if (t->diverged) return error_set("the validation loss is %s", format_loss(loss).text);
     if (save(t)) return -1;
     /* Written last: a reader of this status may rely on the checkpoint. */
     strcpy(t->run.status, "finished");
+    t->save_failed = true; /* if this fails; the run itself is saved */
     return runfile_write(&t->run, t->run_path.text);
 }
 
@@ -160,7 +179,7 @@ static int note_failure(Training *t) {
     const int failed = runfile_write(&t->run, t->run_path.text);
     if (reported) return error_set("%s", "");
     return error_set("step %llu: %s; %s%s holds the last finite state",
-                     (unsigned long long)t->state.step + !t->diverged, cause,
+                     (unsigned long long)t->state.step + !(t->diverged || t->watching), cause,
                      failed ? "the run could not be marked as failed; " : "",
                      t->checkpoint_path.text);
 }
@@ -181,8 +200,7 @@ static int train(Training *t) {
                              .per_step = (double)o->batch * (tokens ? s->model->targets : 1),
                              .unit = tokens ? "tokens" : "images"};
     interrupt_catch();
-    if (*o->init && t->state.step == 0 && !t->run.evaluation_rows && evaluate_start(t)) return -1;
-    if (train_log_open(t) || save(t)) return -1;
+    if (evaluate_start(t) || train_log_open(t) || save(t)) return -1;
     s->bcd.inferred = watch_inference;
     t->mark = clock_seconds();
     int result = bcd_train(&t->state, &s->bcd, s->engine, s->train, watch, t);

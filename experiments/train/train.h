@@ -5,8 +5,9 @@
 #include "setup.h"
 
 /* Runs the forward pass over the whole data set, in order, and overwrites the row's loss (nats per
- * target), accuracy (0..1) and perplexity (exp(loss)).  -1 and an error. */
-int eval_dataset(EvaluationRow *row, const Setup *setup, const Dataset *data);
+ * target), accuracy (0..1) and perplexity (exp(loss)).  Returns 1, with the row as it was, once
+ * `stop`, unless NULL, returns non-zero.  -1 and an error. */
+int eval_dataset(EvaluationRow *row, const Setup *setup, const Dataset *data, int (*stop)(void));
 
 /* Checks that the data are those which the run in the file `path` was evaluated on.  -1 and an
  * error. */

@@ -88,7 +88,9 @@ static int open_samples(Training *t, const char *path) {
 static int keep_log(const Training *t) {
     const unsigned long long step = t->state.step;
     const Text log = rundir_path(t->dir, "log.csv"), name = text_of("log-until-%llu.csv", step);
-    if (rename(log.text, rundir_path(t->dir, name.text).text) && errno != ENOENT)
+    const Text kept = rundir_path(t->dir, name.text);
+    /* One that is there has more: the resume that made it came to nothing. */
+    if (access(kept.text, F_OK) && rename(log.text, kept.text) && errno != ENOENT)
         return error_set("%s: cannot rename: %s", log.text, strerror(errno));
     if (!t->setup.options.quiet)
         printf("run.h5 is missing: the curves begin after update %llu; the log until then is %s\n",

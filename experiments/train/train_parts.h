@@ -29,6 +29,7 @@ typedef struct {
     double started;          /* clock at the start of this session, less the time of those before */
     bool resumed, save_failed;
     bool lost_curves;    /* a resume found a checkpoint without run.h5 */
+    bool watching;       /* what is done after an update is not over */
     bool diverged;       /* the last step left numbers that are not finite */
     FILE *log, *samples; /* log.csv, --log-samples; or NULL */
     Sampler sampler;     /* of --log-samples */

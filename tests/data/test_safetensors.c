@@ -117,6 +117,22 @@ static void halves_are_read(void) {
     "{\"" a "\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":" at "},\"" b \
     "\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":" bt "}}"
 
+/* NaN and infinity are not written. */
+static void what_is_no_number_is_not_written(void) {
+    const float numbers[] = {1, INFINITY, NAN};
+    const SafeTensor list = {.name = "w", .rank = 1, .dim = {3}, .count = 3};
+    for (int i = 1; i < 3; i++) {
+        SafetensorsWriter writer;
+        const char *path = scratch_path("nan.safetensors");
+        CHECK(safetensors_create(&writer, path, NUMBER_F32, &list, 1) == 0, "%s", error_message());
+        CHECK(safetensors_append(&writer, numbers, 1) == 0, "%s", error_message());
+        CHECK(safetensors_append(&writer, numbers + i, 1) == -1 &&
+                  strstr(error_message(), "a number is NaN or infinite"),
+              "%s", error_message());
+        safetensors_abandon(&writer);
+    }
+}
+
 /* NaN and infinity are refused in every kind of number. */
 static void what_is_no_number_is_refused(void) {
     static const struct {
@@ -189,6 +205,7 @@ void test_safetensors(void) {
     RUN(bf16_is_rounded);
     RUN(incomplete_is_no_file);
     RUN(halves_are_read);
+    RUN(what_is_no_number_is_not_written);
     RUN(what_is_no_number_is_refused);
     RUN(damage_is_refused);
 }

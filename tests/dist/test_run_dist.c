@@ -61,8 +61,31 @@ static void pre_inference_over_processes(void) {
     CHECK(status == 0, "status %d:\n%s", status, output);
 }
 
+/* Only rank 0 needs the data and --out: the other has another directory, and computes again what
+ * rank 0 keeps in a file. */
+static void a_rank_without_the_directory(void) {
+    static char output[1 << 14];
+    char line[2000];
+    NEED_MPI();
+    if (TEST_SANITIZED) SKIP("the MPI transport is watched in transport_mpi");
+    snprintf(
+        line, sizeof line,
+        "set -e; mkdir -p %s/a %s/b; cd %s; bcd=\"%s train --data synthetic --limit 60 --model "
+        "resnet:depth=14,width=2 --batch 4 --steps 30 --switch-every 10 --submodels 3 "
+        "--always-active none --accumulate 2 --quiet --threads 1\"; $bcd --out one; "
+        "two=\"$bcd --pipeline mpi --cache 1\"; "
+        "mpirun -n 1 --wdir a $two --out run : -n 1 --wdir b $two --out run; "
+        "[ ! -e b/run ]; for run in one a/run; do "
+        "h5dump -y -w 1 -d /curve/loss $run/run.h5 | grep -o \"^ *[0-9][0-9.e+-]*\" >$(basename "
+        "$run).txt; done; [ $(wc -l <one.txt) = 30 ]; cmp one.txt run.txt",
+        scratch_path("far"), scratch_path("far"), scratch_path("far"), BCD_PROGRAM);
+    int status = run_shell(output, sizeof output, line);
+    CHECK(status == 0, "status %d:\n%s", status, output);
+}
+
 void test_run_dist(void) {
     RUN(three_resume_after_a_rank_is_killed);
     RUN(another_build_is_refused);
     RUN(pre_inference_over_processes);
+    RUN(a_rank_without_the_directory);
 }

@@ -82,7 +82,15 @@ static void limit_files(size_t max_bytes) {
     if (max_bytes) setrlimit(RLIMIT_FSIZE, &limit);
 }
 
-const Printed *program_run(const char *line, size_t file_limit) {
+static void raise_alarm(void) {
+    sigset_t alarm;
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    sigprocmask(SIG_BLOCK, &alarm, NULL);
+    raise(SIGALRM);
+}
+
+static const Printed *run_limited(const char *line, size_t file_limit, bool late) {
     static Printed printed;
     char out_path[600], error_path[600];
     snprintf(out_path, sizeof out_path, "%s", scratch_path("stdout"));
@@ -93,6 +101,7 @@ const Printed *program_run(const char *line, size_t file_limit) {
     pid_t process = fork();
     if (process == 0) {
         limit_files(file_limit);
+        if (late) raise_alarm();
         become(line, where, out, error);
     }
     close(out);
@@ -102,6 +111,12 @@ const Printed *program_run(const char *line, size_t file_limit) {
     read_file(error_path, printed.error, sizeof printed.error);
     return &printed;
 }
+
+const Printed *program_run(const char *line, size_t file_limit) {
+    return run_limited(line, file_limit, false);
+}
+
+const Printed *program_run_late(const char *line) { return run_limited(line, 0, true); }
 
 pid_t program_start(const char *line) {
     int out = create(scratch_path("started"));

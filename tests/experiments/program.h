@@ -20,6 +20,10 @@ int parse_line(CommandLine *line, const char *text);
  * largest file that it may write, 0 for any. */
 const Printed *program_run(const char *line, size_t file_limit);
 
+/* The same for a program whose time is over before it begins: SIGALRM, which bcd experiment sends
+ * then, is there, and held back until the program takes it. */
+const Printed *program_run_late(const char *line);
+
 /* Starts the program without waiting. What it prints goes to the scratch file "started".
  * program_wait returns what Printed.status is. */
 pid_t program_start(const char *line);

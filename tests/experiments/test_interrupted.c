@@ -86,6 +86,42 @@ static void curves_lost(void) {
     free(kept);
 }
 
+/* The log that was kept is not replaced by one of a resume that came to nothing. */
+static void kept_logs_stay(void) {
+    size_t count;
+    run(0, "train " GPT "--steps 6 --out nameless --quiet");
+    unlink(scratch_path("nameless/run.h5"));
+    scratch_text("nameless/log-until-6.csv", "all of it");
+    /* The checkpoint has the name of the data. */
+    CHECK(strstr(run(0, "eval nameless")->out, "valid split of words.tokens"), "other data");
+    run(0, "train --resume nameless --steps 9 --quiet");
+    char *kept = read_bytes("nameless/log-until-6.csv", &count);
+    CHECK(!strcmp(kept, "all of it"), "replaced by \"%s\"", kept);
+    free(kept);
+    run(0, "train " GPT "--steps 9 --out named --quiet");
+    check_same_checkpoint("named", "nameless");
+}
+
+/* Where checkpoint.h5 is a symbolic link, what is kept is the file. */
+static void keeps_files_and_no_links(void) {
+    struct stat status;
+    char link[512];
+    run(0, "train " RESNET "--steps 2 --save-every 2 --keep-last 3 --out linked --quiet");
+    snprintf(link, sizeof link, "%s", scratch_path("linked/checkpoint.h5"));
+    CHECK(!rename(link, scratch_path("elsewhere.h5")) && !symlink("../elsewhere.h5", link),
+          "setup");
+    run(0, "train --resume linked --steps 4 --quiet");
+    ino_t file[2];
+    for (int i = 0; i < 2; i++) {
+        const char *kept = scratch_path(text_of("linked/checkpoint-%d.h5", 2 + 2 * i).text);
+        CHECK(lstat(kept, &status) == 0 && S_ISREG(status.st_mode), "%s", kept);
+        file[i] = status.st_ino;
+    }
+    CHECK(file[0] != file[1], "both are the same");
+    run(0, "train " RESNET "--steps 4 --out unlinked --quiet");
+    check_same_checkpoint("unlinked", "linked");
+}
+
 /* Without --save-every, a training of less than a minute saves at its start and its end only. */
 static void saves_seldom(void) {
     if (TEST_SANITIZED) SKIP("it may take more than a minute");
@@ -101,92 +137,6 @@ static void saves_seldom(void) {
         count += file_exists(scratch_path(name));
     }
     CHECK(count == 2, "%d checkpoints", count);
-}
-
-static void stops_on_ctrl_c(void) {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    for (int i = 0; i < 3; i++) {
-        ino_t last = inode_of("stopped/checkpoint.h5");
-        pid_t process = program_start(i ? "train --resume stopped"
-                                        : "train " GPT ENDLESS
-                                          "--eval-every 300 --save-every 1000000000 --out stopped");
-        /* Waits for the save at the start.  From then on a signal stops the training after a step.
-         * */
-        wait_for_saves(process, "stopped/checkpoint.h5", last, 1);
-        sleep_ms(30 * i);
-        kill(process, signals[i]);
-        int status = program_wait(process);
-        CHECK(status == 128 + signals[i], "status %d", status);
-        size_t count;
-        char *text = read_bytes("started", &count);
-        CHECK(strstr(text, "; continue with: bcd train --resume stopped\n"), "printed \"%s\"",
-              text);
-        free(text);
-    }
-    int steps = steps_beyond("stopped");
-    run(0, "train --resume stopped --steps %d --quiet", steps);
-    run(0, "train " GPT "--steps %d --eval-every 300 --out unstopped --quiet", steps);
-    check_same_run("unstopped", "stopped");
-}
-
-/* One request to stop may come twice, at once or while the checkpoint is written: `timeout` sends
- * SIGTERM to the process and then to its group, and so do mpirun and Slurm.  Nothing may be lost.
- */
-typedef struct {
-    const char *name;
-    int first, second;
-} SignalPair;
-
-static const SignalPair signal_pairs[] = {
-    {"stops_on_two_signals TERM TERM", SIGTERM, SIGTERM},
-    {"stops_on_two_signals TERM HUP", SIGTERM, SIGHUP},
-    {"stops_on_two_signals HUP TERM", SIGHUP, SIGTERM},
-    {"stops_on_two_signals INT TERM", SIGINT, SIGTERM},
-};
-
-static void stops_on_two_signals(const void *row) {
-    static const int between_ms[] = {0, 1, 20};
-    const SignalPair *pair = row;
-    char dir[32], checkpoint[64];
-    snprintf(dir, sizeof dir, "twice%d", (int)(pair - signal_pairs));
-    snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint.h5", dir);
-    for (int i = 0; i < 3; i++) {
-        char line[512];
-        ino_t last = inode_of(checkpoint);
-        if (i)
-            snprintf(line, sizeof line, "train --resume %s", dir);
-        else
-            snprintf(line, sizeof line, "train " GPT ENDLESS "--save-every 1000000000 --out %s",
-                     dir);
-        pid_t process = program_start(line);
-        wait_for_saves(process, checkpoint, last, 1);
-        sleep_ms(20);
-        kill(process, pair->first);
-        sleep_ms(between_ms[i]);
-        if (program_runs(process)) kill(process, pair->second);
-        int status = program_wait(process);
-        /* A process that did not run between the two finds both, and may take either first. */
-        CHECK(status == 128 + pair->first || status == 128 + pair->second, "status %d, %d ms apart",
-              status, between_ms[i]);
-    }
-    int steps = steps_beyond(dir);
-    run(0, "train --resume %s --steps %d --quiet", dir, steps);
-    run(0, "train " GPT "--steps %d --out %s-whole --quiet", steps, dir);
-    snprintf(checkpoint, sizeof checkpoint, "%s-whole", dir);
-    check_same_run(checkpoint, dir);
-}
-
-/* The second Ctrl-C does not wait for the end of a step. */
-static void ends_on_two_ctrl_c(void) {
-    pid_t process = program_start(
-        "train --model resnet:depth=14,width=16 --data synthetic "
-        "--batch 1000 --limit 1000 --steps 9 --threads 1 --out hurry");
-    wait_for_saves(process, "hurry/checkpoint.h5", 0, 1);
-    kill(process, SIGINT);
-    sleep_ms(50);
-    kill(process, SIGINT);
-    int status = program_wait(process);
-    CHECK(status == -SIGINT, "status %d", status);
 }
 
 /* The extension runs with the number of threads that the training had last. */
@@ -362,11 +312,9 @@ void test_interrupted(void) {
     RUN(curves_ahead_of_the_checkpoint);
     RUN(checkpoint_missing);
     RUN(curves_lost);
+    RUN(kept_logs_stay);
+    RUN(keeps_files_and_no_links);
     RUN(saves_seldom);
-    RUN(stops_on_ctrl_c);
-    for (size_t i = 0; i < sizeof signal_pairs / sizeof *signal_pairs; i++)
-        RUN_ROW(signal_pairs[i].name, stops_on_two_signals, &signal_pairs[i]);
-    RUN(ends_on_two_ctrl_c);
     RUN(extends);
     RUN(loss_not_finite);
     RUN(weights_not_finite);

@@ -275,7 +275,7 @@ static void evaluates_as_many_samples_as_a_step_has(void) {
                .options = {.accumulate = 2, .replicas = 2}};
     Dataset *data = tiny_dataset(s.model, 29, false);
     EvaluationRow row;
-    CHECK(eval_dataset(&row, &s, data) == 0, "%s", error_message());
+    CHECK(eval_dataset(&row, &s, data, NULL) == 0, "%s", error_message());
     CHECK(evaluated.calls == 3 && evaluated.samples[0] == 12 && evaluated.samples[2] == 5,
           "%d calls, of %d samples first", evaluated.calls, evaluated.samples[0]);
     dataset_free(data);

@@ -249,6 +249,10 @@ def test_a_run_is_a_row(runs):
     assert math.isnan(one["multiplier"])
 
 
+def test_a_name_that_is_cut_in_a_character():
+    assert store.text("ё".encode() + "ё".encode()[:1]) == "ё\N{REPLACEMENT CHARACTER}"
+
+
 def test_a_run_of_text(runs):
     one, = study.read([f"{runs}/text/run.h5"]).trainings
     assert (one["input"], one["optimizer"], one["method"], one["seed"]) == ("tokens", "adamw", "full", 9)
