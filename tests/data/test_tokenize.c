@@ -100,20 +100,6 @@ static void check_bad_line(const void *row) {
     free(joined);
 }
 
-/* A zero in plain text is found wherever it is, here behind the beginning that is looked at first.
- */
-static void a_zero_byte_is_refused(void) {
-    char text[1000];
-    memset(text, 'a', sizeof text);
-    text[600] = '\n';
-    text[700] = 0;
-    const char *path = scratch_file("zero.txt", text, sizeof text);
-    char *joined = join_documents(path);
-    if (CHECK(!joined, "it passes"))
-        CHECK_ERROR("tokenize: %s: line 2 has a zero byte; is it text?", path);
-    free(joined);
-}
-
 static void nested_too_deep(void) {
     enum { DEPTH = 100000 };
     char *text = malloc(DEPTH + 1);
@@ -396,7 +382,6 @@ void test_data_tokenize(void) {
     RUN(documents_by_hand);
     for (size_t i = 0; i < sizeof bad_lines / sizeof *bad_lines; i++)
         RUN_ROW(bad_lines[i].what, check_bad_line, &bad_lines[i]);
-    RUN(a_zero_byte_is_refused);
     RUN(nested_too_deep);
     RUN(zero_byte_in_a_line);
     RUN(end_of_text_stands_between_documents);

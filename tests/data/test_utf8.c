@@ -110,6 +110,20 @@ static void text_is_read_as_far_as_it_is_utf8(void) {
     }
 }
 
+/* A zero is found wherever it is, here behind the beginning that is looked at first. */
+static void text_has_no_zero_byte(void) {
+    char text[1000];
+    memset(text, 'a', sizeof text);
+    text[600] = '\n';
+    text[700] = 0;
+    const char *path = scratch_file("zero.txt", text, sizeof text);
+    TokenizeStats stats = {0};
+    CHECK(tokenize_file(scratch_path("zero.tokens"), &path, 1, tokenizer_bytes(), &stats, NULL,
+                        NULL) == -1,
+          "it passes");
+    CHECK_ERROR("tokenize: %s: line 2 has a zero byte; is it text?", path);
+}
+
 /* Every tokenizer gets text and records by one of these two. */
 static void no_tokenizer_gets_anything_else(void) {
     static const char *const names[] = {"latin1.txt", "latin1.jsonl"};
@@ -131,5 +145,6 @@ void test_data_utf8(void) {
     RUN(characters_by_hand);
     RUN(the_same_bytes_as_pcre2);
     RUN(text_is_read_as_far_as_it_is_utf8);
+    RUN(text_has_no_zero_byte);
     RUN(no_tokenizer_gets_anything_else);
 }
