@@ -4,6 +4,8 @@ import math
 
 import curves
 import measures
+import registered
+from cases import is_older
 from curves import OPERATIONS, SECONDS
 from measures import COUNT, DIFFERENCE, HIGH, LOW, MEAN, RATIO, SEEDS, VERDICT, Measure, MeasureTable
 from tables import CLOSED_FORM, NONE
@@ -77,11 +79,17 @@ def to_same_loss(pair):
     return curves.plateau_multiplier(*pair) if compares(pair) else math.nan
 
 
+def end_score(pair):
+    """By the rule of protocol.md, for what began after that was registered."""
+    training = pair.training
+    return training["end_score"] if is_older(training) or curves.may_be_cut(training) else registered.at_the_end(training)
+
+
 def end_scores(pair):
     training, full = pair
     if full is None or training["submodels"] == 1:
         return math.nan, math.nan
-    return training["end_score"], full["end_score"]
+    return end_score(pair), end_score(measures.Pair(full, full))
 
 
 def end_of_full(pair):
@@ -102,7 +110,7 @@ CONVERGED = MeasureTable(
         Measure("own_epochs", "after", "epochs", 1, measures.column("plateau_epochs")),
         Measure("score", "score", "there", 2, measures.column("plateau_score")),
         Measure("spread", "of five", "spread", 2, measures.column("plateau_spread"), MEAN),
-        Measure("end", "score", "at the end", 2, measures.column("end_score")),
+        Measure("end", "score", "at the end", 2, end_score),
         Measure("end_full", "full update", "at the end", 2, end_of_full, MEAN),
         Measure("at_equal", "score", "at equal upd.", 2, at_equal_updates),
         Measure("own_multiplier", "B-F", "own", 2, own_multiplier),

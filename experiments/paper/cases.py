@@ -31,6 +31,8 @@ NAMED = [  # flag, words, when they are shown, or the default
 ]
 OF_METHOD = {*HIDDEN, *(flag for flag, _, _ in NAMED)}
 NOT_OF_SGD = {"beta1", "beta2", "eps"}  # older files lack them, and newer ones have zeros
+OF_SCHEDULE = {"final-lr": "cosine", "step-every": "step", "step-factor": "step"}  # elsewhere they have no effect
+FILES = "data", "valid", "init"  # wherever they lie; the data have a checksum, too
 
 REGISTERED = "2026-11-25T17:34"  # UTC: when protocol.md was committed
 
@@ -158,7 +160,14 @@ class Cases:
 def settings_key(training, of_method):
     flags = set(training.settings) | set(training.added_flags)
     flags -= IRRELEVANT | (NOT_OF_SGD if training["optimizer"] == "sgd" else set())
-    return tuple((flag, training.setting(flag)) for flag in sorted(flags) if (flag in OF_METHOD) == of_method)
+    flags -= {flag for flag, schedule in OF_SCHEDULE.items() if training.setting("schedule") != schedule}
+    return tuple((flag, own_name(training.setting(flag)) if flag in FILES else training.setting(flag))
+                 for flag in sorted(flags) if (flag in OF_METHOD) == of_method)
+
+
+def own_name(path):
+    """The last part of a path."""
+    return path.rstrip("/").rpartition("/")[2]
 
 
 def alike_key(training):

@@ -58,12 +58,14 @@ def welch(first, second):
     return Difference(value, value - half, value + half, float(2 * stats.t.sf(abs(value) / error, freedom)), seeds)
 
 
-def holm(probabilities):
-    """Holm's correction (1979) for that many tests: the adjusted probabilities, in the same order; NaN are no tests."""
+def holm(probabilities, planned=0):
+    """Holm's correction (1979) for that many tests, or for as many as were planned: the adjusted probabilities, in the
+    same order; NaN are no tests."""
     tests = sorted((p, number) for number, p in enumerate(probabilities) if not math.isnan(p))
+    count = max(len(tests), planned - (len(probabilities) - len(tests)))
     adjusted, last = [NAN] * len(probabilities), 0.0
     for rank, (p, number) in enumerate(tests):
-        last = max(last, min(1.0, (len(tests) - rank) * p))
+        last = max(last, min(1.0, (count - rank) * p))
         adjusted[number] = last
     return adjusted
 

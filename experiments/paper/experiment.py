@@ -198,6 +198,8 @@ def train(name, options):
         print("; ".join(f"{data} is missing, {other} replaces it" for data, other in plan.replaced)
               + " (data/fetch downloads the data sets)")
     folder.mkdir(parents=True, exist_ok=True)
+    if finished:  # a session that ended in between may not have written all of them
+        write_table(plan, folder, path)
     status = run.Pool(plan, options, finished, lambda: write_table(plan, folder, path)).run()
     if status == 0 and not options.quiet:
         print()

@@ -1,6 +1,7 @@
 """The trainings of protocol.md by its rules: the score of a training, the best rate of each method, and the answers about
 BCD and the full update.  Trainings that began before the protocol was registered have no rows."""
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import numpy as np
 import compare
 import curves
 import measures
+import trainings
 from cases import Method, partner
 from measures import MEAN, Measure, MeasureTable
 from tables import CLOSED_FORM, FREE, MEASURED, MIB, NONE, RECOMPUTED, TEXT, Cell, Column, Table
@@ -176,15 +178,37 @@ def comparisons(cases):
                 yield Comparison(method, full, reading, score)
 
 
-def judged(cases):
-    """(comparison, difference, p by Holm's correction, answer) of each that has two seeds or more on both sides.
-    Those of one file are corrected together: a file has a group of the protocol, or what was added to it."""
+def planned(file):
+    """How many comparisons were registered for a group, by the name of its file; None of other files."""
+    name = os.path.splitext(os.path.basename(file))[0]
+    return trainings.experiments().get(name, {}).get("comparisons")
+
+
+def by_file(cases):
+    """The comparisons that have two seeds or more on both sides, by their files."""
     files = {}
     for made in comparisons(cases):
-        if made.difference.seeds > 1:
+        if made.difference.seeds > 1 and planned(made.method.first.file) != 0:
             files.setdefault(made.method.first.file, []).append(made)
-    return [(made, made.difference, p, answer(made.difference, made.margin, p)) for together in files.values()
-            for made, p in zip(together, compare.holm([made.difference.p for made in together]))]
+    return files
+
+
+def judged(cases):
+    """(comparison, difference, p by Holm's correction, answer) of each that has two seeds or more on both sides.
+    Those of one file are corrected together, for all that were registered: a file has a group of the protocol, or what
+    was added to it."""
+    return [(made, made.difference, p, answer(made.difference, made.margin, p)) for file, together in by_file(cases).items()
+            for made, p in zip(together, compare.holm([made.difference.p for made in together], planned(file) or 0))]
+
+
+def missing(cases):
+    """Notes on comparisons that were registered, and are not there."""
+    for file, together in by_file(cases).items():
+        if len(together) < (planned(file) or 0):
+            yield f"{len(together)} of the {planned(file)} comparisons that were registered are here; p is corrected for all of them."
+    alone = [method.label for method in methods(cases) if method.first["submodels"] > 1 and not full_updates(cases, method)]
+    if alone:
+        yield f"Without a full update to compare with: {', '.join(alone)}."
 
 
 def answers(cases):
@@ -207,6 +231,8 @@ def answers(cases):
                "is better; p by Holm's correction for the rows of each file.  \"yes\": the interval lies above minus the "
                "margin; \"no\": it lies below zero, and p is below 0.05; \"undecided\": neither.  Where a seed diverged "
                "there is no answer.")
+    for note in missing(cases):
+        table.note(note)
     return table
 
 

@@ -73,7 +73,7 @@ class Run:
     """What run.h5 of a row's directory says: its settings, its status, whether it has ended, how far it is."""
 
     def __init__(self, directory):
-        self.status, self.done, self.seconds, self.settings = "", 0.0, 0.0, None
+        self.status, self.done, self.settings = "", 0.0, None
         path = directory / "run.h5"
         if not path.exists():
             return
@@ -82,7 +82,6 @@ class Run:
                 self.settings = dict(file["settings"].attrs)
                 self.status = store.attribute(file, "status")
                 steps = int(file["curve/step"][-1]) if len(file["curve/step"]) else 0
-                self.seconds = float(file["curve/seconds"][-1]) if steps else 0.0
                 length = self.settings.get("epochs", 0) * float(file["data"].attrs["steps_per_epoch"])
                 self.done = min(1.0, steps / (length or self.settings["steps"] or 1))
         except (OSError, KeyError) as error:
@@ -174,14 +173,13 @@ class Pool:
         """Returns how long the trainings go on at their speed so far, or None as long as that is not
         known.  A training's length is its share of the work: passes over the data, fewer operations
         for BCD.  Networks of which none has been trained count as the mean of the others."""
-        spent, done, left = 0.0, 0.0, 0.0
+        done, left = 0.0, 0.0
         for row in self.plan.rows:
             if row.name in self.finished and row.name not in self.at_start:
                 continue
             run, before = Run(self._directory(row)), self.at_start[row.name]
             work = relative_work(row)
             done += work * (run.done - before.done)
-            spent += run.seconds - before.seconds
             left += work * (1 - run.done) if row.name not in self.finished else 0
         if done <= 0:
             return None
@@ -240,14 +238,22 @@ class Pool:
         elif not self._stops():
             self.failed += 1
             self._print_row(row, ": killed" if status < 0 else ": failed")
-        self.write_table()
+        try:
+            self.write_table()
+        except Refused:
+            self._stop_all()
+            raise
 
-    def _give_up(self, row, status):
-        """Ends the experiment where a training could not begin, since the others cannot either; those that run save
-        first.  It has said why, unless it was killed."""
+    def _stop_all(self):
+        """Ends all trainings, which save first."""
         self.signal = signal.SIGALRM
         while self.processes:
             self._wait()
+
+    def _give_up(self, row, status):
+        """Ends the experiment where a training could not begin, since the others cannot either.  It has said why, unless
+        it was killed."""
+        self._stop_all()
         self.write_table()
         if status < 0:
             raise Refused(f"{row.name} was killed before it began; the same command continues")

@@ -23,6 +23,8 @@ def updates_to(loss, trainings):
     """The length at which full updates end at this loss, interpolated in the logarithm of the length; NaN where the loss
     is not between those of the shortest and of the longest, or one of them diverged."""
     points = sorted((training["steps"], loss_at_the_end(training)) for training in trainings)
+    if not points:
+        return math.nan
     lengths, losses = (np.array(column, float) for column in zip(*points))
     if not losses[0] > loss or np.isnan(losses).any():
         return math.nan
@@ -79,13 +81,14 @@ def apart_from_width(method):
 
 
 def by_width(cases):
-    """Of BCD: the methods that differ in the width, by rising width; of three widths or more."""
+    """Of BCD: the methods that differ in the width, by rising width; of three widths or more, one of each: rates are still
+    to be chosen where there are several."""
     found = {}
     for method in registered.methods(cases):
         if method.first["submodels"] > 1 and not curves.may_be_cut(method.first) and width_of(method.first):
             found.setdefault(apart_from_width(method), []).append(method)
     for group in found.values():
-        if len({width_of(method.first) for method in group}) > 2:
+        if len({width_of(method.first) for method in group}) == len(group) > 2:
             yield sorted(group, key=lambda method: width_of(method.first))
 
 

@@ -23,8 +23,8 @@ def replacing(path):
     try:
         yield part
         os.replace(part, path)
-    except OSError as error:
-        raise Refused(f"{path}: cannot be written: {error.strerror or error}") from error
+    except (OSError, RuntimeError) as error:  # h5py has a RuntimeError where the disk is full as a file is closed
+        raise Refused(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
     finally:
         with contextlib.suppress(OSError):
             os.remove(part)

@@ -9,7 +9,7 @@ from conftest import git
 
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
-KNOWN = 31, "f4160801472a9c2c"
+KNOWN = 33, "e6930e0716e83fd5"
 
 
 def chained(changes):

@@ -89,7 +89,7 @@ def test_registered_trainings_are_compared_with_registered_ones():
     """Where there are some; and of two that are the same training the registered one counts."""
     full, bcd, *_ = pairs()
     older = [like(full, seed=seed) for seed in (1, 2)]
-    later = [like(one, started=cases.REGISTERED, lr=0.2) for one in (full, bcd)]
+    later = [like(full, started=cases.REGISTERED, lr=0.2), like(bcd, started=cases.REGISTERED)]
     assert (later[1], later[0]) in partners(case_of([*older, *later]))
     assert (later[1], older[0]) in partners(case_of([*older, later[1]]))
     again = like(full, started=cases.REGISTERED)
@@ -117,6 +117,16 @@ def test_names_of_cases():
         "resnet8 synthetic sgd clip 1 momentum 0.9", f"gpt-2x64 text sgd model {GPT}",
         f"gpt-2x64 text sgd model {GPT},heads=4"]
     assert len({method.label for method in Cases(made).methods}) == len(made)
+
+
+def test_what_has_no_effect_makes_no_other_case():
+    """The end of a cosine where the rate is constant, and where the data lie."""
+    *_, full, bcd = pairs()
+    assert len(Cases([like(full, data="a/x.tokens"), like(bcd, final_lr=0.1, data="b/x.tokens")]).cases) == 1
+    cosines = [like(full, schedule="cosine"), like(bcd, schedule="cosine", final_lr=0.1)]
+    assert len(Cases(cosines).cases) == 2
+    assert len(Cases([like(full, valid="a/x.tokens"), like(bcd, valid="b/x.tokens")]).cases) == 1
+    assert len(Cases([like(full, valid="a/x.tokens"), like(bcd, valid="a/y.tokens")]).cases) == 2
 
 
 def test_settings_of_older_files():

@@ -54,6 +54,10 @@ def test_trains_once_and_then_longer(tmp_path):
     table = tmp_path / "results-smoke" / "validity.h5"
     rows = study.read([table]).trainings
     assert [(row["row"], row["steps"], row["submodels"]) for row in rows] == [(FULL, 8, 1), (BCD3, 8, 3)]
+    # A table that could not be written is written by the same command later.
+    table.unlink()
+    assert experiment(*TWO_ROWS, "--steps", 8, cwd=tmp_path).count("done before") == 2
+    assert len(study.read([table]).trainings) == 2
     # The table alone is enough, as it may come from another machine.
     for path in sorted((tmp_path / "results-smoke" / "rows").rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()

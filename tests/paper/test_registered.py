@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import compare
 import registered
 import smollm
 import study
@@ -96,6 +97,26 @@ def seeds(scores, **columns):
 
 def only(table):
     return {column.name: cell.value for column, cell in zip(table.columns, table.rows[0])}
+
+
+def test_p_is_corrected_for_all_that_were_registered(monkeypatch):
+    """Also for those that are not there yet; a comparison with a seed that diverged is no test, and 0 have no answers."""
+    made = seeds([70.0, 70.1, 70.2]) + seeds([60.0, 60.1, 60.3], submodels=3)
+    for one in made:
+        one.file = "somewhere/no-augmentation.h5"
+    alone = stats.ttest_ind([60.0, 60.1, 60.3], [70.0, 70.1, 70.2], equal_var=False).pvalue
+    table = registered.answers(Cases(made))
+    assert only(table)["p"] == pytest.approx(4 * alone)
+    assert any(note.startswith("1 of the 4 comparisons that were registered") for note in table.notes)
+    monkeypatch.setattr(registered, "planned", lambda file: 0)
+    assert registered.answers(Cases(made)) is None
+    assert compare.holm([0.01, math.nan, 0.03], 5) == [0.04, pytest.approx(math.nan, nan_ok=True), pytest.approx(0.09)]
+
+
+def test_what_has_no_full_update_is_named():
+    made = seeds([70.0, 70.1, 70.2]) + seeds([60.0, 60.1, 60.3], submodels=3) + seeds([61.0, 62.0], submodels=3, schedule="cosine")
+    notes = registered.answers(Cases(made)).notes
+    assert sum("Without a full update to compare with: resnet8 synthetic sgd cosine BCD-1/3." == note for note in notes) == 1
 
 
 @pytest.mark.parametrize("bcd, full, expected", [

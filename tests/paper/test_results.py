@@ -15,6 +15,7 @@ from conftest import ROOT, git
 RESULTS = ROOT / "experiments" / "results"
 FILES = {path.stem: store.format_of(path) for path in sorted(RESULTS.glob("*.h5"))}
 STUDIES = [name for name, kind in FILES.items() if kind == study.FORMAT]
+INCOMPLETE = ["no-augmentation"]  # groups of the second trainings, of which nothing is said yet
 TABLES = [name for name, kind in FILES.items() if kind == tables.FORMAT]
 
 
@@ -68,8 +69,9 @@ def test_provenance(name, history):
 
 
 def test_multipliers():
-    """In no training does BCD reach the loss of its full update in fewer updates."""
-    found = [t for name in STUDIES for t in read(name) if t["submodels"] > 1]
+    """In no training of a complete group does BCD reach the loss of its full update in fewer updates, as paper_repro.md
+    says."""
+    found = [t for name in STUDIES if name not in INCOMPLETE for t in read(name) if t["submodels"] > 1]
     for t in found:
         assert not t["multiplier"] <= 1 and not t["valid_multiplier"] <= 1, t["row"]
     assert sum(math.isfinite(t["multiplier"]) for t in found) > 100

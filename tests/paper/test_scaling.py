@@ -40,6 +40,12 @@ def test_lengths_are_of_one_rate():
     assert table.column("tried")[0].value == "100 400" and table.column("same")[0].spread == pytest.approx(0)
 
 
+def test_a_seed_without_full_updates_has_no_multiplier():
+    full = [ended(loss, steps) for loss, steps in ((3.0, 100), (2.0, 400))]
+    table = scaling.lengths(Cases(full + [ended(2.5, 400, seed=seed, submodels=3) for seed in (1, 2)]))
+    assert table.cell(table.labels[0], "multiplier").is_empty
+
+
 @pytest.mark.parametrize("loss", [3.0, 3.5, 1.4])
 def test_a_loss_outside_has_no_multiplier(loss):
     table = lengths_of(loss)
@@ -99,6 +105,13 @@ def test_slope(slope, answer):
     assert table.value(label, "widths") == "64 128 256" and table.value(label, "points") == 6
     assert table.value(label, "first") == pytest.approx(1 + slope * math.log(64))
     assert table.value(label, "answer") == answer and "x64" not in label
+
+
+def test_rates_are_chosen_first():
+    """A grid of rates at each width has no slope."""
+    made = [ended(2.0 + 0.1 * submodels, model=f"gpt:layers=2,width={width},heads=2,context=32", lr=lr, submodels=submodels)
+            for width in (64, 128, 256) for lr in (0.1, 0.2) for submodels in (1, 3)]
+    assert scaling.widths(Cases(made)) is None
 
 
 def test_a_seed_that_diverged_is_no_point():

@@ -229,6 +229,15 @@ def memory_of(flags, **changes):
     return table["memory"].value(f"{flags['optimizer']} {name}", "all")
 
 
+@pytest.mark.parametrize("name", [name for name, table in trainings.experiments().items() if table.get("hours")])
+def test_a_constant_rate_is_evaluated_often_enough(name, all_data):
+    """The score of protocol.md is the mean of the last five evaluations."""
+    for row in plan(name, "laptop").rows:
+        every, steps = int(row.flags.get("eval-every", 0)), int(row.flags.get("steps", 0))
+        if row.flags["schedule"] == "constant" and every:
+            assert steps == 0 or steps // every >= 5, row.name
+
+
 def test_equal_memory():
     """Each network of group 7 is the widest, in steps of 8, that takes no more memory than the first by BCD-1/3."""
     kinds = {(row.flags["model"], row.flags["optimizer"], row.submodels): row.flags
