@@ -1,7 +1,7 @@
 /* Block coordinate descent in one file:  cc -O2 ref/lesson/bcd_lesson.c -lm && ./a.out
  * README.md explains it, chapter by chapter.  A small network learns which of eight arms of a
  * pinwheel a point of the plane is on.  Its values have N rows, one for each point; value 0 is x,
- * value 5 are the logits:
+ * value 5 is the logits:
  *
  *     0 --linear--> 1 --gelu--> 2 --linear--> 3 --gelu--> 4 --linear--> 5
  *     |         block 0         |         block 1         |   block 2   | */
