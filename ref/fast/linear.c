@@ -28,8 +28,8 @@ static void sum_rows(real *db, const real *dy, int n, int c, int begin, int end,
 
 /* Threads take columns, so that no sum is divided among them. */
 void fast_bias_gradient(real *db, const real *dy, int n, int c, bool add) {
-    enum { COLUMNS = 256 }; /* a cache line per row would leave the memory mostly idle */
-#pragma omp parallel for schedule(static)
+    enum { COLUMNS = 64 }; /* a cache line per row would leave the memory mostly idle */
+#pragma omp parallel for schedule(static) if ((size_t)n * (size_t)c > WORTH_THREADS)
     for (int j = 0; j < c; j += COLUMNS)
         sum_rows(db, dy, n, c, j, j + COLUMNS < c ? j + COLUMNS : c, add);
 }
