@@ -1,9 +1,17 @@
 /* The rules for when a phase ends.  To add one: its kind in bcd.h, a case in bcd_phase_over and in
  * phase_lengths, how the flag writes it in experiments/cli/options_value.c (parse_switch and
  * format_switch), and its words in experiments/train/train.c and train_print.c. */
+#include <float.h>
 #include <math.h>
 
 #include "bcd.h"
+
+/* Returns the samples of a phase of SWITCH_EPOCHS.  The product of a decimal fraction and a number
+ * of samples may be rounded up, as 0.28 * 50,000 is to a little more than 14,000, which must not
+ * make a sample more. */
+static double phase_samples(const SwitchRule *rule, int samples) {
+    return ceil(rule->every * samples * (1 - 4 * DBL_EPSILON));
+}
 
 /* Adds a step's loss to the current window.  Returns true at the end of a window whose mean loss is
  * not below that of the window before by the tolerance. */
@@ -21,7 +29,7 @@ static bool loss_converged(BcdState *state, const SwitchRule *rule, double loss)
 bool bcd_phase_over(BcdState *state, const SwitchRule *rule, int samples, double loss) {
     if (rule->kind == SWITCH_STEPS) return (double)state->phase_steps >= rule->every;
     if (rule->kind == SWITCH_EPOCHS)
-        return (double)(state->position - state->phase_start) >= rule->every * samples;
+        return (double)(state->position - state->phase_start) >= phase_samples(rule, samples);
     bool converged = loss_converged(state, rule, loss);
     return state->phase_steps >= (uint64_t)rule->max_steps ||
            (converged && state->phase_steps >= (uint64_t)rule->min_steps);
@@ -37,7 +45,7 @@ static void phase_lengths(uint64_t *min, uint64_t *max, const BcdSettings *s, in
         return;
     }
     const double unit = rule->kind == SWITCH_STEPS ? 1 : (double)s->batch;
-    const double target = rule->kind == SWITCH_STEPS ? rule->every : rule->every * samples;
+    const double target = rule->kind == SWITCH_STEPS ? rule->every : phase_samples(rule, samples);
     double steps = fmax(1, ceil(target / unit));
     while (steps > 1 && (steps - 1) * unit >= target) steps--; /* if the division was rounded */
     while (steps * unit < target) steps++;

@@ -9,6 +9,7 @@
 #include "../../ref/bcd.h"
 #include "../../ref/blocks/models.h"
 #include "../test.h"
+#include "phases.h"
 #include "tiny.h"
 
 enum { MAX_STEPS = 400, SUBMODELS = 4 };
@@ -379,6 +380,7 @@ void test_bcd_loop(void) {
     RUN(random_order_is_a_fresh_permutation);
     RUN(a_switch_is_to_another_submodel);
     RUN(epochs_count_samples);
+    RUN(fractions_of_an_epoch_are_exact);
     RUN(auto_leaves_when_the_loss_stands_still);
     RUN(reduction_draws_a_subset_for_each_phase);
     RUN(rate_follows_the_schedule);
