@@ -84,7 +84,7 @@ template <UpdateRule rule>
 static DEVICE void update_one(float *p, float *m, float *v, float g, const OptimizerFactors &f) {
     if (rule == UPDATE_LION) {
         const float c = f.beta1 * *m + f.one_minus_beta1 * g;
-        const float sign = (float)((c > 0) - (c < 0));
+        const float sign = c > 0 ? 1 : c < 0 ? -1 : c;
         *p = f.decoupled_decay * *p - f.lr * sign;
         *m = f.beta2 * *m + f.one_minus_beta2 * g;
         return;

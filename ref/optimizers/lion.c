@@ -4,8 +4,9 @@
  *     p = p - lr (sign(c) + weight_decay p)
  *     m = beta2 m + (1 - beta2) g
  *
- * Every element moves by lr, whatever the size of its gradient, or stays if c is 0.  The only state
- * is m, so BCD with three submodels takes W (1 + 2/3) bytes where with Adam it takes W (1 + 3/3).
+ * Every element moves by lr, whatever the size of its gradient, or stays if c is 0.  Where c is NaN
+ * so is its sign: the parameter becomes NaN, and the next loss shows it.  The only state is m, so
+ * BCD with three submodels takes W (1 + 2/3) bytes where with Adam it takes W (1 + 3/3).
  */
 #include "optimizers.h"
 
@@ -17,7 +18,7 @@ static void lion_update(const Param *param, real *restrict p, real *const state[
     for (size_t i = 0; i < param->count; i++) {
         real gi = g_scale * g[i];
         real c = f.beta1 * m[i] + f.one_minus_beta1 * gi;
-        real sign = (real)((c > 0) - (c < 0));
+        real sign = c > 0 ? 1 : c < 0 ? -1 : c;
         p[i] = f.decoupled_decay * p[i] - f.lr * sign;
         m[i] = f.beta2 * m[i] + f.one_minus_beta2 * gi;
     }

@@ -1,6 +1,7 @@
 /* Updates against their formulas in double, and schedules where their formula changes. */
 #include <math.h>
 #include <omp.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../ref/base/error.h"
@@ -254,10 +255,44 @@ static void square_sum_is_exact_on_integers(void) {
     CHECK(optimizer_square_sum(x, 1) == 121 && optimizer_square_sum(x, 0) == 0, "one and none");
 }
 
+/* The sum takes 256 chunks of 65,536 numbers at a time.  Those in the second such group must be
+ * added once, and those of the first not again.  Of the array only the few pages that are written
+ * take memory. */
+static void square_sum_goes_beyond_a_group(void) {
+    const size_t group = (size_t)256 << 16, count = group + (3 << 16) + 5;
+    real *x = calloc(count, sizeof *x);
+    if (!x) abort();
+    x[0] = 1, x[(1 << 16) + 1] = 2, x[group - 1] = 4;
+    x[group] = 8, x[group + (1 << 16) + 2] = 16, x[count - 1] = 32;
+    const double sum = optimizer_square_sum(x, count);
+    CHECK(sum == 1 + 4 + 16 + 64 + 256 + 1024, "the sum is %.17g", sum);
+    free(x);
+}
+
+/* A gradient that is NaN must show in the parameter, where the loss will find it, and in no other.
+ */
+static void nan_reaches_the_parameter(const void *argument) {
+    enum { FEW = 40, BAD = 21 };
+    const Row *row = argument;
+    real p[FEW], m[FEW] = {0}, v[FEW] = {0}, g[FEW];
+    const int states = optimizer_state_vectors(&row->settings, &(Param){0});
+    for (size_t i = 0; i < FEW; i++) {
+        p[i] = (real)random_normal(2, 0, i);
+        g[i] = gradient(1, i);
+    }
+    g[BAD] = (real)NAN;
+    optimizer_update(&row->settings, &(Param){.count = FEW}, p,
+                     (real *[2]){states > 0 ? m : NULL, states > 1 ? v : NULL}, g, row->scale, LR,
+                     1, NULL);
+    for (size_t i = 0; i < FEW; i++)
+        CHECK(isnan(p[i]) == (i == BAD), "p[%zu] is %g", i, (double)p[i]);
+}
+
 void test_optimizer(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         RUN_ROW(rows[i].name, update_meets_formula, &rows[i]);
         RUN_ROW(rows[i].name, threads_do_not_matter, &rows[i]);
+        RUN_ROW(rows[i].name, nan_reaches_the_parameter, &rows[i]);
     }
     for (size_t i = 0; i < sizeof corners / sizeof *corners; i++)
         RUN_ROW(corners[i].name, schedule_turns_the_corner, &corners[i]);
@@ -266,4 +301,5 @@ void test_optimizer(void) {
     RUN(unknown_ones_are_errors);
     RUN(defaults_are_the_papers);
     RUN(square_sum_is_exact_on_integers);
+    RUN(square_sum_goes_beyond_a_group);
 }
