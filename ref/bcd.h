@@ -84,7 +84,9 @@ int bcd_train(BcdState *state, const BcdSettings *settings, Engine *engine, cons
 
 /* Returns the submodel to train in phase state->phase, or -1 and an error.  `next` is the batch of
  * its first update.  An order may activate submodels on the engine to measure their gradients, so
- * any of them may be active afterwards; parameters and running statistics do not change.  All other
+ * any of them may be active afterwards; parameters and running statistics do not change.  Such an
+ * order restarts the submodel's optimizer in each phase, even where it chooses the same again,
+ * unless state is kept, and then each submodel's state is allocated at the first phase.  All other
  * orders look at the phase alone, and take NULL for both. */
 int bcd_select(const BcdState *state, const BcdSettings *settings, Engine *engine,
                const Batch *next);

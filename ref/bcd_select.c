@@ -56,7 +56,9 @@ static int random_order(const Selection *s) {
 /* Chooses the submodel with the largest gradient norm, on a tie the lowest one (the Gauss-Southwell
  * rule for blocks: Nutini et al. 2015, section 7).  Each submodel is activated in turn and its
  * gradient computed, which costs M forward and backward passes at each switch, but no more memory
- * than training. */
+ * than training.  As the others were active in between, the optimizer of the chosen one starts anew
+ * even if it trained just before; with keep_state it goes on, but measuring has then allocated the
+ * state of all submodels. */
 static int gauss_southwell(const Selection *s) {
     int largest = -1;
     double largest_norm = -1;
