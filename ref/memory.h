@@ -4,7 +4,8 @@
 #include "layout.h"
 
 /* Overwrites bytes[role] with what the CPU stage allocates, to the byte, while the `active` blocks
- * train.  The prefix cache and the kept state of other submodels (keep_state) count as 0, since
+ * train.  The scratch that threads keep for the ops (ref/fast/scratch.c) is not counted, here or by
+ * the stage.  The prefix cache and the kept state of other submodels (keep_state) count as 0, since
  * they depend on the data and on which submodels have trained.  -1 and an error when memory runs
  * out. */
 int memory_plan(size_t bytes[MEM_ROLES], const Model *model, const StageSettings *settings,

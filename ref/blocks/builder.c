@@ -201,7 +201,9 @@ int build_avgpool(Model *m, int in) {
 }
 
 int build_embedding(Model *m, int in, int vocabulary, int width, int context) {
-    const double deviation = 0.02; /* Radford et al. 2019 */
+    /* For tokens and positions that of Hugging Face's GPT-2; the code of Radford et al. 2019 has
+     * 0.02 for tokens and 0.01 for positions. */
+    const double deviation = 0.02;
     Node node = node_of(OP_EMBEDDING, in);
     node.vocabulary = vocabulary;
     node.weight =

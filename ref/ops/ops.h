@@ -153,7 +153,11 @@ extern __typeof__(qknorm_weight_gradient) fast_qknorm_weight_gradient;
  * before attention.cached have been computed before, and y and lse have the t - cached others. */
 void attention_forward(real *y, real *lse, const real *qkv, int n, int t, Attention attention);
 /* Reads y and lse of the forward pass.  Where a query attends to a single key, whose probability is
- * always 1, the gradients of both through the score are exactly 0. */
+ * always 1, the gradients of both through the score are exactly 0.
+ *
+ * A key that is masked has probability 0.  The fast version multiplies tiles, and so an inf or NaN
+ * in a masked value may reach earlier queries of its tile, as 0 times inf is NaN; the plain one
+ * leaves masked keys out. */
 void attention_input_gradient(real *dqkv, const real *dy, const real *qkv, const real *y,
                               const real *lse, int n, int t, Attention attention, bool add);
 

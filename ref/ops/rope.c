@@ -1,5 +1,6 @@
 /* Rotary positions (RoFormer, Su et al. 2021, eq. 34), and how later models scale them.  The paper
- * pairs elements 2i and 2i + 1; as in LLaMA's published weights, i and i + d/2 are a pair here. */
+ * pairs elements 2i and 2i + 1, and so do Meta's own files of LLaMA; here i and i + d/2 are a pair,
+ * as in the files that Hugging Face converted from them. */
 #include <math.h>
 
 #include "plain.h"

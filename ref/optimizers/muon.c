@@ -10,10 +10,12 @@
  * the smallest.  An update of AdamW has a root mean square of about 0.2, and the scale gives this
  * one the same, so that one rate and one weight decay serve both.
  *
- * Only matrices between hidden layers are updated so.  Each part of a packed one, as q, k and v, is
- * a matrix of its own, and a convolution is a matrix of [out][kernel kernel in].  AdamW updates the
- * rest: vectors, embeddings, and the layer that makes the outputs.  So a matrix has one vector of
- * state, and the rest has two.
+ * Each part of a packed matrix, as q, k and v, is a matrix of its own, and a convolution is a
+ * matrix of [out][kernel kernel in].  AdamW updates the rest: vectors, embeddings, and the layer
+ * that makes the outputs.  So a matrix has one vector of state, and the rest has two.  Jordan et
+ * al. leave the input layer to AdamW as well; that of a language model is its embedding, but where
+ * the inputs are numbers, as in the first convolution of a ResNet or the first layer of a
+ * perceptron, it is a matrix like the others here.
  *
  * PyTorch's torch.optim.Muon with adjust_lr_fn="match_rms_adamw" is the same, except that it rounds
  * the products of Newton-Schulz to bf16.  Here all is in `real`. */
