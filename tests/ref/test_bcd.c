@@ -123,8 +123,8 @@ static void step_submodel(Tiny *tiny, int submodel, const Batch *batch) {
     CHECK(engine_step(tiny->engine, batch, 0.01, &loss) == 0, "%s", error_message());
 }
 
-/* CHECKs that a corrected parameter is p - rate g, where g is the gradient of the full update, not
- * clipped, and that it has no optimizer state. */
+/* CHECKs that a corrected parameter is p - rate g, where g is not clipped, and that it has no
+ * optimizer state. */
 static void check_corrected(const Tiny *corrected, int param, const real *before, double rate,
                             const real *g) {
     size_t count;
@@ -144,11 +144,13 @@ static void check_corrected(const Tiny *corrected, int param, const real *before
 }
 
 /* Blocks above the submodel are corrected, those below do not change, and its own change as they do
- * without the correction. */
-static void blocks_above_are_corrected(const void *spec) {
+ * without the correction.  So do all running statistics: those of a corrected block, which is
+ * frozen, stay.  With batch statistics the gradient is that of the full update; with running ones
+ * it is the one computed here, which test_step.c compares with differences. */
+static void check_correction(const char *spec, FrozenNorm norm) {
     const double factor = 12.5, rate = factor * 0.01; /* step_submodel's */
     Recipe recipe = {.spec = spec,
-                     .frozen_norm = FROZEN_BATCH,
+                     .frozen_norm = norm,
                      .clip = 0.01,
                      .micro_batches = 2,
                      .optimizer = OPTIMIZER_ADAM};
@@ -171,7 +173,8 @@ static void blocks_above_are_corrected(const void *spec) {
             real *before = tiny_read(&start, TENSOR_PARAMETER, p, &count);
             real *without = tiny_read(&plain, TENSOR_PARAMETER, p, &count);
             real *after = tiny_read(&corrected, TENSOR_PARAMETER, p, &count);
-            real *g = tiny_read(&whole, TENSOR_GRADIENT, p, &count);
+            real *g =
+                tiny_read(norm == FROZEN_BATCH ? &whole : &corrected, TENSOR_GRADIENT, p, &count);
             if (owner > submodel)
                 check_corrected(&corrected, p, before, rate, g);
             else
@@ -183,12 +186,26 @@ static void blocks_above_are_corrected(const void *spec) {
             free(after);
             free(g);
         }
+        for (int i = 0; i < start.model->buffers; i++) {
+            size_t count;
+            real *without = tiny_read(&plain, TENSOR_BUFFER, i, &count);
+            real *after = tiny_read(&corrected, TENSOR_BUFFER, i, &count);
+            CHECK(memcmp(after, without, count * sizeof *after) == 0, "submodel %d: %s differs",
+                  submodel, start.model->buffer[i].name);
+            free(without);
+            free(after);
+        }
         batch_free(&batch);
         tiny_close(&start);
         tiny_close(&plain);
         tiny_close(&corrected);
         tiny_close(&whole);
     }
+}
+
+static void blocks_above_are_corrected(const void *spec) {
+    for (FrozenNorm norm = FROZEN_RUNNING; norm <= FROZEN_BATCH; norm++)
+        check_correction(spec, norm);
 }
 
 /* ---- block selection ---- */
