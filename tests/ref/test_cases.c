@@ -7,6 +7,7 @@
 
 #include "../../ref/ops/ops.h"
 #include "../test.h"
+#include "attention.h"
 #include "properties.h"
 #include "tolerance.h"
 
@@ -200,29 +201,6 @@ static void relu_passes_nan_back(const Case *row, bool plain) {
     case_free(&data);
 }
 
-static bool has_a_single_key(const Case *row) {
-    return row->node.kind == OP_ATTENTION &&
-           (row->node.in_shape.w == 1 || row->node.attention.causal);
-}
-
-/* A query that attends to a single key gives it probability 1 whatever the score, so neither has a
- * gradient.  Rounding must not make one, since Adam would turn it into full steps. */
-static void one_key_has_no_gradient(const Case *row, bool plain) {
-    const Attention *a = &row->node.attention;
-    const int t = row->node.in_shape.w, width = row->node.in_shape.c;
-    CaseData data;
-    case_create(&data, row, false);
-    NodeIO io = run_io(&data, plain);
-    case_run(&data, &io);
-    const int zeros = (a->heads + (t == 1 ? a->groups : 0)) * a->d;
-    for (int s = 0; s < row->n; s++)
-        for (int i = 0; i < zeros; i++) {
-            const double dx = (double)io.dx[(size_t)(s * t) * (size_t)width + (size_t)i];
-            CHECK(dx == 0, "sample %d: dqkv[%d] is %g", s, i, dx);
-        }
-    case_free(&data);
-}
-
 enum { WANT_DX = 1, WANT_DSKIP = 2, WANT_PARAMETERS = 4, WANTS = 8 };
 
 /* Computes the wanted gradients with only what saved_for_backward asks for: in pass 0 the other
@@ -345,32 +323,10 @@ static void rows_make_sense(void) {
         CHECK(tested[kind], "%s has no row in cases.c", op_name((OpKind)kind));
 }
 
-/* The frequency computed from wavelengths, as in the code published with Llama 3.1. */
-static double frequency_of(const Rope *rope, int pair, int d) {
-    const double frequency = pow(rope->base, -2.0 * pair / d);
-    if (rope->original <= 0) return rope->factor > 0 ? frequency / rope->factor : frequency;
-    const double wavelength = 2 * acos(-1) / frequency;
-    if (wavelength < rope->original / rope->high) return frequency;
-    if (wavelength > rope->original / rope->low) return frequency / rope->factor;
-    const double smooth = (rope->original / wavelength - rope->low) / (rope->high - rope->low);
-    return (1 - smooth) * frequency / rope->factor + smooth * frequency;
-}
-
-static void rope_frequencies_are_as_published(void) {
-    for (int i = 0; i < case_count; i++) {
-        const Attention *a = &cases[i].node.attention;
-        for (int pair = 0; a->rope.base > 0 && pair < a->d / 2; pair++) {
-            const double got = rope_frequency(&a->rope, pair, a->d);
-            const double expected = frequency_of(&a->rope, pair, a->d);
-            CHECK(fabs(got - expected) <= 1e-14 * expected, "%s: pair %d turns by %.17g, not %.17g",
-                  cases[i].name, pair, got, expected);
-        }
-    }
-}
-
 void test_cases(void) {
     RUN(rows_make_sense);
     RUN(rope_frequencies_are_as_published);
+    RUN(angles_follow_every_setting);
     RUN(what_is_saved_is_read);
     for (int i = 0; i < case_count; i++) {
         if (!case_wanted(&cases[i])) continue;
