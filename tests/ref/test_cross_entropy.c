@@ -10,6 +10,7 @@
 #include "../../ref/ops/ops.h"
 #include "../test.h"
 #include "guarded.h"
+#include "tiny.h"
 #include "tolerance.h"
 
 typedef struct {
@@ -232,7 +233,48 @@ static void run_op(OpRun op) {
     RUN_ROW(name, rows_are_independent, &op);
 }
 
+/* Returns how many targets have the largest logit of their row; ignored ones count as wrong. */
+static size_t count_correct(const real *logits, const int *targets, int count, int classes) {
+    size_t correct = 0;
+    for (int row = 0; row < count; row++, logits += classes) {
+        int best = 0;
+        for (int c = 1; c < classes; c++)
+            if (logits[c] > logits[best]) best = c;
+        correct += targets[row] == best;
+    }
+    return correct;
+}
+
+/* The accuracy of a whole model, in a step and in an evaluation.  Its logits are read before the
+ * loss, since their gradient overwrites them. */
+static void accuracy_is_a_count_by_hand(const void *spec) {
+    enum { SAMPLES = 12 };
+    for (Mode mode = MODE_EVALUATE; mode <= MODE_TRAIN; mode++) {
+        Tiny tiny;
+        tiny_open(&tiny, &(Recipe){.spec = spec, .batch = SAMPLES});
+        tiny_activate(&tiny, 0);
+        const Model *m = tiny.model;
+        Batch batch = tiny_batch(&tiny, SAMPLES);
+        stage_begin(tiny.stage, &batch, mode);
+        for (int b = 0; b < m->blocks; b++) stage_forward(tiny.stage, b);
+        size_t count, counted = 0;
+        real *logits = tiny_read(&tiny, TENSOR_VALUE, m->blocks - 1, &count);
+        const int targets = SAMPLES * m->targets;
+        for (int i = 0; i < targets; i++) counted += batch.targets[i] >= 0;
+        const size_t correct = count_correct(logits, batch.targets, targets, m->outputs);
+        Loss loss;
+        CHECK(stage_loss(tiny.stage, 1, &loss) == 0, "%s", error_message());
+        CHECK(loss.correct == correct && loss.count == counted,
+              "%zu of %zu are right, not %zu of %zu", loss.correct, loss.count, correct, counted);
+        free(logits);
+        batch_free(&batch);
+        tiny_close(&tiny);
+    }
+}
+
 void test_cross_entropy(void) {
+    for (int i = 0; tiny_models[i]; i++)
+        RUN_ROW("accuracy", accuracy_is_a_count_by_hand, tiny_models[i]);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         run_op((OpRun){&rows[i], true});
         run_op((OpRun){&rows[i], false});
