@@ -7,6 +7,7 @@
 #include "../../ref/blocks/models.h"
 #include "../../ref/model.h"
 #include "../test.h"
+#include "presets.h"
 
 typedef struct {
     const char *spec;
@@ -358,6 +359,7 @@ void test_model(void) {
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         RUN_ROW(counts[i].spec, parameters_are_as_published, &counts[i]);
     RUN(every_preset_exists);
+    RUN(presets_are_as_published);
     RUN(parameters_say_what_they_are);
     RUN(a_preset_may_be_changed);
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
