@@ -206,6 +206,32 @@ static void a_zero_gradient_only_decays(void) {
               (double)p[i]);
 }
 
+/* Only the direction of the momentum counts, down to the least norm that it may have, 1e-7, which
+ * keeps 0 / 0 away.  Scaling by powers of 2 changes no bit of what is then divided by its norm; at
+ * the smaller one the momentum is shorter than 1e-7, and the update with it. */
+static void a_small_gradient_moves_as_far(void) {
+    enum { COUNT = 7 * 20 };
+    static const int power[] = {0, 23, 27};
+    const Param param = param_of(&rows[0]);
+    const OptimizerSettings settings = settings_of(&rows[0]);
+    real p[3][COUNT];
+    for (int k = 0; k < 3; k++) {
+        real m[COUNT] = {0}, g[COUNT], workspace[2 * (COUNT + 7 * 7)];
+        double square = 0;
+        for (size_t i = 0; i < COUNT; i++) {
+            p[k][i] = initial(i);
+            g[i] = (real)ldexp((double)gradient(0, i), -power[k]);
+        }
+        optimizer_update(&settings, &param, p[k], (real *[2]){m, NULL}, g, 1, LR, 1, workspace);
+        for (size_t i = 0; i < COUNT; i++) /* u = momentum m + (1 - momentum) g = 1.95 m */
+            square += 1.95 * 1.95 * (double)m[i] * (double)m[i];
+        CHECK((sqrt(square) > 1e-7) == (k < 2) && (k == 0 || sqrt(square) < 2e-7),
+              "2^-%d: the norm is %g", power[k], sqrt(square));
+    }
+    CHECK(!memcmp(p[0], p[1], sizeof p[0]), "a small gradient moves otherwise");
+    CHECK(memcmp(p[0], p[2], sizeof p[0]), "a smaller one than the least moves as far");
+}
+
 void test_muon(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         RUN_ROW(rows[i].name, update_meets_formula, &rows[i]);
@@ -213,4 +239,5 @@ void test_muon(void) {
     }
     RUN(the_rest_is_adamw);
     RUN(a_zero_gradient_only_decays);
+    RUN(a_small_gradient_moves_as_far);
 }
