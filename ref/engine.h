@@ -18,8 +18,7 @@ typedef struct {
     int (*activate)(Engine *engine, const bool *active);
     /* Does one update of the active submodel from one batch: forward, backward, clip, update.
      * Overwrites *loss.  -1 and an error if the loss is not finite or, where gradients are clipped,
-     * the gradient's norm; also on one device if the batch ends in a micro-batch too small for a
-     * batch norm (layout_check).  Parameters, state and running statistics are then as before.
+     * the gradient's norm; parameters, state and running statistics are then as before the step.
      * Also -1 and an error if the device or a rank has failed; the engine can then only be freed.
      */
     int (*step)(Engine *engine, const Batch *batch, double lr, Loss *loss);

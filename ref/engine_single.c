@@ -2,7 +2,6 @@
  * micro-batches.  The outputs of the frozen prefix come from the cache (engine_cache.h) if there is
  * one. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -14,7 +13,6 @@ typedef struct {
     Engine base;
     Stage *stage;
     EngineSettings settings;
-    bool *active;       /* [blocks] */
     int lowest;         /* the lowest active block; the frozen prefix is blocks 0 .. lowest - 1 */
     EngineCache *cache; /* NULL: none */
 } SingleEngine;
@@ -27,7 +25,6 @@ static int engine_single_activate(Engine *base, const bool *active) {
     const Model *m = base->model;
     int lowest = lowest_active(m, active);
     if (lowest == m->blocks) return error_set("bcd: no block is active");
-    memcpy(e->active, active, (size_t)m->blocks * sizeof *active);
     e->lowest = lowest;
     if (e->cache) engine_cache_release(e->cache, lowest);
     if (stage_activate(e->stage, active)) return -1;
@@ -114,18 +111,10 @@ static int run_micro_batch(SingleEngine *e, const Batch *batch, double scale, bo
     return last ? update(e, lr) : 0;
 }
 
-/* A stage refuses by itself micro-batches of its full size, but the last one may be smaller. */
-static int check_last(const SingleEngine *e, int samples) {
-    StageSettings settings = e->stage->settings;
-    settings.batch = samples;
-    return layout_check(e->base.model, &settings, e->active);
-}
-
 /* Computes the gradient of a batch, in micro-batches, and makes an update from it if `updates`. */
 static int run_batch(SingleEngine *e, const Batch *batch, bool updates, double lr, Loss *loss) {
     const Model *m = e->base.model;
     int parts = e->settings.micro_batches, size = (batch->n + parts - 1) / parts;
-    if (check_last(e, batch->n - (batch->n - 1) / size * size)) return -1;
     double scale = 1 / batch_target_count(batch, m);
     *loss = (Loss){0};
     if (e->settings.times)
@@ -197,7 +186,6 @@ static void engine_single_free(Engine *base) {
     SingleEngine *e = of(base);
     engine_cache_free(e->cache);
     stage_free(e->stage);
-    free(e->active);
     free(e);
 }
 
@@ -217,18 +205,11 @@ Engine *engine_single_create(Stage *stage, EngineSettings settings, const Datase
     };
     if (settings.micro_batches < 1) settings.micro_batches = 1;
     SingleEngine *e = calloc(1, sizeof *e);
-    bool *active = calloc((size_t)stage->model->blocks, sizeof *active);
-    if (!e || !active) {
-        free(e);
-        free(active);
-        return error_null("engine: out of memory");
-    }
-    *e = (SingleEngine){
-        .base = {&class, stage->model}, .stage = stage, .settings = settings, .active = active};
+    if (!e) return error_null("engine: out of memory");
+    *e = (SingleEngine){.base = {&class, stage->model}, .stage = stage, .settings = settings};
     if (!settings.cache_bytes && !settings.cache_device_bytes) return &e->base;
     e->cache = engine_cache_create(stage, &settings, data);
     if (e->cache) return &e->base;
-    free(active);
     free(e);
     return NULL;
 }

@@ -3,11 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ref/base/error.h"
 #include "../../ref/blocks/models.h"
 #include "../../ref/layout.h"
 #include "../test.h"
-#include "tiny.h"
 
 #define RULE BCD_SOURCE_DIR "/ref/layout_rule.c"
 
@@ -63,35 +61,4 @@ static void table_of_resnet8(void) {
     model_free(m);
 }
 
-/* The last block of this model has images of one pixel.  A batch norm there has one value a channel
- * in a micro-batch of one sample, be it the only size there is or that of the last one. */
-static void a_single_value_is_refused(void) {
-    static const struct {
-        int batch, micro_batches;
-        bool activated, trained;
-    } rows[] = {{1, 1, false, false}, {3, 3, false, false}, {3, 2, true, false},
-                {7, 4, true, false},  {4, 2, true, true},   {5, 2, true, true}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        Tiny tiny;
-        Loss loss;
-        tiny_open(&tiny, &(Recipe){.spec = "resnet:depth=8,width=4,size=4,classes=3",
-                                   .submodels = 1,
-                                   .batch = rows[i].batch,
-                                   .micro_batches = rows[i].micro_batches});
-        const bool all[] = {true, true, true, true, true};
-        Batch batch = tiny_batch(&tiny, rows[i].batch);
-        const bool activated = engine_activate(tiny.engine, all) == 0;
-        const bool trained = activated && engine_step(tiny.engine, &batch, 0.1, &loss) == 0;
-        CHECK(activated == rows[i].activated && trained == rows[i].trained,
-              "%d samples in %d parts: activated %d, trained %d", rows[i].batch,
-              rows[i].micro_batches, activated, trained);
-        CHECK(trained || strstr(error_message(), "one value a channel"), "\"%s\"", error_message());
-        batch_free(&batch);
-        tiny_close(&tiny);
-    }
-}
-
-void test_layout(void) {
-    RUN(table_of_resnet8);
-    RUN(a_single_value_is_refused);
-}
+void test_layout(void) { RUN(table_of_resnet8); }
