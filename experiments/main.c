@@ -45,9 +45,10 @@ static int complain(int status, const Options *options) {
     return status;
 }
 
-/* Fails if standard output could not be written, as to a full disk. */
+/* Fails if standard output could not be written, as to a full disk.  Of a training that stopped
+ * since nobody reads it any more the status says so. */
 static int finish_output(int status) {
-    if (fflush(stdout) == 0 && !ferror(stdout)) return status;
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || status == 128 + SIGPIPE) return status;
     fprintf(stderr, "bcd: the output could not be written; is the disk full?\n");
     return status ? status : 1;
 }

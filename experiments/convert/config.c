@@ -50,8 +50,8 @@ int convert_spec(char spec[OPTION_TEXT], const char *dir, int context) {
                      : family->read(spec, &config, context, family) || check_common(&config) ||
                            config_check_rest(&config, true);
     cJSON_Delete(root);
-    Model *model =
-        failed ? NULL : model_create(spec); /* for what only the model knows to be wrong */
+    /* Only the model knows the ranges of some settings. */
+    Model *model = failed ? NULL : model_create(spec);
     if (!failed && !model) failed = error_set("%s: %s", path, error_message());
     model_free(model);
     return failed ? -1 : 0;

@@ -92,6 +92,25 @@ static void ends_on_two_ctrl_c(void) {
     CHECK(status == -SIGINT, "status %d", status);
 }
 
+/* Where what it prints is read no more, as after `head`, a training saves, and adds no error of its
+ * own. */
+static void stops_when_nobody_reads(void) {
+    size_t count;
+    const Text line = text_of("cd '%s' && { '%s' train " GPT ENDLESS
+                              "--eval-every 1 --out unread 2>errors; echo $? >ended; } | head -n 1 "
+                              ">first",
+                              scratch_path("."), BCD_PROGRAM);
+    CHECK(system(line.text) == 0, "the shell failed");
+    char *status = read_bytes("ended", &count), *errors = read_bytes("errors", &count);
+    CHECK(!strcmp(status, "141\n") && !*errors, "status %s, \"%s\"", status, errors);
+    free(status);
+    free(errors);
+    const int steps = steps_beyond("unread");
+    run(0, "train --resume unread --steps %d --quiet", steps);
+    run(0, "train " GPT "--eval-every 1 --steps %d --out read --quiet", steps);
+    check_same_run("read", "unread");
+}
+
 /* A training whose time is over does one update in each session.  The evaluation after it is cut
  * off, and done first in the next session. */
 static void each_session_does_an_update(void) {
@@ -130,6 +149,7 @@ void test_stopped(void) {
     for (size_t i = 0; i < sizeof signal_pairs / sizeof *signal_pairs; i++)
         RUN_ROW(signal_pairs[i].name, stops_on_two_signals, &signal_pairs[i]);
     RUN(ends_on_two_ctrl_c);
+    RUN(stops_when_nobody_reads);
     RUN(each_session_does_an_update);
     RUN(stops_before_the_first_update);
 }
