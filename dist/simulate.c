@@ -286,6 +286,19 @@ static double step_time(const Prediction *p) {
     return p->passes_s + p->reduce_s + p->tied_s + p->update_s;
 }
 
+/* Returns the bytes of host memory that the ranks of a pipeline keep together: the parameters in
+ * float beside those in bf16; with offload these, gradients and state, too. */
+static double host_bytes(const Configuration *c) {
+    const double count = (double)c->model->param_count;
+    const double state =
+        (double)memory_state_count(c->model, &c->stage.optimizer, 0, c->model->params);
+    const bool bf16 = c->stage.precision == PRECISION_BF16, offload = c->stage.offload;
+    double bytes = bf16 || offload ? 4 * count : 0;
+    if (bf16 && offload) bytes += 2 * count;
+    if (offload) bytes += 4 * count + 4 * state;
+    return bytes;
+}
+
 static void finish(const Configuration *c, Prediction *p) {
     double samples = (double)c->stage.batch * c->micro_batches * c->replicas, m = c->submodels;
     p->passes_s /= m;
@@ -297,12 +310,7 @@ static void finish(const Configuration *c, Prediction *p) {
     p->samples_per_s = samples / p->step_s;
     p->tokens_per_s = p->samples_per_s * c->model->targets;
     p->fits = p->total_bytes <= gpu_usable_bytes(c->cluster.gpu);
-    if (c->stage.offload)
-        p->host_bytes =
-            4 *
-            (2 * (double)c->model->param_count +
-             (double)memory_state_count(c->model, &c->stage.optimizer, 0, c->model->params)) /
-            c->pipeline * sharing(c);
+    p->host_bytes = host_bytes(c) / c->pipeline * sharing(c);
 }
 
 /* Simulates all submodels and computes their mean. */

@@ -32,7 +32,7 @@ typedef struct {
     double bubble;                               /* the fraction of passes_s in which GPUs wait */
     double samples_per_s, tokens_per_s;
     double bytes[MEM_ROLES], total_bytes; /* of the rank and submodel that need most */
-    double host_bytes;                    /* of the fullest node, for offloaded state */
+    double host_bytes; /* of the fullest node: float copies of bf16, and what is offloaded */
     bool fits;
 } Prediction;
 

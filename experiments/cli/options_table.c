@@ -68,7 +68,7 @@ const Option option_table[] = {
     {"pipeline", "P", INT(plan.pipeline, 1, 4096), LOCAL, "1", "chosen", "ranks of a pipeline",
      COMMAND_PLAN},
     {"submodels", "M", INT(submodels, 2, 10000), LOCAL, "3", NULL,
-     "number of BCD's submodels; --search tries 2 to 5", COMMAND_PLAN},
+     "number of BCD's submodels; --search tries 2 to 5, and more where nothing fits", COMMAND_PLAN},
     {"optimizer", NULL, CHOICE(optimizer.kind, optimizer_names), LOCAL, "adam", NULL,
      "optimizer; its state takes memory", COMMAND_PLAN},
     {"cache", NULL, FLAG(plan.cache), LOCAL, "0", NULL,
@@ -81,7 +81,7 @@ const Option option_table[] = {
      COMMAND_PLAN},
     {"efficiency", "F", REAL(plan.efficiency, 1e-4, 10), LOCAL, NULL, "0.73, tf32 0.84, bf16 0.80",
      "fraction of the GPU's peak, or of a processor's measured speed, that products of matrices "
-     "reach at --precision",
+     "reach at --precision, or at each where none is given",
      COMMAND_PLAN},
     {"host-rate", "GB/S", REAL(plan.host_rate, 1e-3, 1e6), LOCAL, NULL, "100",
      "offload: what Adam of one GPU's process moves in host memory", COMMAND_PLAN},
@@ -126,7 +126,7 @@ const Option option_table[] = {
     {"optimizer", NULL, CHOICE(optimizer.kind, optimizer_names), LOCAL, "sgd", "sgd and adam",
      "--model: the optimizer", COMMAND_INFO},
     {"momentum", "F", REAL(optimizer.momentum, 0, 0.999999), LOCAL, NULL, "that of the optimizer",
-     "--optimizer: momentum; sgd with 0 has no state", COMMAND_INFO},
+     "--optimizer: momentum; sgd with 0 has no state", COMMAND_INFO | COMMAND_PLAN},
     {"tokenizer", "bytes|gpt2|DIR", TEXT(tokenizer), LOCAL, "gpt2", NULL,
      "tokenizer; DIR: a model's directory with tokenizer.json or tokenizer.model (needs Python and "
      "the package transformers)",

@@ -58,7 +58,8 @@ def rates(gpu, setting):
 
 def plan(step, setting, micro_batches=1, filled=False):
     """The answer of bcd plan to a step in a setting."""
-    return ask_once("plan", *flags(step, micro_batches, filled), *flags_of(**rates(step.gpu, setting)))
+    taken = {name: rate for name, rate in rates(step.gpu, setting).items() if step.method == OFFLOAD or name != "host_rate"}
+    return ask_once("plan", *flags(step, micro_batches, filled), *flags_of(**taken))
 
 
 def milliseconds(step, setting, micro_batches=1, filled=False):

@@ -43,13 +43,16 @@ int plan_calibrate_step(Efficiency *efficiency, const Plan *plan, double step_s)
     return 0;
 }
 
-int plan_calibrate(Efficiency *efficiency, const Gpu *gpu, const char *path) {
+int plan_calibrate(Efficiency *efficiency, const Gpu *gpu, int precision, const char *path) {
     Options o;
     double passes_s;
     Prediction p;
     if (read_settings(&o, path) || read_passes(&passes_s, path)) return -1;
     if (o.batch < 1 || !(passes_s > 0))
         return error_set("%s: no times of a full update in it; bcd trace --out writes them", path);
+    if (o.precision != precision)
+        return error_set("--trace %s: it was measured in %s; give --precision %s", path,
+                         precision_names[o.precision], precision_names[o.precision]);
     Model *model = model_create(o.model);
     if (!model) return -1;
     Configuration c = {.model = model,

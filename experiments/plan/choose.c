@@ -59,6 +59,7 @@ static void add_sizes(PlanList *list, const PlanSpace *s, Plan *plan) {
     for (c->pipeline = 1; c->pipeline <= plan->gpus; c->pipeline++) {
         int max = plan->gpus / c->pipeline;
         c->replicas = s->replicas == PLAN_FREE ? max : s->replicas;
+        while (s->replicas == PLAN_FREE && s->batch % c->replicas) c->replicas--;
         bool uses_all = c->pipeline * c->replicas == plan->gpus;
         if (!allows(s->pipeline, c->pipeline) || c->replicas > max || s->batch % c->replicas ||
             (s->pipeline == PLAN_FREE && !uses_all))
@@ -97,8 +98,8 @@ int plan_candidates(Plan **plans, const PlanSpace *s) {
 /* ---- the best -------------------------------------------------------------------------------- */
 
 double plan_score(const Plan *plan, PlanGoal goal) {
-    double step = plan->prediction.step_s;
-    return goal == PLAN_FASTEST ? step : step * plan->gpus;
+    double same_loss = plan->prediction.step_s * plan->updates;
+    return goal == PLAN_FASTEST ? same_loss : same_loss * plan->gpus;
 }
 
 bool plan_is_better(const Plan *plan, const Plan *than, PlanGoal goal) {
@@ -194,7 +195,7 @@ static void attempt(PlanBest *b, const PlanBound *bound) {
     }
 }
 
-int plan_choose(Plan *best, const PlanSpace *space, PlanGoal goal) {
+static int choose(Plan *best, const PlanSpace *space, PlanGoal goal) {
     Plan *plans;
     PlanBest b = {.goal = goal};
     int count = plan_candidates(&plans, space);
@@ -209,4 +210,15 @@ int plan_choose(Plan *best, const PlanSpace *space, PlanGoal goal) {
     free(plans);
     *best = b.best;
     return b.found ? b.best.prediction.fits : -1;
+}
+
+int plan_choose(Plan *best, const PlanSpace *space, PlanGoal goal) {
+    const int fits = choose(best, space, goal);
+    PlanSpace finer = *space;
+    Plan other;
+    finer.submodels = space->more_submodels;
+    if (fits != 0 || !finer.submodels.count) return fits;
+    const int more = choose(&other, &finer, goal);
+    if (more >= 0 && plan_is_better(&other, best, goal)) *best = other;
+    return more > 0;
 }

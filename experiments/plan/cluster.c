@@ -11,6 +11,14 @@
  * of these rows. */
 enum { CHEAPEST = PLAN_METHODS, ROWS };
 
+/* "1 x 8 RTX 4090", "2 processors of this machine". */
+static Text machines_of(const PlanQuestion *q) {
+    if (q->machine.key)
+        return text_of("%d processor%s of %s", q->per_node, q->per_node == 1 ? "" : "s",
+                       q->gpu->name);
+    return text_of("%d x %d %s", q->line->options.plan.nodes, q->per_node, q->gpu->name);
+}
+
 static Text label_of(const Plan *plan, int row) {
     const char *best = plan->prediction.fits ? "cheapest: " : "least memory: ";
     return text_of("%s%s", row == CHEAPEST ? best : "", plan_method(plan).text);
@@ -30,9 +38,10 @@ static int answer(Plan *best, const PlanQuestion *q, PlanMethod method, bool wid
     return 0;
 }
 
-/* Notes the memory that the outputs of a prefix take, for the largest output of a block. */
-static void note_cache(Table *table, const Model *model, Precision precision) {
-    size_t largest = 0, value = precision == PRECISION_BF16 ? 2 : sizeof(float);
+/* Notes the memory that the outputs of a prefix take, for the largest output of a block.  A cache
+ * on disk or in host memory has them in float in every precision. */
+static void note_cache(Table *table, const Model *model) {
+    size_t largest = 0;
     for (int b = 0; b < model->blocks - 1; b++) {
         size_t count = value_count(model, model->block[b].out, 1);
         if (count > largest) largest = count;
@@ -40,7 +49,7 @@ static void note_cache(Table *table, const Model *model, Precision precision) {
     table_note(table,
                "--cache: up to %.4g GiB on disk or in host memory for each 1000 samples, and a "
                "submodel's turn must see each of them more than once.",
-               1000.0 * (double)(largest * value) / GIB);
+               1000.0 * (double)(largest * sizeof(float)) / GIB);
 }
 
 /* Notes which settings were chosen rather than given, and whether nothing fits. */
@@ -66,8 +75,14 @@ static void note_choices(Table *table, const PlanQuestion *q, const Plan plan[RO
     if (question_asks(q, CHEAPEST))
         table_note(
             table,
-            "The last row may have other submodels, and another precision if none is given.");
-    if (q->line->options.plan.cache) note_cache(table, q->model, (Precision)o->precision);
+            "The last row is the cheapest to the same loss.  It may have other submodels, and "
+            "another precision if none is given.");
+    if (question_asks(q, PLAN_BCD) && !q->model->tokens)
+        table_note(table,
+                   "BCD is planned without blocks that are always active, as bcd train "
+                   "--always-active none; on images it trains the first and the last one in every "
+                   "phase, which takes longer.");
+    if (q->line->options.plan.cache) note_cache(table, q->model);
     for (int p = 0; p < PRECISIONS && *trace; p++)
         if (fabs(q->efficiency.products[p] - efficiency_default.products[p]) > 0)
             table_note(table, "Products in %s at %.3g %% of the peak, as measured (%.200s).",
@@ -76,9 +91,10 @@ static void note_choices(Table *table, const PlanQuestion *q, const Plan plan[RO
 
 static void add_plans(Tables *tables, const PlanQuestion *q, const Plan plan[ROWS]) {
     const PlanFlags *flags = &q->line->options.plan;
-    Text title = text_of("%.60s (%s parameters), %d samples per update, on %d x %d %s",
-                         q->model->name, format_count((double)q->model->param_count).text,
-                         q->line->options.batch, flags->nodes, q->per_node, q->gpu->name);
+    const int batch = q->line->options.batch;
+    Text title = text_of("%.60s (%s parameters), %d sample%s per update, on %s", q->model->name,
+                         format_count((double)q->model->param_count).text, batch,
+                         batch == 1 ? "" : "s", machines_of(q).text);
     const double price = plan[question_asks(q, PLAN_FULL) ? PLAN_FULL : flags->method].price;
     if (price > 0) text_add(&title, ", %.2f $/h each", price);
     Table *table = plan_table(tables, q, "plan", title.text, "method");
@@ -110,6 +126,10 @@ static void add_memory(Tables *tables, const PlanQuestion *q, const Plan plan[RO
                   q->line->options.plan.ignore_memory ? NAN : gpu_usable_bytes(q->gpu) / GIB,
                   p->host_bytes > 0 ? p->host_bytes / GIB : NAN);
     }
+    table_note(
+        table,
+        "usable: 97 %% of the memory; that the driver takes the rest is a guess.  host: what "
+        "is offloaded, and in bf16 the parameters in float.");
 }
 
 /* Adds the step of each submodel, of which the plan's step is the mean. */
@@ -129,34 +149,6 @@ static int add_submodels(Tables *tables, const Plan *plan) {
     }
     free(step_s);
     return failed;
-}
-
-/* Adds the rates that were given or found, in place of the usual ones. */
-static void add_rates(Tables *tables, const PlanQuestion *q) {
-    static const TableColumn columns[] = {
-        {"products", "products", "of peak", COLUMN_PERCENT, 1, SOURCE_GIVEN},
-        {"host_process", "host, process", "GB/s", COLUMN_NUMBER, 1, SOURCE_GIVEN},
-        {"host_node", "host, node", "GB/s", COLUMN_NUMBER, 1, SOURCE_GIVEN},
-    };
-    const Efficiency *e = &q->efficiency;
-    const int precision = q->line->options.precision;
-    Table *table = tables_add(tables, "rates", "Rates that the simulation takes", "GPU", columns,
-                              (int)(sizeof columns / sizeof *columns));
-    table_row(table, "%s", q->gpu->key);
-    table_put(table, 0, e->products[precision], e->host_process_rate / 1e9,
-              e->host_memory_rate / 1e9);
-    table_note(table,
-               "products: matrix products in %s, as a fraction of the GPU's peak.  host: what Adam "
-               "moves in host memory when the optimizer is there, in the process of one GPU and in "
-               "a node at most.%s",
-               precision_names[precision],
-               e->scores_in_memory ? "  Attention scores go through memory." : "");
-    if (q->line->options.plan.step_ms > 0)
-        table_note(table, "With them a step of --method %s takes %.6g ms (--step-ms).",
-                   q->line->options.plan.method == PLAN_BCD
-                       ? "bcd"
-                       : plan_method_names[q->line->options.plan.method],
-                   q->line->options.plan.step_ms);
 }
 
 /* ---- the timeline ---------------------------------------------------------------------------- */
@@ -254,9 +246,7 @@ int plan_cluster(Tables *tables, PlanQuestion *q) {
     if (flags->method == PLAN_BCD && plan[PLAN_BCD].prediction.fits &&
         add_submodels(tables, &plan[PLAN_BCD]))
         return -1;
-    if (flags->step_ms > 0 || flags->efficiency > 0 || flags->host_rate > 0 ||
-        flags->unfused_attention || *flags->trace)
-        add_rates(tables, q);
+    plan_rates(tables, q, q->gpu);
     if (q->machine.key) machine_add(tables, &q->machine, &q->efficiency);
     const Plan *shown = &plan[question_asks(q, PLAN_BCD) ? PLAN_BCD : flags->method];
     if (shown->prediction.fits) add_timeline(tables, shown);

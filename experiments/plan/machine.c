@@ -97,16 +97,16 @@ static int measure_message(double *seconds, size_t bytes) {
     return failed ? -1 : 0;
 }
 
-int machine_measure(Gpu *cpu, Efficiency *efficiency) {
+int machine_measure(Gpu *cpu, Efficiency *efficiency, int ranks) {
     const int threads = omp_get_max_threads();
     double little_s, large_s;
     if (measure_message(&little_s, 4) || measure_message(&large_s, MESSAGE_BYTES)) return -1;
     const double flops = 2.0 * SIDE * SIDE * SIDE / measure(multiply, 4);
     *cpu = (Gpu){
         .key = "cpu",
-        .name = "processor of this machine",
+        .name = "this machine",
         .flops = {flops, flops, flops},
-        .memory_bytes = memory_here() / threads,
+        .memory_bytes = memory_here() / ranks,
         .memory_rate = 2.0 * COPY_FLOATS * sizeof(real) / measure(copy, 1),
         .interconnect_bandwidth = MESSAGE_BYTES / fmax(large_s - little_s, 1e-9),
         .interconnect = "messages between threads",

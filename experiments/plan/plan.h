@@ -17,7 +17,8 @@ extern const char *const plan_method_names[PLAN_METHODS];
 typedef struct {
     PlanMethod method;
     int gpus;
-    double price; /* dollars per GPU and hour; NAN: unknown */
+    double price;   /* dollars per GPU and hour; NAN: unknown */
+    double updates; /* to the same loss, over those of the full update */
     Configuration configuration;
     Prediction prediction;
 } Plan;
@@ -36,6 +37,7 @@ typedef struct {
     int per_node;
     int batch; /* samples per update */
     PlanChoices gpus, submodels;
+    PlanChoices more_submodels; /* tried where nothing fits with the others */
     /* One value, or PLAN_FREE for all that exist. */
     int pipeline, replicas, micro_batches, placement, schedule, precision, recompute;
 } PlanSpace;
@@ -54,8 +56,8 @@ int plan_candidates(Plan **plans, const PlanSpace *space);
  * whether it fits; -1 and an error when the space is empty. */
 int plan_choose(Plan *best, const PlanSpace *space, PlanGoal goal);
 
-/* Returns what is minimised: GPU seconds of a step, which are its cost on one kind of GPU, or
- * seconds. */
+/* Returns what is minimised: GPU seconds, which are the cost on one kind of GPU, or seconds, of as
+ * many steps as reach the loss of a step of the full update. */
 double plan_score(const Plan *plan, PlanGoal goal);
 /* Returns true when only the first fits, or its score is less; of two that do not fit, when it
  * lacks less memory. */
@@ -95,9 +97,9 @@ int question_price(double *price, const PlanQuestion *question, const Gpu *gpu);
 
 /* ---- calibrate.c ----------------------------------------------------------------------------- */
 
-/* Sets efficiency->products at the precision of a file of `bcd trace --out PATH`, measured on such
- * a GPU, so that the simulated passes take as long as measured.  -1 and an error. */
-int plan_calibrate(Efficiency *efficiency, const Gpu *gpu, const char *path);
+/* Sets efficiency->products[precision] by a file of `bcd trace --out PATH`, measured on such a GPU
+ * in that precision, so that the simulated passes take as long as measured.  -1 and an error. */
+int plan_calibrate(Efficiency *efficiency, const Gpu *gpu, int precision, const char *path);
 
 /* Sets efficiency->products at the precision of a plan, or host_process_rate if it is of
  * PLAN_OFFLOAD, so that its step takes step_s.  -1 and an error. */
@@ -106,8 +108,9 @@ int plan_calibrate_step(Efficiency *efficiency, const Plan *plan, double step_s)
 /* ---- machine.c ------------------------------------------------------------------------------- */
 
 /* Measures a processor of this machine, in about a second, with one thread on each and all of them
- * busy: *cpu has the rates, of which *efficiency then takes all.  -1 and an error. */
-int machine_measure(Gpu *cpu, Efficiency *efficiency);
+ * busy: *cpu has the rates, of which *efficiency then takes all, and its share of the memory when
+ * `ranks` compute.  -1 and an error. */
+int machine_measure(Gpu *cpu, Efficiency *efficiency, int ranks);
 /* Adds what was measured. */
 void machine_add(Tables *tables, const Gpu *cpu, const Efficiency *efficiency);
 
@@ -119,7 +122,8 @@ const char *plan_unit(const Gpu *gpu);
 Text plan_setting(const Plan *plan);
 /* "full", "BCD-1/3". */
 Text plan_method(const Plan *plan);
-/* Says what limits a plan: "bubble 41 %", or "memory: lacks 3.1 GiB, activations take the most". */
+/* Says what limits a plan: "bubble 41 %", or "memory: lacks 3.1 GiB, activations take the most";
+ * "passes 93 %" where they take most of a step, by their arithmetic, memory traffic or launches. */
 Text plan_limit(const Plan *plan);
 /* Return the GPU hours and the dollars of a training on so many tokens (images). */
 double plan_gpu_hours(const Plan *plan, double tokens);
@@ -129,6 +133,8 @@ Table *plan_table(Tables *tables, const PlanQuestion *question, const char *name
                   const char *row_head);
 /* Appends a row; of a plan that does not fit only its memory is shown. */
 void plan_row(Table *table, const PlanQuestion *question, const char *label, const Plan *plan);
+/* Adds the rates that the simulation takes of a kind of GPU. */
+void plan_rates(Tables *tables, const PlanQuestion *question, const Gpu *gpu);
 /* Appends a row that says why there is no plan. */
 void plan_row_without(Table *table, const char *label, const char *why);
 

@@ -44,7 +44,9 @@ static int check_sizes(const PlanQuestion *q) {
 /* Replaces the rates that were given. */
 static void set_rates(Efficiency *efficiency, const CommandLine *line) {
     const PlanFlags *flags = &line->options.plan;
-    if (flags->efficiency > 0) efficiency->products[line->options.precision] = flags->efficiency;
+    for (int p = 0; p < PRECISIONS && flags->efficiency > 0; p++)
+        if (p == line->options.precision || !options_given(&line->options, "precision"))
+            efficiency->products[p] = flags->efficiency;
     if (flags->host_rate > 0) efficiency->host_process_rate = 1e9 * flags->host_rate;
     efficiency->scores_in_memory = flags->unfused_attention;
 }
@@ -61,17 +63,41 @@ static int open_machine(PlanQuestion *q) {
         return error_set("--precision %s: --gpu cpu computes in fp32",
                          precision_names[o->precision]);
     q->gpu = &q->machine;
-    return machine_measure(&q->machine, &q->efficiency);
+    return machine_measure(&q->machine, &q->efficiency, q->per_node);
 }
 
 static bool plans_processor(const PlanQuestion *q) {
     return strcmp(q->line->options.plan.gpu, "cpu") == 0;
 }
 
+static OptimizerSettings optimizer_of(const Options *o) {
+    OptimizerSettings settings = optimizer_defaults(o->optimizer.kind);
+    if (options_given(o, "momentum")) settings.momentum = o->optimizer.momentum;
+    return settings;
+}
+
+/* Refuses flags of another method than the one that is asked for. */
+static int check_method(const Options *o) {
+    static const struct {
+        const char *flag;
+        int method;
+    } flags[] = {{"cache", PLAN_BCD},
+                 {"submodels", PLAN_BCD},
+                 {"equal-work", PLAN_BCD},
+                 {"multiplier", PLAN_BCD},
+                 {"host-rate", PLAN_OFFLOAD}};
+    const int asked = o->plan.method;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (options_given(o, flags[i].flag) && asked != PLAN_METHODS && asked != flags[i].method)
+            return error_set("--%s: it is for %s, and --method asks for %s", flags[i].flag,
+                             plan_method_names[flags[i].method], plan_method_names[asked]);
+    return 0;
+}
+
 /* Returns why offload cannot be planned, or NULL.  Of the processors that update under offload it
  * is known how fast they move bytes, not how fast they multiply matrices. */
 static const char *offload_obstacle(const PlanQuestion *q) {
-    const OptimizerSettings optimizer = optimizer_defaults(q->line->options.optimizer.kind);
+    const OptimizerSettings optimizer = optimizer_of(&q->line->options);
     double flops = 0;
     for (int p = 0; p < q->model->params; p++)
         flops += optimizer_flops(&optimizer, &q->model->param[p]);
@@ -85,6 +111,7 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
     const PlanFlags *flags = &line->options.plan;
     *q =
         (PlanQuestion){.line = line, .per_node = flags->per_node, .efficiency = efficiency_default};
+    if (check_method(o) || setup_check_optimizer(o)) return -1;
     if (flags->step_ms > 0 && (flags->search || flags->method == PLAN_METHODS))
         return error_set("--step-ms needs --method, which took so long, and no --search");
     const bool offload = flags->method == PLAN_OFFLOAD;
@@ -119,7 +146,8 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
     if (obstacle)
         return error_set("--method offload with --gpu %s, %s: %s", flags->gpu,
                          optimizer_names[o->optimizer.kind], obstacle);
-    if (*flags->trace && plan_calibrate(&q->efficiency, q->gpu, flags->trace)) return -1;
+    if (*flags->trace && plan_calibrate(&q->efficiency, q->gpu, o->precision, flags->trace))
+        return -1;
     set_rates(&q->efficiency, line);
     if (flags->ignore_memory) {
         q->unlimited = *q->gpu;
@@ -163,11 +191,12 @@ int question_space(PlanSpace *space, const PlanQuestion *q, PlanMethod method, c
     bool bcd = method == PLAN_BCD, narrow = !wide || options_given(o, "submodels");
     *space = (PlanSpace){
         .plan = {.method = method,
+                 .updates = bcd ? flags->multiplier : 1,
                  .configuration = {.model = q->model,
                                    .cluster = {.gpu = gpu,
                                                .network_rate = flags->network * 1e9 / 8,
                                                .efficiency = q->efficiency},
-                                   .stage = {.optimizer = optimizer_defaults(o->optimizer.kind),
+                                   .stage = {.optimizer = optimizer_of(o),
                                              .offload = method == PLAN_OFFLOAD},
                                    .cached = bcd && flags->cache,
                                    .equal_work = flags->equal_work}},
@@ -178,8 +207,9 @@ int question_space(PlanSpace *space, const PlanQuestion *q, PlanMethod method, c
         .micro_batches = given(o, "micro-batches", flags->micro_batches),
         .schedule = given(o, "pipeline-schedule", o->pipeline_schedule),
         .recompute = given(o, "recompute", o->recompute),
-        .precision =
-            wide && !plans_processor(q) ? given(o, "precision", o->precision) : o->precision,
+        .precision = wide && !plans_processor(q) && !*flags->trace
+                         ? given(o, "precision", o->precision)
+                         : o->precision,
         /* With one submodel all placements are the same. */
         .placement = !bcd                             ? PLACEMENT_PLAIN
                      : o->placement == PLACEMENT_AUTO ? PLAN_FREE
@@ -187,5 +217,9 @@ int question_space(PlanSpace *space, const PlanQuestion *q, PlanMethod method, c
     };
     for (int m = 2; m <= 5; m++)
         choices_add(&space->submodels, !bcd ? 1 : narrow ? o->submodels : m);
+    for (int m = 8; bcd && !narrow; m = 2 * m < q->model->blocks ? 2 * m : q->model->blocks) {
+        choices_add(&space->more_submodels, m);
+        if (m >= q->model->blocks) break;
+    }
     return question_price(&space->plan.price, q, gpu);
 }

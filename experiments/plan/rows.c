@@ -66,8 +66,7 @@ Text plan_limit(const Plan *plan) {
     int worst = 0;
     for (int i = 1; i < (int)(sizeof causes / sizeof *causes); i++)
         if (causes[i].share > causes[worst].share) worst = i;
-    if (causes[worst].share < 0.1)
-        return text_of("arithmetic %.0f %%", 100 * passes * (1 - p->bubble));
+    if (causes[worst].share < 0.1) return text_of("passes %.0f %%", 100 * passes * (1 - p->bubble));
     return text_of("%s %.0f %%", causes[worst].what, 100 * causes[worst].share);
 }
 
@@ -81,7 +80,7 @@ double plan_dollars(const Plan *plan, double tokens) {
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-enum { SETTING, BYTES, STEP, HOURS = 5, LIMIT = 8, COLUMNS };
+enum { SETTING, BYTES, STEP, HOURS = 5, LIMIT = 9, COLUMNS };
 
 Table *plan_table(Tables *tables, const PlanQuestion *q, const char *name, const char *title,
                   const char *row_head) {
@@ -94,6 +93,7 @@ Table *plan_table(Tables *tables, const PlanQuestion *q, const char *name, const
         {"gpu_hours", "GPU hours", "h", COLUMN_NUMBER, 1, SOURCE_SIMULATED},
         {"dollars", "cost", "$", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
         {"same_loss", "same loss", "$", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
+        {"same_loss_hours", "same loss", "h", COLUMN_NUMBER, 1, SOURCE_SIMULATED},
         {"limit", "limit", "", COLUMN_TEXT, 0, SOURCE_NONE},
     };
     const char *unit = plan_unit(q->gpu);
@@ -105,11 +105,10 @@ Table *plan_table(Tables *tables, const PlanQuestion *q, const char *name, const
                "passes that %ss wait for each other.  %s hours and cost: of %.3g %s.",
                unit, unit, unit, q->line->options.plan.tokens,
                q->model->tokens ? "tokens" : "images");
-    table_note(
-        table,
-        "same loss: BCD's cost x %.4g, the B-F multiplier.  The paper has x 1.39 on average, x "
-        "2.44 for language models, x 2.77 at worst.",
-        q->line->options.plan.multiplier);
+    table_note(table,
+               "same loss: the cost, and the hours on the clock; of BCD x %.4g, the B-F multiplier "
+               "(published: x 1.39 on average, x 2.44 for language models, x 2.77 at worst).",
+               q->line->options.plan.multiplier);
     return table;
 }
 
@@ -122,11 +121,61 @@ void plan_row(Table *table, const PlanQuestion *q, const char *label, const Plan
     table_text(table, LIMIT, SOURCE_NONE, "%s", plan_limit(plan).text);
     if (p->fits)
         table_put(table, STEP, 1e3 * p->step_s, fmax(0, p->bubble), p->tokens_per_s,
-                  plan_gpu_hours(plan, tokens), dollars,
-                  plan->method == PLAN_BCD ? dollars * q->line->options.plan.multiplier : dollars);
+                  plan_gpu_hours(plan, tokens), dollars, dollars * plan->updates,
+                  plan_gpu_hours(plan, tokens) / plan->gpus * plan->updates);
 }
 
 void plan_row_without(Table *table, const char *label, const char *why) {
     table_row(table, "%s", label);
     table_text(table, LIMIT, SOURCE_NONE, "%s", why);
+}
+
+/* ---- rates ----------------------------------------------------------------------------------- */
+
+static bool is_changed(const PlanQuestion *q) {
+    const PlanFlags *flags = &q->line->options.plan;
+    return flags->step_ms > 0 || flags->efficiency > 0 || flags->host_rate > 0 || *flags->trace;
+}
+
+void plan_rates(Tables *tables, const PlanQuestion *q, const Gpu *gpu) {
+    static const TableColumn columns[] = {
+        {"products", "products", "of peak", COLUMN_PERCENT, 1, SOURCE_GIVEN},
+        {"memory", "memory", "of peak", COLUMN_PERCENT, 0, SOURCE_GIVEN},
+        {"interconnect", "messages", "of peak", COLUMN_PERCENT, 0, SOURCE_GIVEN},
+        {"launch", "a kernel", "us", COLUMN_NUMBER, 0, SOURCE_GIVEN},
+        {"latency", "a message", "us", COLUMN_NUMBER, 0, SOURCE_GIVEN},
+        {"network_latency", "over nodes", "us", COLUMN_NUMBER, 0, SOURCE_GIVEN},
+        {"host_process", "host, process", "GB/s", COLUMN_NUMBER, 1, SOURCE_GIVEN},
+        {"host_node", "host, node", "GB/s", COLUMN_NUMBER, 1, SOURCE_GIVEN},
+    };
+    const Options *o = &q->line->options;
+    const Efficiency *e = &q->efficiency;
+    const char *name = gpu ? gpu->key : "any GPU";
+    if (q->machine.key && !is_changed(q) && !o->plan.unfused_attention) return; /* measured */
+    Table *table = tables_add(tables, "rates", "Rates that the simulation takes", "GPU", columns,
+                              (int)(sizeof columns / sizeof *columns));
+    for (int i = 0; i < PRECISIONS; i++) {
+        const int precision = (o->precision + i) % PRECISIONS;
+        if (i && (options_given(o, "precision") || q->machine.key)) break;
+        table_row(table, i ? "%s, %s" : "%s", name, precision_names[precision]);
+        table_put(table, 0, e->products[precision], e->memory, e->interconnect, 1e6 * e->launch_s,
+                  1e6 * e->interconnect_latency_s, 1e6 * e->network_latency_s,
+                  e->host_process_rate / 1e9, e->host_memory_rate / 1e9);
+    }
+    table_note(
+        table,
+        "products: matrix products in %s, as a fraction of the peak.  host: what Adam moves "
+        "in host memory when the optimizer is there, in the process of one GPU and in a node "
+        "at most.%s",
+        precision_names[o->precision],
+        e->scores_in_memory ? "  Attention scores go through memory." : "");
+    if (!is_changed(q))
+        table_note(table,
+                   "Products and memory are those of cuBLAS and of copies on an H200; the others "
+                   "are guesses.  No GPU has run this program: --efficiency, --trace or --step-ms "
+                   "replace them by what was measured.");
+    if (o->plan.step_ms > 0)
+        table_note(table, "With them a step of --method %s takes %.6g ms (--step-ms).",
+                   o->plan.method == PLAN_BCD ? "bcd" : plan_method_names[o->plan.method],
+                   o->plan.step_ms);
 }

@@ -74,15 +74,17 @@ static int add_goal(Tables *tables, const PlanQuestion *q, PlanGoal goal) {
         for (PlanMethod m = 0; m < PLAN_METHODS && (!q->gpu || q->gpu == gpu); m++)
             if (question_asks(q, (int)m) && add_row(table, q, gpu, m, goal, &best)) return -1;
     if (best.gpus)
-        table_note(table, "The %s: %s, %s.", goal_names[goal], label_of(&best).text,
-                   plan_setting(&best).text);
+        table_note(table, "The %s to the same loss%s: %s, %s.", goal_names[goal],
+                   goal == PLAN_CHEAPEST && !q->gpu ? ", of those with a price" : "",
+                   label_of(&best).text, plan_setting(&best).text);
     else
-        table_note(table, q->gpu || goal == PLAN_FASTEST ? "Nothing fits."
-                                                         : "Nothing with a known price fits.");
+        table_note(table, "Nothing fits, or is allowed: the last column says why.");
     progress("");
     return 0;
 }
 
 int plan_search(Tables *tables, const PlanQuestion *q) {
-    return add_goal(tables, q, PLAN_CHEAPEST) || add_goal(tables, q, PLAN_FASTEST) ? -1 : 0;
+    if (add_goal(tables, q, PLAN_CHEAPEST) || add_goal(tables, q, PLAN_FASTEST)) return -1;
+    plan_rates(tables, q, q->gpu);
+    return 0;
 }

@@ -164,12 +164,15 @@ static void case_published_memory(void) {
 
 /* 8 GPUs at half a dollar, 20,000 tokens per second: 1e9 tokens take 50,000 s. */
 static void case_dollars(void) {
-    Plan plan = {.gpus = 8, .price = 0.5, .prediction = {.tokens_per_s = 20000, .step_s = 2}};
+    Plan plan = {.gpus = 8,
+                 .price = 0.5,
+                 .updates = 1.5,
+                 .prediction = {.tokens_per_s = 20000, .step_s = 2}};
     CHECK(near(plan_gpu_hours(&plan, 1e9), 50000.0 / 3600 * 8), "%g GPU hours",
           plan_gpu_hours(&plan, 1e9));
     CHECK(near(plan_dollars(&plan, 1e9), 50000.0 / 3600 * 8 * 0.5), "%g dollars",
           plan_dollars(&plan, 1e9));
-    CHECK(plan_score(&plan, PLAN_FASTEST) == 2 && plan_score(&plan, PLAN_CHEAPEST) == 16, "score");
+    CHECK(plan_score(&plan, PLAN_FASTEST) == 3 && plan_score(&plan, PLAN_CHEAPEST) == 24, "score");
 }
 
 static void case_prices(void) {
@@ -231,7 +234,8 @@ static void case_measured(void) {
     Prediction before, after;
     CHECK(simulate(&before, NULL, &c, NULL) == 0, "%s", error_message());
     write_trace(path, model, 8, 2e3 * before.passes_s);
-    CHECK(plan_calibrate(&c.cluster.efficiency, gpu, path) == 0, "%s", error_message());
+    CHECK(plan_calibrate(&c.cluster.efficiency, gpu, PRECISION_BF16, path) == 0, "%s",
+          error_message());
     CHECK(simulate(&after, NULL, &c, NULL) == 0, "%s", error_message());
     CHECK(fabs(after.passes_s / (2 * before.passes_s) - 1) < 1e-3, "%g s, measured %g",
           after.passes_s, 2 * before.passes_s);
@@ -244,6 +248,8 @@ static void case_measured(void) {
     CHECK(strstr(run(0, "plan --model G-1.6B --gpu a100 --precision bf16 --trace trace.h5")->out,
                  "of the peak, as measured (trace.h5)"),
           "not said");
+    check_error(run(2, "plan --model G-1.6B --gpu a100 --trace trace.h5"),
+                "trace.h5: it was measured in bf16; give --precision bf16");
 }
 
 /* A trace that bcd trace itself writes can be read. It is refused only because no such GPU is as
@@ -252,7 +258,8 @@ static void case_measured_here(void) {
     run(0,
         "trace --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --out real.h5");
     Efficiency efficiency = efficiency_default;
-    int failed = plan_calibrate(&efficiency, gpu_find("a100"), scratch_path("real.h5"));
+    int failed =
+        plan_calibrate(&efficiency, gpu_find("a100"), PRECISION_FP32, scratch_path("real.h5"));
     CHECK(!failed || strstr(error_message(), "no speed of the A100 80GB explains the "), "%s",
           error_message());
     const char *path = scratch_path("run.h5");
@@ -260,20 +267,20 @@ static void case_measured_here(void) {
     CHECK(h5_create(&file, path) == 0, "%s", error_message());
     h5_set_text(&file, "/", "format", "bcd run");
     CHECK(h5_commit(&file) == 0, "%s", error_message());
-    CHECK(plan_calibrate(&efficiency, gpu_find("a100"), path) == -1, "read a run");
+    CHECK(plan_calibrate(&efficiency, gpu_find("a100"), PRECISION_FP32, path) == -1, "read a run");
     CHECK_ERROR("%s: not a file of bcd trace --out", path);
 }
 
 /* ---- words of a plan ------------------------------------------------------------------------- */
 
-/* A step of 2 s, 1.8 s of it passes with a bubble of a tenth: 81 % are arithmetic.  With a bubble
+/* A step of 2 s, 1.8 s of it passes with a bubble of a tenth: 81 % are passes.  With a bubble
  * of nine tenths, that is what limits it: 81 % of the step. */
 static void case_limit(void) {
     Plan plan = {.method = PLAN_FULL,
                  .gpus = 1,
                  .configuration = {.cluster = {.gpu = gpu_find("a100")}, .pipeline = 1},
                  .prediction = {.step_s = 2, .passes_s = 1.8, .bubble = 0.1, .fits = true}};
-    CHECK(!strcmp(plan_limit(&plan).text, "arithmetic 81 %"), "not arithmetic");
+    CHECK(!strcmp(plan_limit(&plan).text, "passes 81 %"), "not the passes");
     plan.prediction.bubble = 0.9;
     CHECK(!strcmp(plan_limit(&plan).text, "bubble 81 %"), "not bubble");
     plan.prediction.bubble = 0.1, plan.prediction.update_s = 0.6;

@@ -23,7 +23,7 @@ static void case_this_machine(void) {
         run(0,
             "plan --gpu cpu --per-node 1 --batch 4 --model "
             "gpt:layers=2,width=64,heads=2,context=32,vocabulary=64 --out machine.h5");
-    CHECK(strstr(printed->out, "on 1 x 1 processor of this machine"), "%s", printed->out);
+    CHECK(strstr(printed->out, "on 1 processor of this machine"), "%s", printed->out);
     static const char *const rates[] = {"products", "memory", "message", "latency", "call"};
     Tables tables;
     if (!read_tables(&tables, "machine.h5")) return;
@@ -32,6 +32,16 @@ static void case_this_machine(void) {
         CHECK(rate > 0 && isfinite(rate), "%s: %g", rates[i], rate);
     }
     tables_free(&tables);
+    double usable[2];
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        run(0, "plan --gpu cpu --threads 2 --per-node %d --method full --model resnet8 --out %s",
+            ranks, "machine.h5");
+        if (!read_tables(&tables, "machine.h5")) return;
+        usable[ranks - 1] = cell(&tables, "memory", "full", "usable");
+        tables_free(&tables);
+    }
+    CHECK(fabs(usable[0] / usable[1] - 2) < 1e-9, "two ranks share the memory: %g, %g GiB",
+          usable[0], usable[1]);
     check_error(run(2, "plan --gpu cpu --per-node 64 --model gpt2"), "give --per-node");
     check_error(run(2, "plan --gpu cpu --per-node 1 --model resnet8 --method offload"),
                 "the memory of a processor is the host's");
@@ -44,7 +54,7 @@ static void case_all_processors(void) {
     const Printed *printed = run(0,
                                  "plan --gpu cpu --threads 2 --pipeline 2 --batch 4 --model "
                                  "gpt:layers=2,width=64,heads=2,context=32,vocabulary=64");
-    CHECK(strstr(printed->out, "on 1 x 2 processor of this machine") &&
+    CHECK(strstr(printed->out, "\non 2 processors of this machine\n") &&
               strstr(printed->out, " 1x2 processors, ") &&
               strstr(printed->out, "processor hours") && strstr(printed->out, "processors wait"),
           "%s", printed->out);
