@@ -178,6 +178,7 @@ static int add_plan(Table *table, Model *model, const Options *options) {
     Partition *partition = &setup.bcd.partition;
     if (setup_partition(partition, model, options)) return -1;
     const int failed = fit_plan(&bytes, &setup, 0), submodels = partition->submodels;
+    const double parts = 1 / partition_share(partition, model);
     partition_free(partition);
     if (failed) return -1;
     const size_t *device = bytes.device;
@@ -185,7 +186,7 @@ static int add_plan(Table *table, Model *model, const Options *options) {
     table_row(table, submodels > 1 ? "%s BCD-1/%d" : "%s full", optimizer_names[optimizer->kind],
               submodels);
     table_put(table, 0,
-              memory_closed_form(model, optimizer, setup.stage_settings.precision, submodels) / MIB,
+              memory_closed_form(model, optimizer, setup.stage_settings.precision, parts) / MIB,
               (double)(device[MEM_PARAMETERS] + device[MEM_GRADIENTS] + device[MEM_STATE]) / MIB,
               (double)device[MEM_PARAMETERS] / MIB, (double)device[MEM_GRADIENTS] / MIB,
               (double)device[MEM_STATE] / MIB, (double)device[MEM_ACTIVATIONS] / MIB,
@@ -262,7 +263,8 @@ static int add_memory(Tables *tables, Model *model, const Options *asked) {
     }
     table_note(table,
                "equal parts: the closed form of parameters, gradients and state, for submodels of "
-               "equal size.  The rest is planned from the shapes, with the largest of balanced "
+               "equal size, and what is always active.  The rest is planned from the shapes, with "
+               "the largest of balanced "
                "submodels of whole blocks; each column has its own largest, and \"all\" has "
                "workspace too.");
     return 0;
@@ -288,7 +290,7 @@ static int add_submodels(Tables *tables, const Model *model, const Options *aske
         partition_active(&partition, model, m, active);
         failed = model_operations(&operations, model, active, options.correct_above);
         table_row(table, "%d", m + 1);
-        table_put(table, 0, (double)partition.params[m], operations);
+        table_put(table, 0, (double)(partition.params[m] + partition.always_params), operations);
     }
     table_note(table,
                "Operations: two for a multiply-add; forward of all blocks, input gradients down to "

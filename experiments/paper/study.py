@@ -251,8 +251,10 @@ def run_row(path, status, settings, provenance, model, data, parts):
 
 def closed_form(model, submodels, settings, precision):
     """Bytes of parameters, gradients and optimizer state in equal submodels, as the paper counts; k, the vectors of
-    state, is what the program says, except that sgd has none without momentum.  Where k depends on the parameter, so
-    does the program's form for this model."""
+    state, is what the program says, except that sgd has none without momentum.  Where k depends on the parameter, or blocks are
+    always active, so does the program's form for this model."""
+    if submodels > 1 and settings["always-active"] not in ("", "none"):
+        return always_active_form(model, submodels, settings, precision)
     optimizer, bf16 = settings["optimizer"], precision == "bf16"
     matrix, other = program.optimizers().get(optimizer, (math.nan, math.nan))
     frozen = model["parameters"] * (2 if bf16 else 4)
@@ -263,6 +265,15 @@ def closed_form(model, submodels, settings, precision):
         vectors = 0 if optimizer == "sgd" and settings["momentum"] == 0 else matrix
         trained = model["parameters"] * 4 * (1 + vectors + bf16)
     return frozen + trained / submodels
+
+
+def always_active_form(model, submodels, settings, precision):
+    """The same where blocks are always active, as the program counts it."""
+    optimizer = settings["optimizer"]
+    momentum = ("--momentum", settings["momentum"]) if optimizer == "sgd" else ()
+    answer = program.ask_once("info", "--model", model["spec"], "--optimizer", optimizer, *momentum, "--precision", precision,
+                              "--submodels", submodels, "--always-active", settings["always-active"])
+    return answer["memory"].value(f"{optimizer} BCD-1/{submodels}", "equal_parts") * tables.MIB
 
 
 def directory_name(path):

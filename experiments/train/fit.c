@@ -161,7 +161,7 @@ static bool fits_host(const FitBytes *need, const FitMemory *memory) {
 
 /* ---- what would fit -------------------------------------------------------------------------- */
 
-enum { MAX_SUBMODELS = 8 };
+enum { MANY_SUBMODELS = 8 };
 
 FitChoice fit_choice(const Setup *s) {
     return (FitChoice){.submodels = s->bcd.partition.submodels,
@@ -229,29 +229,38 @@ static Text list_changes(const Setup *s, const FitChoice *to, size_t bytes) {
     return text;
 }
 
-/* Returns the first changes with which the training fits.  More submodels are tried first, then
- * recompute, then smaller parts of a batch, and bf16 last.  If nothing helps, returns the least
- * that was needed. */
+/* The number of submodels that is tried after m: more and more, at last a block each. */
+static int next_submodels(int m, int most) {
+    if (m < MANY_SUBMODELS || m >= most) return m + 1;
+    return 2 * m < most ? 2 * m : most;
+}
+
+/* Returns the first changes with which the training fits: those that make the same update before
+ * those that do not.  Smaller parts of a batch are tried first, then recompute, then more
+ * submodels, then, where batch norms see the difference, parts, and bf16 last.  If nothing helps,
+ * returns the least that was needed. */
 static Text advise(const FitMemory *memory, const Setup *s) {
     const FitChoice now = fit_choice(s);
     FitChoice next = now;
-    const int batch = s->options.batch;
-    const bool offload = s->stage_settings.offload;
-    const int last = offload || now.submodels > MAX_SUBMODELS ? now.submodels : MAX_SUBMODELS;
+    const int end = 2 * s->options.batch;
+    const bool offload = s->stage_settings.offload, norm = setup_has_batch_norm(s->model);
+    const int most = offload ? now.submodels : s->model->blocks;
     size_t bytes, min_bytes = SIZE_MAX;
     for (int bf16 = 0; bf16 <= memory->bf16; bf16++)
-        for (int parts = now.accumulate; parts < 2 * batch; parts *= 2)
-            for (int recompute = now.recompute; recompute <= 1; recompute++)
-                for (int m = now.submodels; m <= last; m++) {
-                    next.submodels = m;
-                    next.recompute = recompute;
-                    next.accumulate = parts < batch ? parts : batch;
-                    if (bf16) next.precision = PRECISION_BF16;
-                    if (fits_with(&bytes, memory, s, &next)) return list_changes(s, &next, bytes);
-                    if (bytes < min_bytes) min_bytes = bytes;
-                }
+        for (int late = now.accumulate; late < end; late = norm ? 2 * late : end)
+            for (int m = now.submodels; m <= most; m = next_submodels(m, most))
+                for (int recompute = now.recompute; recompute <= 1; recompute++)
+                    for (int parts = late; parts < end; parts = norm ? end : 2 * parts) {
+                        next.submodels = m;
+                        next.recompute = recompute;
+                        next.accumulate = parts < s->options.batch ? parts : s->options.batch;
+                        if (bf16) next.precision = PRECISION_BF16;
+                        if (fits_with(&bytes, memory, s, &next))
+                            return list_changes(s, &next, bytes);
+                        if (bytes < min_bytes) min_bytes = bytes;
+                    }
     return text_of("with %srecompute and a sample at a time it still needs %s%s",
-                   offload ? "" : "up to 8 submodels, ", format_bytes((double)min_bytes).text,
+                   offload ? "" : "any number of submodels, ", format_bytes((double)min_bytes).text,
                    s->model->tokens ? "; a shorter --context needs less" : "");
 }
 

@@ -39,30 +39,30 @@ typedef struct {
 
 static const Case cases[] = {
     {"fits exactly", 248, 100, true, false, false, NULL},
-    {"more submodels first", 247, 100, true, false, false,
-     "it fits with --submodels 2 (188.0 KiB)"},
-    {"more submodels than two", 168, 100, false, false, false,
-     "it fits with --submodels 3 (168.0 KiB)"},
-    {"recompute next", 139, 100, true, false, false,
-     "it fits with --submodels 3 --recompute (120.0 KiB)"},
-    {"recompute already", 199, 100, true, true, false, "it fits with --submodels 2 (140.0 KiB)"},
-    {"then smaller parts", 99, 100, true, false, false,
-     "it fits with --submodels 6 --recompute --accumulate 2 (92.0 KiB)"},
+    {"smaller parts first", 247, 100, true, false, false,
+     "it fits with --accumulate 2 (216.0 KiB)"},
+    {"recompute next", 184.4, 100, true, false, false,
+     "it fits with --recompute --accumulate 64 (184.2 KiB)"},
+    {"then submodels", 168, 100, false, false, false,
+     "it fits with --submodels 2 --accumulate 2 (156.0 KiB)"},
+    {"recompute already", 199, 100, true, true, false, "it fits with --accumulate 2 (192.0 KiB)"},
+    {"more submodels than two", 99, 100, true, false, false,
+     "it fits with --submodels 6 --accumulate 8 (92.0 KiB)"},
     {"no submodels for offload", 210, 100, true, false, true,
-     "it fits with --recompute (200.0 KiB)"},
+     "it fits with --accumulate 4 (200.0 KiB)"},
     {"only parts are left", 199, 100, true, true, true, "it fits with --accumulate 2 (192.0 KiB)"},
     {"bf16 last", 84.2, 100, true, false, false,
      "it fits with --submodels 6 --recompute --accumulate 64 --precision bf16 (84.1 KiB)"},
     {"no bf16 there", 84.2, 100, false, false, false,
-     "with up to 8 submodels, recompute and a sample at a time it still needs 84.2 KiB"},
+     "with any number of submodels, recompute and a sample at a time it still needs 84.2 KiB"},
     {"the host is too small for bf16", 84.2, 9, true, false, false,
-     "with up to 8 submodels, recompute and a sample at a time it still needs"},
+     "with any number of submodels, recompute and a sample at a time it still needs"},
     {"the host is the same memory", 84.2, 0, true, false, false,
-     "with up to 8 submodels, recompute and a sample at a time it still needs 84.2 KiB"},
+     "with any number of submodels, recompute and a sample at a time it still needs 84.2 KiB"},
     {"nothing helps offload", 60, 100, false, false, true,
      "with recompute and a sample at a time it still needs 184.2 KiB"},
     {"nothing helps", 60, 100, false, false, false,
-     "with up to 8 submodels, recompute and a sample at a time it still needs 84.2 KiB"},
+     "with any number of submodels, recompute and a sample at a time it still needs 84.2 KiB"},
 };
 
 /* The error names the bytes of each role. */
@@ -116,6 +116,12 @@ static void advice_names_what_changes(void) {
         const char *needed = strstr(error_message(), "it still needs ");
         CHECK(refused && needed && sscanf(needed, "it still needs %lf KiB", &least) == 1, "%s",
               error_message());
+        s.stage_settings.recompute = s.stage_settings.offload = false;
+        memory.bytes = 187 * UNIT;
+        CHECK(fit_check(&memory, &s) == -1 &&
+                  strstr(error_message(), "; it fits with --recompute (140.0 KiB)"),
+              "the same update first: %s", error_message());
+        s.stage_settings.recompute = s.stage_settings.offload = true;
         memory.bytes = 1024 * least + UNIT;
         CHECK(fit_check(&memory, &s) == -1 &&
                   strstr(error_message(), "it fits with --accumulate ") &&

@@ -92,6 +92,18 @@ static void informs_in_a_file(void) {
                   info_cell(&t, "memory", "lion BCD-1/5", "all"),
           "recomputed, of one optimizer, down to a block each");
     tables_free(&t);
+    /* Half of what is not in the first and the last block, which are always active. */
+    run(0,
+        "info --model resnet14 --optimizer adam --submodels 2 --always-active ends --out info.h5");
+    if (!CHECK(tables_read(&t, scratch_path("info.h5")) == 0, "%s", error_message())) return;
+    const Table *blocks = tables_find(&t, "blocks");
+    const double ends = blocks->cell[1].value + blocks->cell[5 * 7 + 1].value;
+    const double share = (ends + (175258 - ends) / 2) / 175258;
+    CHECK(fabs(info_cell(&t, "memory", "adam BCD-1/2", "equal_parts") / ((1 + 3 * share) * vector) -
+               1) < 1e-12,
+          "with both ends active");
+    CHECK(info_cell(&t, "submodels", "1", "parameters") > ends, "what a step trains");
+    tables_free(&t);
     run(0, "info --model resnet14 --optimizer sgd --momentum 0 --out info.h5");
     if (!CHECK(tables_read(&t, scratch_path("info.h5")) == 0, "%s", error_message())) return;
     CHECK(fabs(info_cell(&t, "memory", "sgd full", "trained") / (2 * vector) - 1) < 1e-12 &&

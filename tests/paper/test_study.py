@@ -316,7 +316,7 @@ def test_closed_form(optimizer, precision):
     model = {"parameters": parameters, "spec": "resnet8"}
     for submodels in (1, 2, 3):
         label = f"{optimizer} " + (f"BCD-1/{submodels}" if submodels > 1 else "full")
-        bytes_ = study.closed_form(model, submodels, {"optimizer": optimizer, "momentum": 0.9}, precision)
+        bytes_ = study.closed_form(model, submodels, {"optimizer": optimizer, "momentum": 0.9, "always-active": ""}, precision)
         assert answer["memory"].value(label, "equal_parts") * tables.MIB == pytest.approx(bytes_)
 
 
