@@ -30,8 +30,8 @@ int rank_cache_open(RankEngine *e) {
 }
 
 void rank_cache_close(RankEngine *e) {
+    mem_free(e->cache.prefix.counted, e->cache.values);
     if (e->cache.prefix.slot) prefix_cache_free(&e->cache.prefix);
-    free(e->cache.values);
 }
 
 int rank_cache_activate(RankEngine *e) {
@@ -40,13 +40,14 @@ int rank_cache_activate(RankEngine *e) {
     if (!e->settings.cache_bytes || lowest == 0 || lowest == e->base.model->blocks) lowest = -1;
     if (lowest == c->lowest) return 0;
     c->lowest = lowest;
-    free(c->values);
+    mem_free(c->prefix.counted, c->values);
     c->values = NULL;
     prefix_cache_clear(&c->prefix, rank_cache_is_here(e) ? rank_cache_width(e) : 1, 0);
     if (!rank_cache_is_here(e)) return 0;
-    int samples = e->stage->settings.batch * e->settings.micro_batches * e->replicas->ranks;
-    c->values = malloc((size_t)samples * rank_cache_width(e) * sizeof *c->values);
-    return c->values ? 0 : error_set("cache: out of memory for a batch");
+    const int samples = e->stage->settings.batch * e->settings.micro_batches * e->replicas->ranks;
+    c->values = mem_alloc(c->prefix.counted, MEM_CACHE, (size_t)samples * rank_cache_width(e),
+                          sizeof *c->values);
+    return c->values ? 0 : -1;
 }
 
 real *rank_cache_values(const RankEngine *e) {

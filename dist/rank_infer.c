@@ -2,8 +2,9 @@
  * alone, and each infers a share of the samples.  A gather brings the outputs to the rank of the
  * lowest active block, which caches them.
  *
- * Where no rank has room for the prefix, it is inferred in pieces: each rank runs the blocks that
- * it holds anyway, and the samples go through them in micro-batches, as in an evaluation. */
+ * Where the first rank has no room for the prefix, it is inferred in pieces: each rank runs the
+ * blocks that it holds anyway, and the samples go through them in micro-batches, as in an
+ * evaluation. */
 #include <stdlib.h>
 
 #include "../ref/base/error.h"
@@ -69,7 +70,7 @@ static int infer_open(RankEngine *e) {
     size_t samples = (size_t)e->stage->settings.batch * (size_t)e->settings.micro_batches;
     i->open = true;
     if (!e->settings.infer_ranks) return make_pieces(e);
-    if (!rank_cache_is_here(e)) {
+    if (infers(e) && !rank_cache_is_here(e)) {
         i->values = malloc(samples * rank_cache_width(e) * sizeof *i->values);
         if (!i->values) return error_set("cache: out of memory for a batch");
     }
@@ -123,8 +124,8 @@ static int infer_shares(RankEngine *e) {
         return -1;
     for (int r = 0; r < e->settings.infer_ranks; r++) {
         size_t first = (size_t)share_first(e, r), count = (size_t)share_first(e, r + 1) - first;
-        if (transport_move(e->transport, r, holder, values + first * width,
-                           count * width * sizeof *values))
+        real *share = values ? values + first * width : NULL; /* of others it takes no part in it */
+        if (transport_move(e->transport, r, holder, share, count * width * sizeof *values))
             return -1;
     }
     return 0;

@@ -31,7 +31,7 @@ typedef struct {
     Stage *stage;      /* NULL on a rank that does not infer */
     RankBlocks blocks; /* of that stage */
     real *values; /* [samples of a replica][width]: outputs, if this rank does not hold the cache */
-    Schedule pieces; /* where no rank has room for the prefix */
+    Schedule pieces; /* where the first rank has no room for the prefix */
 } RankInference;
 
 typedef struct {

@@ -26,8 +26,7 @@ SchedulePlan rank_schedule_plan(ChunkCost *cost, const Placement *p, const Model
                           .micro_batches = settings.micro_batches,
                           .rank_of = p->rank_of,
                           .lowest = lowest,
-                          .cost = cost,
-                          .slack = settings.slack};
+                          .cost = cost};
 }
 
 /* None of the blocks is local yet, and each has one micro-batch in flight. */

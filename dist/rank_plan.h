@@ -8,7 +8,6 @@
 typedef struct {
     int micro_batches; /* the parts that a batch, or a replica's share of it, is cut into */
     ScheduleKind kind;
-    int slack;          /* see SchedulePlan */
     size_t cache_bytes; /* the prefix cache, as in EngineSettings; 0: none */
     const char *cache_dir;
     int samples;    /* in the data set that is cached */

@@ -333,7 +333,8 @@ const Option option_table[] = {
      "take the settings of the run in DIR, except for the flags given here", TRAIN},
     {"resume", "DIR", TEXT(resume), LOCAL, "", NULL,
      "continue the run in DIR; needs no other flag; --steps or --epochs may extend it, and "
-     "--device, --precision, --pipeline and --replicas may change, which changes roundings",
+     "--device, --precision, --pipeline and (without batch norms) --replicas may change, which "
+     "changes roundings",
      TRAIN},
     {"eval-every", "STEPS", INT(eval_every, 0, MANY), FREE, "0", "an epoch",
      "evaluate on the validation split every STEPS", TRAIN},
@@ -369,7 +370,7 @@ const Option option_table[] = {
      TRAIN | COMMAND_PLAN | COMMAND_TRACE},
     {"replicas", "R", INT(replicas, 1, 4096), FREE, "1", NULL,
      "data-parallel replicas of the pipeline, which divide each batch; ranks = R x ranks of a "
-     "replica",
+     "replica; batch norms see the samples of one replica",
      TRAIN | COMMAND_PLAN | COMMAND_TRACE},
     {"timeout", "SECONDS", REAL(timeout, 0.1, 1e6), FREE, "300", NULL,
      "with mpi and nccl: give up when a rank has been silent for this long, which rank 0 is while "

@@ -36,7 +36,6 @@ static int simulate_pipeline(double *mean_ms, double *submodel_s, const Setup *s
                              .pipeline = s->ranks / s->options.replicas,
                              .replicas = s->options.replicas,
                              .micro_batches = s->pipeline.micro_batches,
-                             .slack = s->pipeline.slack,
                              .cached = s->options.cache > 0,
                              .placed = &s->placement};
     Prediction p;

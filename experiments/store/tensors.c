@@ -52,7 +52,7 @@ static int write_tensor(H5File *file, const char *group, Engine *engine, TensorR
         numbers = copy = xmalloc(info.count * sizeof *copy);
         count = engine_read(engine, role, number, copy);
     }
-    int failed = count == READ_FAILED ? -1 : 0;
+    int failed = count == READ_FAILED ? TENSORS_UNREAD : 0;
     for (size_t n = 0; n < count && finite && !failed; n++)
         if (!isfinite(numbers[n])) {
             error_set("%s has a number that is NaN or infinite", path.text + 1);

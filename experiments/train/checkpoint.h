@@ -6,9 +6,9 @@
 #include "../store/h5.h"
 #include "setup.h"
 
-/* Writes the engine's tensors and the state of the training.  -1 and an error; or
- * TENSORS_NOT_FINITE (tensors.h) and an error if a tensor holds a NaN or an infinity.  The old file
- * is then unchanged. */
+/* Writes the engine's tensors and the state of the training.  -1 and an error of the file; or
+ * TENSORS_UNREAD or TENSORS_NOT_FINITE (tensors.h) and an error.  The old file is then unchanged.
+ */
 int checkpoint_write(const char *path, const Setup *setup, const BcdState *state);
 
 /* Opens the file and checks its format and precision.  -1 and an error. */

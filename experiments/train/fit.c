@@ -293,34 +293,50 @@ int fit_check(const FitMemory *memory, const Setup *s) {
 
 /* ---- this machine ---------------------------------------------------------------------------- */
 
+/* What ranks need to compute in, and of host memory next to it. */
+typedef struct {
+    double bytes, host_bytes;
+} RanksNeed;
+
 /* Overwrites *need with the bytes of all ranks together if they share one memory, as threads do,
- * and of the fullest one otherwise: a process is assumed to have a memory of its own. */
-static int add_ranks(double *need, const Setup *s) {
-    FitBytes bytes;
-    size_t max = 0, sum = 0;
+ * and of the fullest one otherwise: a process is assumed to have a memory of its own.  Where host
+ * memory and the memory to compute in are the same, all of it is counted as the latter. */
+static int add_ranks(RanksNeed *need, const Setup *s, const FitMemory *memory) {
+    *need = (RanksNeed){0, 0};
     for (int r = 0; r < s->ranks; r++) {
-        if (fit_plan(&bytes, s, r)) return -1;
-        sum += bytes.device[MEM_ROLES];
-        if (bytes.device[MEM_ROLES] > max) max = bytes.device[MEM_ROLES];
+        FitBytes one;
+        if (fit_plan(&one, s, r)) return -1;
+        double bytes = (double)one.device[MEM_ROLES], host = (double)one.host[MEM_ROLES];
+        if (memory->host_bytes <= 0) bytes += host, host = 0;
+        need->bytes = s->options.world ? fmax(need->bytes, bytes) : need->bytes + bytes;
+        need->host_bytes =
+            s->options.world ? fmax(need->host_bytes, host) : need->host_bytes + host;
     }
-    *need = (double)(s->options.world ? max : sum);
     return 0;
 }
 
-static int check_ranks(Setup *s, const FitMemory *memory) {
-    double need;
-    if (add_ranks(&need, s)) return -1;
-    while (need > memory->bytes && s->pipeline.infer_ranks > 0) {
+static bool ranks_fit(const RanksNeed *need, const FitMemory *memory) {
+    return need->bytes <= memory->bytes &&
+           (need->host_bytes <= memory->host_bytes || memory->host_bytes <= 0);
+}
+
+int fit_check_ranks(Setup *s, const FitMemory *memory) {
+    RanksNeed need;
+    if (add_ranks(&need, s, memory)) return -1;
+    while (!ranks_fit(&need, memory) && s->pipeline.infer_ranks > 0) {
         s->pipeline.infer_ranks--;
-        if (add_ranks(&need, s)) return -1;
+        if (add_ranks(&need, s, memory)) return -1;
     }
-    if (need <= memory->bytes) return 0;
+    if (ranks_fit(&need, memory)) return 0;
+    const bool on_device = need.bytes > memory->bytes;
     return error_set(
-        "memory: %s needs %s %s, %s has %s; more submodels, --recompute or more ranks "
+        "memory: %s needs %s%s %s, %s has %s; more submodels, --recompute or more ranks "
         "would need less",
-        s->model->name, format_bytes(need).text,
-        s->options.world ? "on the fullest rank" : "for all ranks together", memory->name,
-        format_bytes(memory->bytes).text);
+        s->model->name, format_bytes(on_device ? need.bytes : need.host_bytes).text,
+        on_device ? "" : " of host memory",
+        s->options.world ? "on the fullest rank" : "for all ranks together",
+        on_device ? memory->name : "this machine",
+        format_bytes(on_device ? memory->bytes : memory->host_bytes).text);
 }
 
 int fit_check_here(Setup *s) {
@@ -334,5 +350,5 @@ int fit_check_here(Setup *s) {
         memory.host_bytes = installed;
         if (setup_uses_nccl(&s->options)) memory.bytes -= (double)s->device->transport_nccl_bytes();
     }
-    return s->ranks ? check_ranks(s, &memory) : fit_check(&memory, s);
+    return s->ranks ? fit_check_ranks(s, &memory) : fit_check(&memory, s);
 }

@@ -47,12 +47,15 @@ typedef struct {
 } FitMemory;
 
 /* Returns 0 if the training, on one device, fits.  Otherwise -1 and an error with the bytes by
- * role, and the first changes (more submodels, recompute, accumulate, bf16, in this order) with
+ * role, and the first changes (accumulate, recompute, more submodels, bf16, in this order) with
  * which it would. */
 int fit_check(const FitMemory *memory, const Setup *setup);
 
-/* Refuses a training that does not fit here, on one device or over ranks.  With pre-inference, lets
- * as many ranks infer as have room for the frozen prefix (pipeline.infer_ranks).  Linux hands out
- * memory only when it is touched, so a model that is too large would not be refused later but
- * killed.  -1 and an error. */
+/* Returns 0 if the training fits over its ranks; -1 and an error.  With pre-inference the first
+ * ranks infer, up to one that has no room for the frozen prefix: lowers pipeline.infer_ranks. */
+int fit_check_ranks(Setup *setup, const FitMemory *memory);
+
+/* Refuses a training that does not fit here, on one device or over ranks.  Linux hands out memory
+ * only when it is touched, so a model that is too large would not be refused later but killed.  -1
+ * and an error. */
 int fit_check_here(Setup *setup);

@@ -37,6 +37,7 @@ static int read_local(int *ranks, const Options *o) {
 typedef struct {
     const char *ranks_name; /* the variable of the environment; NULL: there is no launcher */
     int ranks, rank;
+    bool is_job; /* a batch script, too, has such variables */
 } Launched;
 
 /* Returns the number in a variable of the environment, or -1. */
@@ -49,12 +50,14 @@ static int environment_number(const char *name) {
 static Launched launched(void) {
     static const struct {
         const char *ranks, *rank;
-    } launchers[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"}, /* Open MPI's mpirun */
-                     {"PMI_SIZE", "PMI_RANK"},                         /* that of MPICH */
-                     {"SLURM_NTASKS", "SLURM_PROCID"}};                /* srun */
+        bool is_job;
+    } launchers[] = {
+        {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", false}, /* Open MPI's mpirun */
+        {"PMI_SIZE", "PMI_RANK", false},                         /* that of MPICH */
+        {"SLURM_NTASKS", "SLURM_PROCID", true}};                 /* srun */
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
         const Launched found = {launchers[i].ranks, environment_number(launchers[i].ranks),
-                                environment_number(launchers[i].rank)};
+                                environment_number(launchers[i].rank), launchers[i].is_job};
         if (found.ranks > 0 && found.rank >= 0) return found;
     }
     return (Launched){.ranks = 1};
@@ -93,11 +96,18 @@ static int check_nccl(const Options *o) {
 
 int pipeline_join(Transport **world, const Options *o) {
     int local;
+    const Launched l = launched(); /* first, since MPI sets such variables, too */
     *world = NULL;
     if (read_local(&local, o)) return -1;
-    if (local || is_none(o)) return 0;
+    if (!has_processes(o)) {
+        if (l.ranks > 1 && l.rank == 0 && !l.is_job)
+            fprintf(stderr,
+                    "bcd: %s says %d processes, and each trains alone: without --pipeline "
+                    "mpi they are separate trainings\n",
+                    l.ranks_name, l.ranks);
+        return 0;
+    }
     if (setup_uses_nccl(o) && check_nccl(o)) return -1;
-    const Launched l = launched();        /* first, since MPI sets such variables, too */
     *world = mpi_module_open(o->timeout); /* NCCL needs it, too: for its ids, and for host data */
     if (!*world) return -1;
     if ((*world)->ranks < l.ranks && l.rank > 0) return error_set("%s", ""); /* as rank 0 says */
@@ -191,6 +201,7 @@ static int place_all(Setup *s, const double *work) {
     /* By default the ends of a network for images are always active. */
     if (failed && o->placement == PLACEMENT_VIRTUAL && *o->always_active)
         return error_set("%s; give --always-active none", error_message());
+    if (failed && *o->resume) return error_set("%s; or give --placement auto", error_message());
     return failed;
 }
 
@@ -206,9 +217,13 @@ int pipeline_place(Setup *s) {
     if (failed) return -1;
     int share = (o->batch + o->replicas - 1) / o->replicas;
     s->stage_settings.batch = (share + o->accumulate - 1) / o->accumulate;
-    s->stage_settings.deferred = o->pipeline_schedule == SCHEDULE_ZERO_BUBBLE;
+    /* A pipeline of one rank has no gaps for weight gradients to fill, and their other order would
+     * add those of a tied embedding otherwise than one device does. */
+    const ScheduleKind kind =
+        s->placement.ranks == 1 ? SCHEDULE_1F1B : (ScheduleKind)o->pipeline_schedule;
+    s->stage_settings.deferred = kind == SCHEDULE_ZERO_BUBBLE;
     s->pipeline = (PipelineSettings){.micro_batches = o->accumulate,
-                                     .kind = (ScheduleKind)o->pipeline_schedule,
+                                     .kind = kind,
                                      .cache_bytes = o->cache,
                                      .samples = s->train->samples,
                                      .augmented = s->train->augmented,

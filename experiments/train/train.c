@@ -30,6 +30,7 @@ static int save(Training *t) {
     if (train_count_memory(t) || runfile_write(&t->run, t->run_path.text)) return -1;
     int written = checkpoint_write(t->checkpoint_path.text, &t->setup, &t->state);
     t->diverged = written == TENSORS_NOT_FINITE;
+    t->save_failed = written != TENSORS_UNREAD; /* then a rank failed, and no file did */
     if (written || (o->keep_last && rundir_keep(t->dir, t->state.step, o->keep_last))) return -1;
     t->save_failed = false;
     t->saved = clock_seconds();

@@ -127,8 +127,9 @@ static int open_old(Training *t, const Options *options) {
     if (settings_resume(o, options) || pipeline_check_idle(o, options) || check_device(t, options))
         return -1;
     /* Other ranks may be too many for the placement of the run so far. */
-    if (options_given(options, "pipeline") && !options_given(options, "placement"))
-        o->placement = PLACEMENT_AUTO;
+    const bool other_ranks =
+        options_given(options, "pipeline") || options_given(options, "replicas");
+    if (other_ranks && !options_given(options, "placement")) o->placement = PLACEMENT_AUTO;
     return setup_open(&t->setup, o);
 }
 
@@ -148,7 +149,22 @@ static int check_extension(const Training *t) {
     return 0;
 }
 
+static int replicas_of(const Options *o) {
+    return strcmp(o->pipeline, "none") == 0 ? 1 : o->replicas;
+}
+
+/* Batch norms see the samples of a replica, so that another number of them trains otherwise. */
+static int check_replicas(const Training *t) {
+    const int before = replicas_of(&t->run.settings), now = replicas_of(&t->setup.options);
+    if (before == now || !setup_has_batch_norm(t->setup.model)) return 0;
+    return error_set(
+        "--replicas %d: this run was started with %d, and its batch norms would see other batches; "
+        "keep --replicas and --pipeline",
+        now, before);
+}
+
 static int restore(Training *t) {
+    if (check_replicas(t)) return -1;
     if (access(t->checkpoint_path.text, F_OK) == 0 &&
         checkpoint_resume(t->checkpoint_path.text, &t->setup, &t->state))
         return -1;

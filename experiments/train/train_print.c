@@ -101,17 +101,20 @@ static void print_ranks(const Setup *s) {
            o->world ? o->pipeline : "threads");
     if (o->replicas > 1) printf(", %d replicas", o->replicas);
     printf(", %s placement, %s, %d part%s\n", placement_names[s->placement.kind],
-           schedule_names[o->pipeline_schedule], o->accumulate, o->accumulate == 1 ? "" : "s");
+           schedule_names[s->pipeline.kind], o->accumulate, o->accumulate == 1 ? "" : "s");
     const int infer = s->pipeline.infer_ranks;
     if (s->bcd.pre_infer && infer < s->placement.ranks && infer)
-        printf("pre-inference by %d of %d ranks: the others have no room for the frozen prefix\n",
+        printf("pre-inference by the first %d of %d ranks: the next has no room for the prefix\n",
                infer, s->placement.ranks);
     if (s->bcd.pre_infer && !infer)
-        printf("pre-inference by all ranks together: none has room for the whole prefix\n");
+        printf("pre-inference by all ranks together: the first has no room for the whole prefix\n");
     const bool tied = placement_splits_tied(&s->placement, s->model);
     if (tied || o->replicas > 1)
         printf("%s are added up over ranks, so this differs from one device by rounding\n",
                o->replicas > 1 ? "gradients of replicas" : "the gradients of a tied embedding");
+    if (o->replicas > 1 && setup_has_batch_norm(s->model))
+        printf("batch norms see %d sample%s at a time, of a replica, which changes the result\n",
+               s->stage_settings.batch, s->stage_settings.batch == 1 ? "" : "s");
 }
 
 /* "2 threads", or "NVIDIA H200, bf16". */
@@ -235,7 +238,9 @@ int train_count_memory(Training *t) {
         const size_t peak = total ? counted->total_peak : counted->peak[role];
         snprintf(row->role, sizeof row->role, "%s", total ? "total" : mem_role_names[role]);
         row->current = total ? counted->total_current : counted->current[role];
-        if (peak > row->peak) row->peak = peak; /* an earlier session may have used more */
+        /* An earlier session may have used more; if more than is planned now, its ranks or settings
+         * were others. */
+        if (peak > row->peak || row->peak > planned.device[role]) row->peak = peak;
         row->planned = planned.device[role];
     }
     const uint64_t resident = resident_bytes();

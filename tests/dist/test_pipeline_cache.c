@@ -154,7 +154,8 @@ static void nothing_runs_below(void) {
     pipeline_close(&p);
 }
 
-/* Only the rank of the lowest active block has memory of the cache, which its stage counts. */
+/* Only the rank of the lowest active block has memory of the cache, and for a batch of it, which
+ * its stage counts. */
 static void memory_is_where_the_cache_is(void) {
     Recipe recipe = {.spec = LLAMA, .cache_bytes = 1 << 20, .micro_batches = 2};
     PipelineRecipe how = {
@@ -169,7 +170,8 @@ static void memory_is_where_the_cache_is(void) {
         int lowest = 0;
         while (p.tiny.settings.partition.of_block[lowest] != submodel) lowest++;
         int holder = p.placement.rank_of[p.placement.chunk_of[lowest]];
-        size_t bytes = CHUNK * shape_count(m->value[m->block[lowest].in].shape) * sizeof(real);
+        size_t bytes =
+            (CHUNK + 4) * shape_count(m->value[m->block[lowest].in].shape) * sizeof(real);
         for (int r = 0; r < 3; r++) {
             size_t kept = p.stage[r]->memory.current[MEM_CACHE];
             CHECK(kept == (lowest > 0 && r == holder ? bytes : 0),

@@ -144,6 +144,32 @@ static void too_few_blocks_for_more_submodels(void) {
     setup_free(&s);
 }
 
+/* In bf16 each rank keeps 10 units in host memory.  Threads share it, and processes have one each.
+ */
+static void counts_the_hosts_of_ranks(void) {
+    Setup s;
+    Transport world = {.ranks = 2};
+    const double work[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    if (open_case(&s, &(Case){.name = "two ranks"}, 6, 1)) {
+        const FitMemory memory = {
+            .name = "FAKE", .bytes = 1000 * UNIT, .host_bytes = 15 * UNIT, .bf16 = true};
+        s.ranks = 2;
+        s.options.replicas = 1;
+        s.stage_settings.precision = PRECISION_BF16;
+        CHECK(placement_make(&s.placement, s.model, PLACEMENT_PLAIN, 2, 1, work,
+                             s.bcd.partition.of_block) == 0,
+              "%s", error_message());
+        s.pipeline = (PipelineSettings){.micro_batches = 1};
+        CHECK(fit_check_ranks(&s, &memory) == -1 &&
+                  strstr(error_message(), "20.0 KiB of host memory for all ranks together"),
+              "%s", error_message());
+        s.options.world = &world;
+        CHECK(fit_check_ranks(&s, &memory) == 0, "%s", error_message());
+    }
+    s.options.world = NULL;
+    setup_free(&s);
+}
+
 /* One submodel has no frozen prefix, so a cache takes nothing. */
 static void counts_no_cache_for_one_submodel(void) {
     Setup s;
@@ -230,6 +256,7 @@ void test_fit(void) {
         RUN_ROW(cases[i].name, refuses_with_advice, &cases[i]);
     RUN(advice_names_what_changes);
     RUN(too_few_blocks_for_more_submodels);
+    RUN(counts_the_hosts_of_ranks);
     RUN(counts_no_cache_for_one_submodel);
     RUN(counts_the_cache);
     RUN(counts_kept_state);

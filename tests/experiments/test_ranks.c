@@ -28,6 +28,8 @@ static const Row rows[] = {
     {"llama, 4 ranks", LLAMA, "local:4 --placement plain"},
     {"llama, 2 ranks, virtual stages", LLAMA, "local:2 --placement virtual"},
     {"llama, 2 ranks, zero bubble", LLAMA, "local:2 --pipeline-schedule zero-bubble"},
+    {"tied gpt, 1 rank, zero bubble", GPT "--accumulate 4 ",
+     "local:1 --pipeline-schedule zero-bubble"},
     {"llama, 3 ranks, recompute", LLAMA "--recompute ", "local:3"},
     {"llama, 2 ranks, cached prefix", LLAMA "--cache 1M ", "local:2"},
     {"llama, 3 ranks, cached prefix in a file", LLAMA "--cache 1 ", "local:3"},
@@ -151,6 +153,50 @@ static void memory_is_as_planned(const void *flags) {
     runfile_free(&file);
 }
 
+/* With fewer ranks the peaks are those of these ranks, which need less. */
+static void memory_is_that_of_the_last_ranks(void) {
+    RunFile file;
+    run(0, "train " LLAMA "--steps 8 --quiet --out fewer --pipeline local:4 --placement plain");
+    run(0, "train --resume fewer --steps 22 --quiet --pipeline none");
+    if (!read_run(&file, "fewer")) return;
+    for (int role = 0; role <= MEM_ROLES; role++)
+        CHECK(file.memory[role].peak == file.memory[role].planned, "%s: peak %llu, planned %llu",
+              file.memory[role].role, (unsigned long long)file.memory[role].peak,
+              (unsigned long long)file.memory[role].planned);
+    runfile_free(&file);
+}
+
+/* The rank that has the cache holds a batch of the prefix's outputs beside it: 8 samples of 16 x 16
+ * numbers. */
+static void a_batch_of_the_cache_is_counted(void) {
+    RunFile alone, rank;
+    run(0, "train " LLAMA "--steps 14 --quiet --out cache-alone --cache 1M");
+    run(0, "train " LLAMA "--steps 14 --quiet --out cache-rank --cache 1M --pipeline local:1");
+    if (read_run(&alone, "cache-alone") && read_run(&rank, "cache-rank")) {
+        const uint64_t more = rank.memory[MEM_CACHE].peak - alone.memory[MEM_CACHE].peak;
+        CHECK(more == 8 * 16 * 16 * sizeof(real), "%llu bytes", (unsigned long long)more);
+        runfile_free(&rank);
+        runfile_free(&alone);
+    }
+}
+
+/* Batch norms see what a replica has, so that replicas do not only round differently, and a resume
+ * keeps them. */
+static void replicas_of_batch_norms(void) {
+    const char *words =
+        "batch norms see 1 sample at a time, of a replica, which changes the result";
+    run(0, "train " STAGES "--steps 2 --quiet --out norm");
+    check_error(run(1, "train --resume norm --steps 4 --quiet --pipeline local:2 --replicas 2"),
+                "--replicas 2: this run was started with 1, and its batch norms would see other");
+    const char *printed = run(0, "train " STAGES
+                                 "--steps 2 --out norm-copies --pipeline local:2 "
+                                 "--replicas 2")
+                              ->out;
+    CHECK(strstr(printed, words), "%s", printed);
+    check_error(run(1, "train --resume norm-copies --steps 4 --quiet --pipeline none"),
+                "--replicas 1: this run was started with 2");
+}
+
 /* The two parts of a tied embedding's gradient are on two ranks, and those of replicas on others.
  */
 static void rounding_is_reported(void) {
@@ -239,6 +285,9 @@ void test_ranks(void) {
     RUN(a_resume_keeps_its_ranks);
     RUN_ROW("memory_is_as_planned", memory_is_as_planned, "");
     RUN_ROW("memory_is_as_planned pre-inference", memory_is_as_planned, "--cache 1M --pre-infer");
+    RUN(memory_is_that_of_the_last_ranks);
+    RUN(a_batch_of_the_cache_is_counted);
+    RUN(replicas_of_batch_norms);
     RUN(rounding_is_reported);
     RUN(wrong_use_is_reported);
     RUN(killed_ranks_resume);
