@@ -182,7 +182,7 @@ def train(name, options):
     folder = pathlib.Path(options.out)
     path = folder / f"{name}.h5"
     had = study.read([path]).trainings if path.exists() else []
-    finished = run.finished_rows(plan, folder, {row["row"]: row.settings for row in had}, path)
+    finished = run.finished_rows(plan, folder, {row["row"]: row for row in had}, path)
     rows = [row for row in plan.rows if row.name not in finished]
     for row in rows:
         row.check_files()

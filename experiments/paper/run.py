@@ -9,6 +9,7 @@ again, another one goes on from its checkpoint.  A row of the table is finished 
 import ctypes
 import os
 import pathlib
+import shlex
 import signal
 import subprocess
 import sys
@@ -55,10 +56,21 @@ def same_value(stored, asked):
         return str(stored) == asked
 
 
-def compare(stored, flags, place):
-    """Returns whether a training with stored settings is what flags ask for; false where they ask for
+def given_in(command):
+    """The flags of bcd train that a training depends on, of the command that began it; none of an older one, in which
+    bcd experiment trained."""
+    words = shlex.split(command)
+    if words[1:2] != ["train"]:
+        return set()
+    return {word[2:].removeprefix("no-") for word in words if word.startswith("--")} - {*LOCAL, *LENGTH, "brief", "device"}
+
+
+def compare(stored, flags, place, command=""):
+    """Returns whether a training with stored settings, by this command, is what flags ask for; false where they ask for
     another length.  Any other difference is an error that names `place`."""
     finished = True
+    for name in sorted(given_in(command) - set(flags)):
+        raise Refused(f"{place}: trained with --{name}, which is not asked for now; choose another --out")
     for name, asked in flags.items():
         if name in LOCAL or name not in stored or same_value(stored[name], asked):
             continue
@@ -73,7 +85,7 @@ class Run:
     """What run.h5 of a row's directory says: its settings, its status, whether it has ended, how far it is."""
 
     def __init__(self, directory):
-        self.status, self.done, self.settings = "", 0.0, None
+        self.status, self.done, self.settings, self.command = "", 0.0, None, ""
         path = directory / "run.h5"
         if not path.exists():
             return
@@ -81,6 +93,7 @@ class Run:
             with h5py.File(path, "r", locking=False) as file:
                 self.settings = dict(file["settings"].attrs)
                 self.status = store.attribute(file, "status")
+                self.command = store.attribute(file["provenance"], "command")
                 steps = int(file["curve/step"][-1]) if len(file["curve/step"]) else 0
                 length = self.settings.get("epochs", 0) * float(file["data"].attrs["steps_per_epoch"])
                 self.done = min(1.0, steps / (length or self.settings["steps"] or 1))
@@ -94,14 +107,15 @@ class Run:
 
 def finished_rows(plan, folder, table, path):
     """Returns the names of the rows that have been trained to the length asked for, or have diverged, by their
-    directories, or where these are gone by the table in `path`, which has the settings of rows by their names."""
+    directories, or where these are gone by the table in `path`, which has the trainings by the names of rows."""
     finished = set()
     for row in plan.rows:
         run = Run(folder / "rows" / row.name)
         if run.settings is not None:
-            done = compare(run.settings, row.flags, folder / "rows" / row.name) and run.ended
+            done = compare(run.settings, row.flags, folder / "rows" / row.name, run.command) and run.ended
         else:
-            done = row.name in table and not plan.needs_weights and compare(table[row.name], row.flags, path)
+            had = table.get(row.name)
+            done = had and not plan.needs_weights and compare(had.settings, row.flags, path, had.provenance["command"])
         if done:
             finished.add(row.name)
     return finished

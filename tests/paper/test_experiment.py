@@ -66,6 +66,10 @@ def test_trains_once_and_then_longer(tmp_path):
     assert [row["steps"] for row in study.read([table]).trainings] == [12, 12]
     complaint = experiment(*TWO_ROWS, "--steps", 12, "--lr", 0.5, cwd=tmp_path, status=1)
     assert "trained with --lr 0.003; for 0.5 choose another --out" in complaint
+    # A flag that is not asked for any more is another training, too.
+    experiment(*TWO_ROWS, "--steps", 4, "--weight-decay", 0.3, "--quiet", "--out", "decayed", cwd=tmp_path)
+    complaint = experiment(*TWO_ROWS, "--steps", 4, "--out", "decayed", cwd=tmp_path, status=1)
+    assert "trained with --weight-decay, which is not asked for now; choose another --out" in complaint
 
 
 def test_other_rows_stay_in_the_table(tmp_path):
