@@ -270,9 +270,10 @@ def closed_form(model, submodels, settings, precision):
 def always_active_form(model, submodels, settings, precision):
     """The same where blocks are always active, as the program counts it."""
     optimizer = settings["optimizer"]
-    momentum = ("--momentum", settings["momentum"]) if optimizer == "sgd" else ()
-    answer = program.ask_once("info", "--model", model["spec"], "--optimizer", optimizer, *momentum, "--precision", precision,
-                              "--submodels", submodels, "--always-active", settings["always-active"])
+    flags = program.flags_of(model=model["spec"], optimizer=optimizer, precision=precision, submodels=submodels,
+                             momentum=settings["momentum"] if optimizer == "sgd" else None,
+                             always_active=settings["always-active"])
+    answer = program.ask_once("info", *flags)
     return answer["memory"].value(f"{optimizer} BCD-1/{submodels}", "equal_parts") * tables.MIB
 
 

@@ -320,6 +320,16 @@ def test_closed_form(optimizer, precision):
         assert answer["memory"].value(label, "equal_parts") * tables.MIB == pytest.approx(bytes_)
 
 
+@pytest.mark.parametrize("optimizer, vectors", [("sgd", 1), ("adam", 2)])
+def test_closed_form_with_blocks_that_are_always_active(optimizer, vectors):
+    """Half of what is between the ends of a ResNet trains, and the ends."""
+    counts = [cell.value for cell in program.ask("info", "--model", "resnet8")["blocks"].column("parameters")]
+    settings = {"optimizer": optimizer, "momentum": 0.9, "always-active": "ends"}
+    active = counts[0] + counts[-1] + sum(counts[1:-1]) / 2
+    bytes_ = study.closed_form({"parameters": sum(counts), "spec": "resnet8"}, 2, settings, "fp32")
+    assert bytes_ == pytest.approx(4 * (sum(counts) + (1 + vectors) * active))
+
+
 # ---- operations ---------------------------------------------------------------------------------
 
 def test_operations():
