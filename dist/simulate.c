@@ -350,21 +350,36 @@ int simulate_timeline(Schedule *schedule, const Configuration *c, int submodel,
     return failed ? -1 : 0;
 }
 
-/* Bisects on a logarithmic scale; the step's time falls as the number grows. */
+/* Bisects on a logarithmic scale; the step's time falls as the number grows.  Where the schedule
+ * depends on the times, as that of zero bubble does, it falls in small jumps, and the nearest time
+ * is taken. */
 int simulate_calibrate(Configuration *c, double *number, double step_s) {
     enum { BISECTIONS = 40 };
-    const double before = *number;
-    double low = before * 1e-3, high = before * 1e3, ratio = 0;
+    const double before = *number, near = 1e-2;
+    const double ends[2] = {before * 1e3, before * 1e-3};
+    double low = ends[1], high = ends[0], nearest = INFINITY, found = before, end_s[2] = {0, 0};
     Prediction p;
     int failed = 0;
     for (int i = 0; i < BISECTIONS && !failed; i++) {
         *number = sqrt(low * high);
         failed = simulate(&p, NULL, c, NULL);
-        ratio = p.step_s / step_s;
+        const double ratio = p.step_s / step_s;
+        if (fabs(ratio - 1) < nearest) {
+            nearest = fabs(ratio - 1);
+            found = *number;
+        }
         *(ratio > 1 ? &low : &high) = *number;
     }
-    if (!failed && !(fabs(ratio - 1) < 1e-6))
-        failed = error_set("calibrate: no value makes the step take %g s", step_s);
-    if (failed) *number = before;
-    return failed;
+    *number = found;
+    if (failed || nearest < near) return failed;
+    for (int i = 0; i < 2 && !failed; i++) {
+        *number = ends[i];
+        failed = simulate(&p, NULL, c, NULL);
+        end_s[i] = p.step_s;
+    }
+    *number = before;
+    return failed ? -1
+                  : error_set(
+                        "calibrate: no value makes the step take %g s; it can take %.3g to %.3g s",
+                        step_s, end_s[0], end_s[1]);
 }

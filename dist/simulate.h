@@ -60,6 +60,6 @@ int simulate_place(Placement *placement, const Configuration *configuration);
 
 /* Finds the value of *number at which the simulated step takes step_s.  *number is a field of
  * configuration->cluster.efficiency, a fraction or a rate, with which a step gets faster.  -1 and
- * an error if no value within a factor of 1000 of the present one does; *number is then as
- * before. */
+ * an error if no value within a factor of 1000 of the present one does, to a hundredth; *number is
+ * then as before. */
 int simulate_calibrate(Configuration *configuration, double *number, double step_s);

@@ -105,7 +105,7 @@ const CommandInfo command_table[COMMANDS] = {
      "  bcd plan --model G-20B --search --nodes 4            which GPUs, and how many\n"
      "  bcd plan --model G-20B --search --gpu any --budget 5 --precision bf16\n"
      "  bcd plan --model L-70B --gpu h100 --price 2 --nodes 64 --batch 4096\n"
-     "  bcd plan --model G-10B --method bcd --step-ms 2414    at the speed that a step shows\n\n"
+     "  bcd plan --model G-10B --method bcd --batch 1 --step-ms 2414    at the speed of a step\n\n"
      "A setting reads \"2x4 GPUs, 32x4, virtual, 1f1b, bf16\": 2 pipelines of 4 ranks each, 32\n"
      "micro-batches of 4 samples in each, placement, schedule, precision.  To the same loss BCD\n"
      "needs B-F times as many tokens; the paper has several values of this multiplier."},

@@ -106,6 +106,8 @@ static int check_stale(const char *dir, const char *init, const Setup *setup) {
  * for, if it has been moved.  A file of tensors has neither settings nor a tokenizer. */
 static int find_init(char init[PATH_BYTES], const Setup *setup, const Options *asked) {
     const char *stored = *setup->init ? setup->init : setup->options.init;
+    if (*asked->init && !*stored)
+        return error_set("--init %s: the run began with no model", asked->init);
     strcpy(init, *asked->init ? asked->init : stored);
     if (convert_is_tensors(init)) *init = 0;
     if (!*init || has_file(init, "config.json")) return 0;

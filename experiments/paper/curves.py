@@ -106,8 +106,12 @@ def training_multiplier(training, full):
 
 
 def validation_multiplier(training, full):
-    """The same by single validation losses, which are over the whole split."""
-    return to_same_loss(smooth_validation(training, 1), smooth_validation(full, 1), True)
+    """The same by single validation losses, which are over the whole split; NaN where one of the two begins at that loss
+    or below: it reached it at an unknown update."""
+    own, other = smooth_validation(training, 1), smooth_validation(full, 1)
+    level, steps, multiplier = to_same_loss(own, other, True)
+    known = not math.isnan(level) and min(own[1][0], other[1][0]) > level
+    return (level, steps, multiplier) if known else (level, NAN, NAN)
 
 
 def plateau_multiplier(training, full):

@@ -253,7 +253,7 @@ def closed_form(model, submodels, settings, precision):
     """Bytes of parameters, gradients and optimizer state in equal submodels, as the paper counts; k, the vectors of
     state, is what the program says, except that sgd has none without momentum.  Where k depends on the parameter, or blocks are
     always active, so does the program's form for this model."""
-    if submodels > 1 and settings["always-active"] not in ("", "none"):
+    if submodels > 1 and settings.get("always-active", "") not in ("", "none"):
         return always_active_form(model, submodels, settings, precision)
     optimizer, bf16 = settings["optimizer"], precision == "bf16"
     matrix, other = program.optimizers().get(optimizer, (math.nan, math.nan))

@@ -175,7 +175,10 @@ void plan_rates(Tables *tables, const PlanQuestion *q, const Gpu *gpu) {
                    "are guesses.  No GPU has run this program: --efficiency, --trace or --step-ms "
                    "replace them by what was measured.");
     if (o->plan.step_ms > 0)
-        table_note(table, "With them a step of --method %s takes %.6g ms (--step-ms).",
-                   o->plan.method == PLAN_BCD ? "bcd" : plan_method_names[o->plan.method],
-                   o->plan.step_ms);
+        table_note(
+            table,
+            "With them a step of --method %s takes %.6g ms (--step-ms), or the nearest that its "
+            "schedule can take.",
+            o->plan.method == PLAN_BCD ? "bcd" : plan_method_names[o->plan.method],
+            o->plan.step_ms);
 }

@@ -82,9 +82,16 @@ int rundir_checkpoint(Text *path, const char *place) {
         place, model ? "a model and no run; it goes with --init" : "no checkpoint.h5 in it");
 }
 
+Text rundir_run(const char *place) {
+    if (is_directory(place)) return rundir_path(place, "run.h5");
+    const char *slash = strrchr(place, '/');
+    return slash ? text_of("%.*s/run.h5", (int)(slash - place), place) : text_of("run.h5");
+}
+
 int rundir_settings(const char *place, Options *options) {
-    Text path = rundir_path(place, "run.h5");
-    if (access(path.text, F_OK)) path = rundir_path(place, "checkpoint.h5");
+    Text path = rundir_run(place);
+    if (access(path.text, F_OK))
+        path = is_directory(place) ? rundir_path(place, "checkpoint.h5") : text_of("%s", place);
     return access(path.text, F_OK) ? 0 : settings_read_file(path.text, options);
 }
 

@@ -58,7 +58,7 @@ static int check_trained_on(const char *place, const Dataset *data) {
 }
 
 static int check_evaluated_on(const char *place, const Dataset *data) {
-    const Text path = rundir_path(place, "run.h5");
+    const Text path = rundir_run(place);
     RunFile run;
     if (access(path.text, F_OK)) return 0; /* without curves nothing was evaluated */
     const int failed =
@@ -78,6 +78,12 @@ static int check_own_data(const CommandLine *line, const Dataset *data) {
     return line->options.split == SPLIT_VALID ? check_evaluated_on(place, data) : 0;
 }
 
+/* A checkpoint without its run.h5 does not say which data it was trained on. */
+static int check_data_known(const Options *asked, const Options *stored) {
+    if (options_given(asked, "data") || *asked->valid || options_given(stored, "data")) return 0;
+    return error_set("eval: on what? give --data or --valid");
+}
+
 int command_eval(const CommandLine *line) {
     CommandLine sized = *line;
     const Options *options = &sized.options;
@@ -87,7 +93,7 @@ int command_eval(const CommandLine *line) {
     int longer,
         failed = setup_default_context(&sized.options, &longer) || model_open(&setup, &sized);
     setup.options.augment = false;
-    failed = failed ||
+    failed = failed || check_data_known(options, &setup.options) ||
              !(data = setup_data(&setup.options, setup.model, (Split)line->options.split)) ||
              setup_check_data(&setup, data) || check_own_data(line, data) ||
              eval_dataset(&row, &setup, data, NULL);

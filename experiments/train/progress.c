@@ -15,7 +15,7 @@ static void show(Progress *p, uint64_t step, int submodel, int submodels) {
     if (submodels > 1) part = text_of("  submodel %d of %d", submodel + 1, submodels);
     wipe_line(p);
     printf("step %llu/%llu  loss %s%s  %s %s/s  %s left%s", (unsigned long long)step,
-           (unsigned long long)p->total, format_loss(p->loss).text, part.text,
+           (unsigned long long)p->total, format_loss(p->loss / p->weight).text, part.text,
            format_count(p->rate * p->per_step).text, p->unit,
            format_time((double)(p->total - step) / p->rate).text, p->terminal ? "" : "\n");
     p->line_open = p->terminal;
@@ -27,7 +27,8 @@ void progress_step(Progress *p, uint64_t step, double loss, double seconds, int 
     if (p->quiet || !(seconds > 0)) return;
     bool first = p->rate == 0;
     p->rate = first ? 1 / seconds : 1 / (0.95 / p->rate + 0.05 * seconds);
-    p->loss = first ? loss : 0.95 * p->loss + 0.05 * loss;
+    p->loss = 0.95 * p->loss + 0.05 * loss;
+    p->weight = 0.95 * p->weight + 0.05;
     double now = clock_seconds(), every = p->terminal ? 0.2 : 10;
     if (!first && step < p->total && now - p->shown < every) return;
     p->shown = now;

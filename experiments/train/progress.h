@@ -18,7 +18,8 @@ typedef struct {
     /* Zero at the start: */
     bool line_open;
     double rate;  /* smoothed, steps per second */
-    double loss;  /* smoothed */
+    double loss;  /* the sum of the losses, each weighing 0.95 of the next one */
+    double weight;
     double shown; /* time of the last line, s */
 } Progress;
 

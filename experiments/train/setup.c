@@ -49,6 +49,10 @@ static int open_draft(Setup *setup) {
     resolve_batch(o, setup->model);
     if (check_flags(o, setup->model, tokens) || setup_partition(partition, setup->model, o))
         return -1;
+    if ((o->cache || o->device_cache) && partition->of_block[0] == ALWAYS_ACTIVE)
+        return error_set(
+            "--cache keeps outputs of frozen blocks at the input, and the first block is always "
+            "active: give --always-active none");
     if (o->method != METHOD_OFFLOAD || partition->submodels == 1) return 0;
     return error_set(
         "--method offload updates all parameters at each step; it needs one submodel, not %d",
@@ -92,6 +96,16 @@ static int check_read(const Options *o) {
 }
 
 int setup_check_idle(const Options *o) {
+    const SwitchRule *rule = &o->switch_rule;
+    if (rule->kind == SWITCH_AUTO && options_given(o, "auto-min") &&
+        rule->min_steps > rule->max_steps)
+        return error_set("--auto-min %d: it is above --auto-max %d", rule->min_steps,
+                         rule->max_steps);
+    if (rule->kind == SWITCH_AUTO && 2 * (long long)rule->window > rule->max_steps)
+        return error_set(
+            "--auto-window %d: two of them are more than --auto-max %d, so that no phase could end "
+            "before it",
+            rule->window, rule->max_steps);
     /* Those of an earlier run may stay when another schedule is asked for. */
     if (!*o->like && (check_read(o) || pipeline_check_idle(o, o))) return -1;
     if (o->batch && o->limit && o->batch > o->limit)

@@ -18,7 +18,7 @@ int train_like(Options *options) {
         const char *given, *replaced[7]; /* flags of the earlier run */
     } rows[] = {{"steps", {"epochs"}},
                 {"epochs", {"steps"}},
-                {"submodels", {"partition"}},
+                {"submodels", {"partition", "submodel-lr"}},
                 {"partition", {"submodels"}},
                 {"model", {"init", "context"}},
                 {"init", {"model", "context"}},
@@ -36,6 +36,11 @@ int train_like(Options *options) {
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
         for (int i = 0; options_given(options, rows[r].given) && rows[r].replaced[i]; i++)
             own[count++] = rows[r].replaced[i];
+    /* The full update has no frozen blocks whose outputs a cache could keep. */
+    if (options_given(options, "submodels") && options->submodels == 1) {
+        own[count++] = "cache";
+        own[count++] = "device-cache";
+    }
     own[count] = NULL;
     return options_take(options, &like, own, false);
 }

@@ -74,6 +74,19 @@ static void print_rate(const Setup *s, double part) {
     printf(": the rate reaches %.3g of %g\n", part * rate, rate);
 }
 
+/* Prints a line where the default of a ResNet, that its ends are always active, does not hold. */
+static void print_ends(const Setup *s) {
+    const Options *o = &s->options;
+    const bool cached = o->cache || o->device_cache, figure2 = o->placement == PLACEMENT_FIGURE2;
+    if (s->model->tokens || s->bcd.partition.submodels < 2 || *o->always_active ||
+        options_given(o, "always-active") || *o->partition)
+        return;
+    printf("no block is always active, as both ends are otherwise: %s\n",
+           cached    ? "--cache keeps outputs of frozen blocks"
+           : figure2 ? "--placement figure2 puts every block into a submodel"
+                     : "the blocks between them are fewer than the submodels");
+}
+
 void train_print_doubts(const Training *t) {
     const Setup *s = &t->setup;
     const Options *o = &s->options;
@@ -81,6 +94,7 @@ void train_print_doubts(const Training *t) {
     const int warmup = o->optimizer.warmup_steps;
     if (!s->bcd.steps) return;
     print_turns(s);
+    print_ends(s);
     if (warmup > steps) {
         printf("the warm-up takes %d updates, and the training %.0f", warmup, steps);
         print_rate(s, steps / warmup);
@@ -89,6 +103,12 @@ void train_print_doubts(const Training *t) {
         printf("a phase takes %.0f updates, and its warm-up %d", phase, o->switch_warmup);
         print_rate(s, phase / o->switch_warmup);
     }
+    if (o->cache && !o->pre_infer && s->bcd.rule.kind != SWITCH_AUTO &&
+        phase * o->batch <= o->fraction * s->train->samples)
+        printf(
+            "a phase of %.0f updates is at most an epoch: it sees few samples twice, and --cache "
+            "saves little\n",
+            phase);
     if (*o->valid && file_same(o->data, o->valid))
         printf("--valid is the file of --data: validation is on what is trained on\n");
 }
@@ -187,6 +207,8 @@ static void print_plan(const Setup *s) {
     if (fit_plan_all(&bytes, s)) return;
     printf("memory planned: %s%s (%s)\n", format_bytes((double)bytes.device[MEM_ROLES]).text,
            s->ranks ? " for all ranks" : "", fit_list_roles(bytes.device).text);
+    if (s->options.cache)
+        printf("and up to %s of --cache\n", format_bytes((double)s->options.cache).text);
     if (bytes.host[MEM_ROLES])
         printf("and %s of host memory\n", format_bytes((double)bytes.host[MEM_ROLES]).text);
     if (s->ranks) return;

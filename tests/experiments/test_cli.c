@@ -204,6 +204,9 @@ static void trains_like_another(void) {
     CHECK(file.curve_rows == 8 && o->optimizer.lr == 1e-4 && o->submodels == 3, "other flags");
     runfile_free(&file);
     check_error(run(2, "train --like nothing-there"), "--like nothing-there: no run in it");
+    /* The full update drops what is for submodels. */
+    run(0, "train " GPT "--steps 2 --cache 1M --submodel-lr 1,2 --out parts --quiet");
+    run(0, "train --like parts --submodels 1 --out whole --quiet");
 }
 
 static void same_again(void) {
@@ -301,6 +304,7 @@ static void evaluates(void) {
     /* The samples of the training, or all that are asked for. */
     run(0, "train " RESNET "--steps 1 --eval-samples 3 --out few --quiet");
     CHECK(strstr(run(0, "eval few")->out, "(3 samples)"), "of the training");
+    CHECK(strstr(run(0, "eval few/checkpoint.h5")->out, "(3 samples)"), "as its directory");
     CHECK(strstr(run(0, "eval few --limit 10")->out, "(10 samples)"), "limit");
 }
 

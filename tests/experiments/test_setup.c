@@ -47,6 +47,14 @@ static const Wrong mismatched[] = {
     {"train --final-lr 0", "--final-lr is for --schedule cosine"},
     {"train --schedule cosine --step-factor 0.5", "--step-factor is for --schedule step"},
     {"train --submodels 3 --switch-every 7 --auto-max 9", "--auto-max is for --switch-every auto"},
+    {"train --submodels 3 --switch-every auto --auto-min 50 --auto-max 5 --auto-window 2",
+     "--auto-min 50: it is above --auto-max 5"},
+    {"train --submodels 3 --switch-every auto --auto-window 500 --auto-max 600",
+     "--auto-window 500: two of them are more than --auto-max 600, so that no phase could end "
+     "before it"},
+    {"train --submodels 3 --cache 1M --always-active ends",
+     "--cache keeps outputs of frozen blocks at the input, and the first block is always active: "
+     "give --always-active none"},
     {"train --limit 10 --batch 128", "--batch 128: --limit leaves only 10 samples"},
     {"train --cache 1M",
      "--cache keeps outputs of frozen blocks; with one submodel there are none: give --submodels, "

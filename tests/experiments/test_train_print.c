@@ -74,6 +74,10 @@ static void names_what_is_doubtful(void) {
          "a phase takes 2 updates, and its warm-up 5: the rate reaches 0.04 of 0.1\n"},
         {"--steps 1 --valid ./words.tokens",
          "--valid is the file of --data: validation is on what is trained on\n"},
+        {"--submodels 2 --steps 16 --cache 1M",
+         "a phase of 8 updates is at most an epoch: it sees few samples twice, and --cache saves "
+         "little\n"},
+        {"--submodels 2 --steps 32 --cache 1M --switch-every 2e", NULL},
         {"--submodels 3 --steps 17", NULL},
         {"--submodels 3 --steps 3 --switch-every 1", NULL},
         {"--submodels 3 --steps 0", NULL},
@@ -89,6 +93,32 @@ static void names_what_is_doubtful(void) {
         const char *first = rows[i].line ? rows[i].line : "gpt:layers=3";
         CHECK((!*out && !rows[i].line) || strncmp(out, first, strlen(first)) == 0, "%s: %s",
               rows[i].flags, out);
+    }
+}
+
+/* The ends of a ResNet are always active, unless something is in the way, which is said. */
+static void says_where_no_end_is_active(void) {
+    static const char words[] = "no block is always active, as both ends are otherwise: ";
+    static const struct {
+        const char *flags, *why;
+    } rows[] = {
+        {"--submodels 3", NULL},
+        {"--submodels 4", "the blocks between them are fewer than the submodels\n"},
+        {"--submodels 3 --cache 1M", "--cache keeps outputs of frozen blocks\n"},
+        {"--submodels 3 --cache 1M --always-active none", NULL},
+        {"--submodels 1", NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *out = run(0,
+                              "train --model resnet:depth=8,width=2 --limit 8 --batch 8 --steps 6 "
+                              "--threads 1 --out noend%zu %s",
+                              i, rows[i].flags)
+                              ->out;
+        const char *said = strstr(out, words);
+        CHECK(rows[i].why
+                  ? said && strncmp(said + strlen(words), rows[i].why, strlen(rows[i].why)) == 0
+                  : !said,
+              "%s: %s", rows[i].flags, out);
     }
 }
 
@@ -217,12 +247,15 @@ static void one_line_on_a_terminal(void) {
     CHECK(strstr(text, "\r\033[K") && strstr(text, "step 30/30  loss "), "printed \"%s\"", text);
     CHECK(strstr(text, "images/s") && strstr(text, " left\r\033[Kstep 30, epoch "),
           "printed \"%s\"", text);
-    /* The loss shown is a mean of the losses so far, of which the last one counts a twentieth. */
+    /* The loss shown is a mean of the losses so far, of which each weighs 0.95 of the next one. */
     RunFile file;
     if (!read_run(&file, "shown")) return;
-    double mean = file.curve[0].loss;
-    for (size_t i = 1; i < file.curve_rows; i++) mean = 0.95 * mean + 0.05 * file.curve[i].loss;
-    const Text expected = text_of("step 30/30  loss %s ", format_loss(mean).text);
+    double sum = 0, weight = 0;
+    for (size_t i = 0; i < file.curve_rows; i++) {
+        sum = 0.95 * sum + file.curve[i].loss;
+        weight = 0.95 * weight + 1;
+    }
+    const Text expected = text_of("step 30/30  loss %s ", format_loss(sum / weight).text);
     CHECK(strstr(text, expected.text), "no \"%s\" in \"%s\"", expected.text, text);
     runfile_free(&file);
 }
@@ -279,9 +312,9 @@ static void capture(const char *name, bool quiet, bool terminal, bool brief) {
 }
 
 /* 32 images take half a second. Then the mean time is 0.95 * 0.5 + 0.05 * 1.5 = 0.55, and the mean
- * loss 0.95 * 2 + 0.05. */
+ * loss (0.9025 * 2 + 0.95 * 2 + 1) / (0.9025 + 0.95 + 1). */
 #define FIRST "step 1/100  loss 2.0000  submodel 1 of 3  64 images/s  50 s left"
-#define LAST "step 100/100  loss 1.9500  submodel 3 of 3  58 images/s  0 s left"
+#define LAST "step 100/100  loss 1.6494  submodel 3 of 3  58 images/s  0 s left"
 #define WIPE "\r\033[K"
 
 static void progress_by_hand(void) {
@@ -310,6 +343,7 @@ void test_train_print(void) {
     RUN(help_has_each_section_once);
     RUN(says_what_it_trains);
     RUN(names_what_is_doubtful);
+    RUN(says_where_no_end_is_active);
     RUN(fine_tunes_by_its_own_defaults);
     RUN(plans_memory_before_it_trains);
     RUN(images_train_their_ends);
