@@ -17,8 +17,8 @@ typedef struct {
     const char *unit; /* "images" or "tokens" */
     /* Zero at the start: */
     bool line_open;
-    double rate;  /* smoothed, steps per second */
-    double loss;  /* the sum of the losses, each weighing 0.95 of the next one */
+    double rate; /* smoothed, steps per second */
+    double loss; /* the sum of the losses, each weighing 0.95 of the next one */
     double weight;
     double shown; /* time of the last line, s */
 } Progress;
