@@ -38,7 +38,7 @@ static int save(Training *t) {
     return 0;
 }
 
-static bool save_due(const Training *t) {
+bool train_save_due(const Training *t) {
     const Options *o = &t->setup.options;
     if (o->save_every) return t->state.step % (uint64_t)o->save_every == 0;
     /* Loses at most a minute of work, but spends at most a twentieth of the time on saving. */
@@ -127,7 +127,7 @@ static int watch(void *context, const BcdState *state, const Loss *loss, double 
                   t->setup.bcd.partition.submodels);
     if (state->step % t->eval_every == 0 && evaluate(t, interrupt_signal) < 0) return -1;
     const bool stop = interrupt_signal();
-    if ((save_due(t) || stop) && save(t)) return -1;
+    if ((train_save_due(t) || stop) && save(t)) return -1;
     t->mark = clock_seconds();
     t->watching = false;
     return stop;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../experiments/train/train_parts.h"
 #include "cli.h"
 
 /* A fine-tuning, whose weights are in the checkpoint from the first save on. */
@@ -137,6 +138,39 @@ static void saves_seldom(void) {
         count += file_exists(scratch_path(name));
     }
     CHECK(count == 2, "%d checkpoints", count);
+}
+
+/* A longer training saves once a minute, or once in twenty times what a save takes. */
+static void saves_once_a_minute(void) {
+    static const struct {
+        double ago, cost;
+        bool due;
+    } rows[] = {{61, 0, true}, {59, 0, false}, {61, 10, false}, {199, 10, false}, {201, 10, true}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Training t = {.saved = clock_seconds() - rows[i].ago, .save_cost = rows[i].cost};
+        CHECK(train_save_due(&t) == rows[i].due, "%g s after a save of %g s", rows[i].ago,
+              rows[i].cost);
+    }
+}
+
+/* The curve has the time of the updates alone, here without four evaluations of 250 batches each;
+ * the run's time has all of it, of every session. */
+static void times_of_updates_and_of_sessions(void) {
+    RunFile first, second;
+    run(0,
+        "train --model resnet:depth=8,width=2 --data synthetic --batch 4 --threads 2 --steps 4 "
+        "--eval-every 1 --eval-samples 1000 --out timed --quiet");
+    if (read_run(&first, "timed") &&
+        CHECK(first.curve_rows == 4 && first.evaluation_rows == 4, "rows")) {
+        CHECK(first.curve[3].seconds < first.provenance.wall / 4, "updates %g s, in all %g s",
+              first.curve[3].seconds, first.provenance.wall);
+        run(0, "train --resume timed --eval-samples 1 --steps 5 --quiet");
+        if (read_run(&second, "timed"))
+            CHECK(second.provenance.wall > first.provenance.wall, "%g s, then %g s in all",
+                  first.provenance.wall, second.provenance.wall);
+        runfile_free(&second);
+    }
+    runfile_free(&first);
 }
 
 /* The extension runs with the number of threads that the training had last. */
@@ -315,6 +349,8 @@ void test_interrupted(void) {
     RUN(kept_logs_stay);
     RUN(keeps_files_and_no_links);
     RUN(saves_seldom);
+    RUN(saves_once_a_minute);
+    RUN(times_of_updates_and_of_sessions);
     RUN(extends);
     RUN(loss_not_finite);
     RUN(weights_not_finite);
