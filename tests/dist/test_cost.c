@@ -1,9 +1,11 @@
-/* The data sheets of the planner, and the costs of blocks and all-reduces in closed form. */
+/* The data sheets of the planner, and costs in closed form: of blocks, of all-reduces, and the
+ * paper's of memory. */
 #include <math.h>
 
 #include "../../dist/cost.h"
 #include "../../ref/base/error.h"
 #include "../../ref/blocks/models.h"
+#include "../../ref/memory.h"
 #include "../test.h"
 
 static bool near(double a, double b) { return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b)); }
@@ -145,10 +147,30 @@ static void costs_in_bf16(void) {
     model_free(model);
 }
 
+/* The paper's Table 8: bytes of parameters, gradients and state. */
+static void published_memory(void) {
+    static const struct {
+        const char *spec;
+        double full, third; /* GiB, over all GPUs */
+    } rows[] = {{"G-1.6B", 24.077, 12.038}, {"G-10B", 160.738, 80.370}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Model *model = model_create(rows[i].spec);
+        for (int submodels = 1; submodels <= 3; submodels += 2) {
+            OptimizerSettings adam = optimizer_defaults(OPTIMIZER_ADAM);
+            double form = memory_closed_form(model, &adam, PRECISION_FP32, submodels) / (1 << 30);
+            double published = submodels == 1 ? rows[i].full : rows[i].third;
+            CHECK(fabs(form / published - 1) < 1e-3, "%s / %d: %g GiB, published %g", rows[i].spec,
+                  submodels, form, published);
+        }
+        model_free(model);
+    }
+}
+
 void test_cost(void) {
     RUN(data_sheets);
     RUN(memory_prices_efficiency);
     RUN(attention_window);
     RUN(reduce_between_nodes);
     RUN(costs_in_bf16);
+    RUN(published_memory);
 }
