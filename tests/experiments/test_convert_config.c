@@ -124,36 +124,41 @@ static void published_config(const void *data) {
 
 /* A config.json that we write is read as the same model. */
 static void configs_come_back(void) {
-    static const char *const specs[] = {"tinyllama",
-                                        "L-70B",
-                                        "L-405B",
-                                        "llama3.2-3B",
-                                        "gpt2:eps=0.001",
-                                        "L-7B:rope_factor=2.5,head_size=66",
-                                        TINY("llama") ",attention_bias=1",
-                                        TINY("mistral"),
-                                        TINY("mistral") ",window=3",
-                                        TINY("qwen2") ",tied=1",
-                                        TINY("qwen3") ",head_size=4,attention_bias=1",
-                                        TINY("smollm3"),
-                                        TINY("smollm3") ",rope_skip=2,tied=1",
-                                        TINY("smollm3") ",rope_skip=0",
-                                        TINY("olmo2") ",groups=1"};
-    char path[256], spec[OPTION_TEXT];
+    static const struct {
+        const char *spec, *architecture;
+    } rows[] = {{"tinyllama", "LlamaForCausalLM"},
+                {"L-70B", "LlamaForCausalLM"},
+                {"L-405B", "LlamaForCausalLM"},
+                {"llama3.2-3B", "LlamaForCausalLM"},
+                {"gpt2:eps=0.001", "GPT2LMHeadModel"},
+                {"L-7B:rope_factor=2.5,head_size=66", "LlamaForCausalLM"},
+                {TINY("llama") ",attention_bias=1", "LlamaForCausalLM"},
+                {TINY("mistral"), "MistralForCausalLM"},
+                {TINY("mistral") ",window=3", "MistralForCausalLM"},
+                {TINY("qwen2") ",tied=1", "Qwen2ForCausalLM"},
+                {TINY("qwen3") ",head_size=4,attention_bias=1", "Qwen3ForCausalLM"},
+                {TINY("smollm3"), "SmolLM3ForCausalLM"},
+                {TINY("smollm3") ",rope_skip=2,tied=1", "SmolLM3ForCausalLM"},
+                {TINY("smollm3") ",rope_skip=0", "SmolLM3ForCausalLM"},
+                {TINY("olmo2") ",groups=1", "Olmo2ForCausalLM"}};
+    char path[256], quoted[64], spec[OPTION_TEXT];
     size_t count;
     scratch_text("back/config.json", "");
-    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
-        Model *m = model_create(specs[i]), *again = NULL;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Model *m = model_create(rows[i].spec), *again = NULL;
         snprintf(path, sizeof path, "%s", scratch_path("back/config.json"));
         CHECK(m && convert_write_config(path, m, NUMBER_F32, NULL) == 0, "%s", error_message());
         char *text = read_bytes("back/config.json", &count);
         /* We read n_positions; llama.cpp's converter reads n_ctx. */
         CHECK(!strstr(text, "n_positions") == !strstr(text, "n_ctx"), "%s", text);
+        /* We do not read the architecture, but transformers does. */
+        snprintf(quoted, sizeof quoted, "\"%s\"", rows[i].architecture);
+        CHECK(strstr(text, quoted), "no %s: %s", quoted, text);
         free(text);
         *strrchr(path, '/') = 0;
         if (CHECK(m && convert_spec(spec, path, m->input.w) == 0, "%s", error_message()))
             again = model_create(spec);
-        CHECK(again && strcmp(again->spec, m->spec) == 0, "%s, not %s", spec, specs[i]);
+        CHECK(again && strcmp(again->spec, m->spec) == 0, "%s, not %s", spec, rows[i].spec);
         model_free(again);
         model_free(m);
     }

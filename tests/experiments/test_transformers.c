@@ -4,9 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../experiments/convert/convert.h"
+#include "../../ref/base/error.h"
+#include "../../ref/blocks/models.h"
 #include "cli.h"
 
 #define FIXTURES BCD_SOURCE_DIR "/tests/fixtures/"
+
+static const char *const names[] = {"gpt2",   "llama",       "grouped", "mistral",
+                                    "biased", "sliding",     "qwen2",   "qwen2tied",
+                                    "qwen3",  "qwen3biased", "smollm3", "olmo2"};
 
 static void opens_there(const void *row) {
     const char *name = row;
@@ -21,6 +28,36 @@ static void opens_there(const void *row) {
         name, name);
     run(0, "export opened-%s --out there-%s", name, name);
     snprintf(line, sizeof line, FIXTURES "pretrained.py check %s there-%s", name, name);
+    CHECK(run_python(line, text) == 0, "%s", text);
+}
+
+/* Without torch, transformers still takes the config.json that we write of a model for that which
+ * we read. */
+static void configs_are_theirs(void) {
+    static const char code[] =
+        "-c 'import sys, transformers\n"
+        "keys = \"architectures\", \"model_type\", \"num_key_value_heads\", \"rope_parameters\", "
+        "\"rope_theta\", \"tie_word_embeddings\"\n"
+        "read = transformers.AutoConfig.from_pretrained\n"
+        "for name in sys.argv[2:]:\n"
+        "    theirs, ours = read(sys.argv[1] + name), read(\"config-\" + name)\n"
+        "    for key in keys:\n"
+        "        a, b = (getattr(config, key, None) for config in (theirs, ours))\n"
+        "        assert a == b, (name, key, a, b)' " FIXTURES "pretrained/";
+    char text[4096], line[2048], spec[OPTION_TEXT];
+    if (run_python("-c 'import transformers'", text))
+        SKIP("no python with transformers; PYTHON=... names another one");
+    snprintf(line, sizeof line, "%s", code);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const Text file = text_of("config-%s/config.json", names[i]);
+        scratch_text(file.text, "");
+        const int failed = convert_spec(spec, text_of(FIXTURES "pretrained/%s", names[i]).text, 0);
+        Model *model = failed ? NULL : model_create(spec);
+        CHECK(model && convert_write_config(scratch_path(file.text), model, NUMBER_F32, NULL) == 0,
+              "%s", error_message());
+        model_free(model);
+        snprintf(line + strlen(line), sizeof line - strlen(line), " %s", names[i]);
+    }
     CHECK(run_python(line, text) == 0, "%s", text);
 }
 
@@ -51,10 +88,8 @@ static void case_pipeline(void) {
 }
 
 void test_transformers(void) {
-    static const char *const names[] = {"gpt2",   "llama",       "grouped", "mistral",
-                                        "biased", "sliding",     "qwen2",   "qwen2tied",
-                                        "qwen3",  "qwen3biased", "smollm3", "olmo2"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         RUN_ROW(names[i], opens_there, names[i]);
+    RUN(configs_are_theirs);
     RUN(case_pipeline);
 }
