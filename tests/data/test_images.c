@@ -107,6 +107,21 @@ static void synthetic_normalisation_is_measured(void) {
     free(images.records);
 }
 
+/* The constants agree with those that others publish, to four digits. */
+static void cifar_normalisation_is_published(void) {
+    static const Normalisation published[2] = {
+        [CIFAR_10] = {{0.4914, 0.4822, 0.4465}, {0.2470, 0.2435, 0.2616}},
+        [CIFAR_100] = {{0.5071, 0.4865, 0.4409}, {0.2673, 0.2564, 0.2762}}};
+    for (int kind = 0; kind < 2; kind++)
+        for (int c = 0; c < 3; c++) {
+            const Normalisation *ours = &cifar_normalisation[kind], *theirs = &published[kind];
+            CHECK(fabs(ours->mean[c] - theirs->mean[c]) < 1e-4 &&
+                      fabs(ours->deviation[c] - theirs->deviation[c]) < 1e-4,
+                  "set %d, channel %d: mean %g, deviation %g", kind, c, ours->mean[c],
+                  ours->deviation[c]);
+        }
+}
+
 static void check_real(const char *file, CifarKind kind) {
     SKIP_WITHOUT(file);
     char directory[1024];
@@ -365,6 +380,7 @@ void test_data_images(void) {
     RUN(synthetic_classes_are_balanced);
     RUN(synthetic_images_all_differ);
     RUN(synthetic_normalisation_is_measured);
+    RUN(cifar_normalisation_is_published);
     RUN(cifar10_constants_are_measured);
     RUN(cifar100_constants_are_measured);
     RUN(channels_come_last_and_normalised);
