@@ -1,8 +1,9 @@
-"""How long the trainings of a plan take: here, from a few measured steps of each network, and on a rented GPU,
-simulated by bcd plan."""
+"""How long the trainings of a plan take: here, from a few measured steps of each network and the operations of BCD's,
+and on a rented GPU, simulated by bcd plan."""
 import dataclasses
 import math
 import os
+import statistics
 import tempfile
 
 import h5py
@@ -51,19 +52,29 @@ def probe(flags):
                          int(file["data"].attrs["samples"]), int(file["settings"].attrs["batch"]))
 
 
+def operations_share(row, known):
+    """What a step of a row computes, on the mean over its submodels, as a fraction of a full update."""
+    flags = row.flags
+    if row.submodels == 1:
+        return 1.0
+    each = program.operations(known.spec, row.submodels, flags.get("partition", ""), flags.get("always-active", ""),
+                              float(flags.get("correct-above", 0)))
+    full, = program.operations(known.spec, 1)
+    return statistics.fmean(each) / full
+
+
 def rented(row, known, gpu, price):
-    """Simulates a step: its seconds, the price of an hour (NaN: not known), and whether the training fits."""
+    """Simulates a step: its seconds, NaN if the training does not fit, and the dollars of a second (NaN: not known)."""
     flags = row.flags
     method = f"BCD-1/{row.submodels}" if row.submodels > 1 else "full"
     words = ["--model", known.spec, "--gpu", gpu, "--per-node", "1", "--batch", str(known.batch), "--optimizer",
              flags["optimizer"], "--micro-batches", str(flags.get("accumulate", 1)), "--method",
-             "bcd" if row.submodels > 1 else "full", "--precision", flags.get("precision", "fp32")]
-    words += ["--submodels", str(row.submodels)] if row.submodels > 1 else []
-    answer = program.ask("plan", *words, *(["--price", price] if price else []))
-    plan, memory = answer["plan"], answer["memory"]
-    hours, dollars = plan.value(method, "gpu_hours"), plan.value(method, "dollars")
-    return (plan.value(method, "step") / 1e3, dollars / hours if hours > 0 else math.nan,
-            memory.value(method, "total") <= memory.value(method, "usable"))
+             "bcd" if row.submodels > 1 else "full", "--precision", flags.get("precision", "fp32"),
+             "--recompute" if flags.get("recompute") else "--no-recompute"]
+    words += program.flags_of(submodels=row.submodels if row.submodels > 1 else None, momentum=flags.get("momentum"),
+                              price=price or None)
+    table = program.ask("plan", *words)["plan"]
+    return table.value(method, "step") / 1e3, table.value(method, "dollars") / table.value(method, "gpu_hours") / 3600
 
 
 def estimate(plan, rows, format_time, price):
@@ -72,32 +83,35 @@ def estimate(plan, rows, format_time, price):
         Column("steps", "updates", "", 0, CLOSED_FORM)] + [
         Column(f"{gpu}_{unit}", name, unit_name, 2, SIMULATED)
         for gpu, name in RENTED.items() for unit, unit_name in (("hours", "h"), ("dollars", "$"))])
-    probes, here, hours, prices, too_large = {}, 0.0, dict.fromkeys(RENTED, 0.0), {}, dict.fromkeys(RENTED, 0)
-    print("timing a few steps of each network", flush=True)
+    probes, here = {}, 0.0
+    print("timing a few steps of each network; BCD's time is estimated by operations", flush=True)
     for row in rows:
         network = network_of(row.flags)
         if network not in probes:
             probes[network] = probe(full_update(row.flags))
         known = probes[network]
         steps = known.updates(row.flags)
-        seconds = steps * known.step_s * (0.5 + 0.5 / row.submodels if row.submodels > 1 else 1)
-        here += seconds
         values = [float(steps)]
         for gpu in RENTED:
-            step_s, prices[gpu], fits = rented(row, known, gpu, price)
-            values += [float(steps) * step_s / 3600, float(steps) * step_s / 3600 * prices[gpu]]
-            hours[gpu] += values[-2]
-            too_large[gpu] += not fits
+            step_s, rate = rented(row, known, gpu, price)
+            values += [steps * step_s / 3600, steps * step_s * rate]
+        seconds = steps * known.step_s * operations_share(row, known)
+        here += seconds
         table.row(row.name, *values)
         print(f"  {row.name:<52} {steps:>9} steps {format_time(seconds):>14}", flush=True)
-    table.row("together", math.nan, *(value for gpu in RENTED for value in (hours[gpu], hours[gpu] * prices[gpu])))
+    columns = [[cell.value for cell in table.column(column.name)] for column in table.columns[1:]]
+    table.row("together", math.nan, *(math.fsum(value for value in column if value > 0) for column in columns))
+    if any(cell.is_empty for row in table.rows for cell in row[1:]):
+        table.note("A training without a time does not fit the GPU's memory, and is not counted together.")
     print(f"together about {format_time(here)} on this machine, evaluations not counted"
           + ("" if plan.asked.yes else "; start it with --yes"))
     for gpu, name in RENTED.items():
-        text = f"on one {name}, simulated: {hours[gpu]:.3g} hours"
-        if prices[gpu] > 0:
-            text += f", {hours[gpu] * prices[gpu]:.2f} dollars at {prices[gpu]:.2f} an hour"
-        print(text + (f"; {too_large[gpu]} trainings do not fit its memory" if too_large[gpu] else ""))
+        hours, dollars = (table.value("together", f"{gpu}_{unit}") for unit in ("hours", "dollars"))
+        too_large = sum(math.isnan(cell.value) for cell in table.column(f"{gpu}_hours"))
+        text = f"on one {name}, simulated: {hours:.3g} hours"
+        if dollars > 0:
+            text += f", {dollars:.2f} dollars at {dollars / hours:.2f} an hour"
+        print(text + (f"; trainings that do not fit its memory, not counted: {too_large}" if too_large else ""))
     return Tables([table], program.provenance() | {"seed": np.uint64(plan.asked.flags.get("seed", 1))})
 
 
