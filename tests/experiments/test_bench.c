@@ -5,6 +5,7 @@
 #include "../../ref/base/error.h"
 #include "../leak.h"
 #include "../test.h"
+#include "program.h"
 
 /* The times of a step are divided among the blocks without loss. */
 static void costs_add_up(void) {
@@ -40,6 +41,47 @@ static void costs_add_up(void) {
     bench_close(&bench);
 }
 
+/* Steps of 20, 1 and 10 ms, whose blocks and update have the same times. */
+static struct {
+    Bench bench;
+    int steps;
+} uneven;
+
+static int uneven_step(Engine *engine, const Batch *batch, double lr, Loss *loss) {
+    static const int took_ms[] = {20, 1, 10};
+    const int ms = took_ms[uneven.steps++ % 3];
+    (void)engine, (void)batch, (void)lr;
+    *loss = (Loss){.count = 1};
+    for (int b = 0; b < uneven.bench.setup.model->blocks; b++)
+        for (int pass = 0; pass < PASSES; pass++) uneven.bench.now[b].ms[pass] = ms;
+    uneven.bench.update_ms = ms;
+    sleep_ms(ms);
+    return 0;
+}
+
+static void the_shortest_step_counts(void) {
+    Bench *bench = &uneven.bench;
+    Options o;
+    double step_ms = 0;
+    options_defaults(&o, COMMAND_TRAIN);
+    CHECK(options_set_all(&o, "model=resnet:depth=8,width=2 limit=12 batch=12 submodels=2") == 0,
+          "%s", error_message());
+    if (CHECK(bench_open(bench, &o, true) == 0, "%s", error_message())) {
+        const EngineClass *own = bench->setup.engine->is;
+        EngineClass class = *own;
+        class.step = uneven_step;
+        bench->setup.engine->is = &class;
+        CHECK(bench_steps(bench, 0, (BenchPace){.min_steps = 3, .max_steps = 3}, &step_ms) == 0 &&
+                  step_ms >= 1 && step_ms < 5,
+              "%g ms", step_ms);
+        CHECK(bench->min_update_ms == 1 && bench->min_times[1].ms[PASS_FORWARD] == 1,
+              "update %g ms, block %g ms", bench->min_update_ms,
+              bench->min_times[1].ms[PASS_FORWARD]);
+        bench->setup.engine->is = own;
+    }
+    bench_close(bench);
+}
+
 /* Times a step of each kind, and closes the training again. */
 static void measure_once(void) {
     Bench bench;
@@ -62,5 +104,6 @@ static void nothing_is_left(void) {
 
 void test_bench(void) {
     RUN(costs_add_up);
+    RUN(the_shortest_step_counts);
     RUN(nothing_is_left);
 }

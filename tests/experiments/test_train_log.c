@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../../experiments/train/train_parts.h"
+#include "../../ref/base/error.h"
 #include "cli.h"
 
 static void every_update_has_a_row(void) {
@@ -39,6 +40,32 @@ static void samples_are_those_of_the_epoch(void) {
         for (int i = 0; i < 4; i++) trained[id[i] & 31] = true;
     }
     for (int i = 0; i < 32; i++) CHECK(trained[i], "the first epoch leaves out %d", i);
+    free(text);
+}
+
+/* With --fraction each phase, here of two updates, has half of the samples, in orders of its own.
+ */
+static void samples_are_those_of_the_phase(void) {
+    enum { SAMPLES = 32, BATCH = 4, STEPS = 6, PHASE = 2 };
+    Sampler sampler;
+    size_t count;
+    char want[512] = "";
+    int ids[BATCH];
+    run(0,
+        "train --model resnet:depth=8,width=2 --data synthetic --limit %d --batch %d --steps %d "
+        "--fraction 0.5 --submodels 3 --switch-every %d --seed 7 --out part --log-samples part-ids "
+        "--quiet",
+        SAMPLES, BATCH, STEPS, PHASE);
+    if (!CHECK(sampler_init(&sampler, 7, SAMPLES, 0.5) == 0, "%s", error_message())) return;
+    for (int step = 0; step < STEPS; step++) {
+        sampler_draw(&sampler, (uint64_t)(step / PHASE));
+        sampler_ids(&sampler, ids, (uint64_t)step * BATCH, BATCH);
+        snprintf(want + strlen(want), sizeof want - strlen(want), "%d %d %d %d %d\n", step + 1,
+                 ids[0], ids[1], ids[2], ids[3]);
+    }
+    sampler_free(&sampler);
+    char *text = read_bytes("part-ids", &count);
+    CHECK(!strcmp(text, want), "%s, not %s", text, want);
     free(text);
 }
 
@@ -119,6 +146,7 @@ static void evaluates_once_an_epoch(void) {
 void test_train_log(void) {
     RUN(every_update_has_a_row);
     RUN(samples_are_those_of_the_epoch);
+    RUN(samples_are_those_of_the_phase);
     RUN(a_gap_is_refused);
     RUN(other_files_stay);
     RUN(a_pipe_or_device_as_log);

@@ -3,9 +3,10 @@
 #include "../../ref/bcd.h"
 #include "../test.h"
 
-/* Returns the updates of a phase, counted as the training counts them. */
-static int64_t counted_phase(const SwitchRule *rule, int samples, int batch) {
-    BcdState state = {.phase_steps = 0};
+/* Returns the updates of a phase, counted as the training counts them from `first` on, which is
+ * within the phase. */
+static int64_t counted_phase(const SwitchRule *rule, int samples, int batch, int64_t first) {
+    BcdState state = {.phase_steps = (uint64_t)first, .position = (uint64_t)(first * batch)};
     do {
         state.phase_steps++;
         state.position += (uint64_t)batch;
@@ -31,9 +32,10 @@ void fractions_of_an_epoch_are_exact(void) {
                     const int64_t got = (int64_t)bcd_shortest_phase(&settings, samples[s]);
                     CHECK(got == steps, "%g of %d in batches of %d: %d updates, not %d",
                           settings.rule.every, samples[s], batches[b], (int)got, (int)steps);
+                    /* Of a long phase only the end. */
+                    const int64_t first = steps > 2000 ? steps - 10 : 0;
                     const int64_t counted =
-                        steps > 2000 ? steps
-                                     : counted_phase(&settings.rule, samples[s], batches[b]);
+                        counted_phase(&settings.rule, samples[s], batches[b], first);
                     CHECK(counted == steps, "%g of %d in batches of %d: ends after %d, not %d",
                           settings.rule.every, samples[s], batches[b], (int)counted, (int)steps);
                 }
