@@ -153,6 +153,30 @@ static void text_has_halves(void) {
     whole->free(whole);
 }
 
+/* A tenth of a token file is held out, but a million tokens at most. */
+static void a_long_file_holds_out_a_million_tokens(void) {
+    enum { MILLION = 1000000, MILLIONS = 11 };
+    TokenWriter writer;
+    const char *path = scratch_path("long.tokens");
+    int *numbers = calloc(MILLION, sizeof *numbers);
+    if (!CHECK(numbers && tokenwriter_open(&writer, path, "words", 2, false, 0) == 0, "%s",
+               error_message()))
+        return;
+    for (int i = 0; i < MILLIONS; i++)
+        CHECK(tokenwriter_add(&writer, numbers, MILLION) == 0, "%s", error_message());
+    CHECK(tokenwriter_commit(&writer) == 0, "%s", error_message());
+    free(numbers);
+    Dataset *train = open_set(path, NULL, SPLIT_TRAIN), *valid = open_set(path, NULL, SPLIT_VALID);
+    /* Samples have 4 tokens, and the last target is one further on. */
+    if (CHECK(train && valid, "%s", error_message()))
+        CHECK(valid->samples == (MILLION - 1) / 4 &&
+                  train->samples == ((MILLIONS - 1) * MILLION - 1) / 4,
+              "%d and %d samples", train->samples, valid->samples);
+    dataset_free(train);
+    dataset_free(valid);
+    unlink(path);
+}
+
 static void sources_come_in_the_order_of_their_names(void) {
     scratch_text("tree/ref/b.c", "b");
     scratch_text("tree/ref/B.h", "B");
@@ -324,6 +348,7 @@ void test_data_sets(void) {
     RUN(synthetic_by_request);
     RUN(text_needs_no_download);
     RUN(text_has_halves);
+    RUN(a_long_file_holds_out_a_million_tokens);
     RUN(sources_come_in_the_order_of_their_names);
     RUN(shakespeare_is_split);
     RUN(wikitext2_keeps_its_tokens);

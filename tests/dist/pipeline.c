@@ -1,5 +1,6 @@
 #include "pipeline.h"
 
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -67,6 +68,7 @@ static Transport *group(Transport *world, int first, int step, int count) {
 static Engine *make_rank(void *context, Transport *world) {
     Pipeline *p = context;
     int ranks = p->how.ranks, place = world->rank % ranks, me = world->rank;
+    p->threads[me] = omp_get_max_threads();
     Transport *transport = count_messages(group(world, me - place, 1, ranks), &p->sent[me]);
     Transport *replicas = p->how.replicas > 1 ? group(world, place, ranks, p->how.replicas) : NULL;
     RankBlocks blocks;

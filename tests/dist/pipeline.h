@@ -32,6 +32,7 @@ typedef struct {
     Stage *stage[PIPELINE_MAX_RANKS]; /* of each rank, owned by the engine; to read it, first call
                                        * engine_memory, which waits for all ranks */
     Traffic sent[PIPELINE_MAX_RANKS];
+    int threads[PIPELINE_MAX_RANKS]; /* that each rank computes with */
     Transport *transport[PIPELINE_MAX_RANKS];
 } Pipeline;
 

@@ -1,4 +1,5 @@
 /* A training over a pipeline of threads has the bits of one over a single stage. */
+#include <omp.h>
 #include <string.h>
 
 #include "../../ref/base/error.h"
@@ -62,6 +63,29 @@ static void memory_is_shared_out(void) {
     }
     pipeline_close(&many);
     tiny_close(&one);
+}
+
+/* Ranks in one process share its threads, and give them back. */
+static void threads_are_shared_out(void) {
+    const int own = omp_get_max_threads();
+    for (int threads = 1; threads <= 9; threads += 4) {
+        Recipe recipe = {.spec = LLAMA, .micro_batches = 4};
+        PipelineRecipe how = {.placement = PLACEMENT_PLAIN,
+                              .ranks = 4,
+                              .submodels = 1,
+                              .settings = {.micro_batches = 4}};
+        Pipeline p;
+        omp_set_num_threads(threads);
+        pipeline_open(&p, &recipe, &how);
+        engine_memory(p.tiny.engine); /* waits for all ranks */
+        for (int r = 0; r < how.ranks; r++)
+            CHECK(p.threads[r] == (threads < 4 ? 1 : threads / 4), "rank %d has %d of %d threads",
+                  r, p.threads[r], threads);
+        pipeline_close(&p);
+        CHECK(omp_get_max_threads() == threads, "%d threads are left of %d", omp_get_max_threads(),
+              threads);
+    }
+    omp_set_num_threads(own);
 }
 
 static void check_plan(const Pipeline *p, int submodel, const char *what) {
@@ -161,6 +185,7 @@ void test_pipeline(void) {
     RUN(tied_zero_bubble);
     RUN(frozen_tied_is_exact);
     RUN(memory_is_shared_out);
+    RUN(threads_are_shared_out);
     RUN_ROW("llama: memory", memory_is_planned, LLAMA);
     RUN_ROW("gpt: memory", memory_is_planned, GPT);
     RUN_ROW("resnet: memory", memory_is_planned, RESNET);
