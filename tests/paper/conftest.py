@@ -17,6 +17,11 @@ def git(*command):
     return done.stdout if done.returncode == 0 else None
 
 
+def has_history():
+    """True where git has the whole of it: False in a shallow clone, or in a copy without git."""
+    return (git("rev-parse", "--is-shallow-repository") or "").strip() == "false"
+
+
 @pytest.fixture
 def held():
     """Checks a cell against a number that is written out, to half a unit of its last digit."""

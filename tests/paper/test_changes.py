@@ -5,7 +5,7 @@ import tomllib
 import pytest
 
 import document
-from conftest import git
+from conftest import git, has_history
 
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
@@ -34,24 +34,12 @@ def test_no_line_was_removed():
     assert changes[KNOWN[0] - 1]["checksum"] == KNOWN[1]
 
 
-@pytest.mark.parametrize("place", [0, 7, 16])
-def test_an_edited_or_removed_line_shows(place):
-    changes = document.changes()
-    stored = [change["checksum"] for change in changes]
-    edited = [dict(change) for change in changes]
-    edited[place]["why"] += "."
-    assert chained(edited) != stored
-    del edited[place]
-    assert chained(edited) != stored[:place] + stored[place + 1:] or place == len(changes) - 1
-
-
 def test_every_version_of_history_begins_it():
     """A list with all checksums computed anew would not begin with the older lists in the history."""
-    log = git("log", "--format=%h", "--", FILE)
-    if not log:
-        pytest.skip("no history")
+    if not has_history():
+        pytest.skip("not the whole history is here")
     today = [change["checksum"] for change in document.changes()]
-    for commit in log.split():
+    for commit in git("log", "--format=%h", "--", FILE).split():
         old = [change["checksum"] for change in tomllib.loads(git("show", f"{commit}:{FILE}"))["change"]]
         assert today[:len(old)] == old, f"{commit} has another line"
 

@@ -10,7 +10,7 @@ import curves
 import store
 import study
 import tables
-from conftest import ROOT, git
+from conftest import ROOT, git, has_history
 
 RESULTS = ROOT / "experiments" / "results"
 FILES = {path.stem: store.format_of(path) for path in sorted(RESULTS.glob("*.h5"))}
@@ -49,9 +49,7 @@ def test_rule(name):
 @pytest.fixture(scope="module")
 def history():
     """Returns the commits before today's; None in a copy without the whole history."""
-    if (git("rev-parse", "--is-shallow-repository") or "").strip() != "false":
-        return None
-    return set(git("log", "--format=%H").split())
+    return set(git("log", "--format=%H").split()) if has_history() else None
 
 
 @pytest.mark.parametrize("name", STUDIES + TABLES)
