@@ -73,7 +73,7 @@ def test_pre_inference_by_all_ranks():
     assert stored.labels == today.labels and stored.notes == today.notes
     for column in ("compute", "gather", "saved", "pays_from"):
         assert [cell.value for cell in stored.column(column)] == pytest.approx(
-            [cell.value for cell in today.column(column)], rel=0.1), column
+            [cell.value for cell in today.column(column)], rel=1e-6), column
     assert today.value("virtual: 1", "compute") == pytest.approx(8 * today.value("virtual: 8", "compute"))
     assert today.value("virtual: 8", "pays_from") < 1 < today.value("plain: 8", "pays_from")
 
