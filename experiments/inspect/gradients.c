@@ -183,6 +183,7 @@ static int write_gradients(const Options *options, Setup *setup, Mode mode, cons
     Provenance provenance;
     H5File file;
     if (setup_provenance(&provenance, options) ||
+        h5_check_replaced(options->out, "bcd gradients") ||
         h5_create_format(&file, options->out, "bcd gradients", 1))
         return -1;
     h5_set_text(&file, "/", "model", model->spec);

@@ -88,6 +88,10 @@ int h5_get_text(const H5File *file, const char *object, const char *name, char *
  * an HDF5 file. */
 int h5_format(const char *path, char format[H5_NAME]);
 
+/* Refuses to replace the file of --out by one of this format if it has something else, such as a
+ * user's data.  -1 and an error. */
+int h5_check_replaced(const char *path, const char *format);
+
 /* A field of a struct: an attribute of a group or, of an array of structs, a column of a table. */
 typedef struct {
     const char *name;

@@ -3,6 +3,7 @@
 #include <hdf5.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "../../ref/base/error.h"
 #include "../base/text.h"
@@ -132,6 +133,14 @@ int h5_format(const char *path, char format[H5_NAME]) {
     read_format(&file, format);
     h5_close(&file);
     return 0;
+}
+
+int h5_check_replaced(const char *path, const char *format) {
+    struct stat status;
+    char found[H5_NAME];
+    if (stat(path, &status) || !S_ISREG(status.st_mode) || !status.st_size) return 0;
+    if (h5_format(path, found) == 0 && strcmp(found, format) == 0) return 0;
+    return error_set("--out %s: it is there, and has something else; give another name", path);
 }
 
 int h5_create_format(H5File *file, const char *path, const char *format, int version) {

@@ -104,6 +104,9 @@ static void informs_in_a_file(void) {
           "with both ends active");
     CHECK(info_cell(&t, "submodels", "1", "parameters") > ends, "what a step trains");
     tables_free(&t);
+    scratch_text("data.jsonl", "{}\n");
+    check_error(run(1, "info --model resnet14 --out data.jsonl"),
+                "--out data.jsonl: it is there, and has something else; give another name");
     run(0, "info --model resnet14 --optimizer sgd --momentum 0 --out info.h5");
     if (!CHECK(tables_read(&t, scratch_path("info.h5")) == 0, "%s", error_message())) return;
     CHECK(fabs(info_cell(&t, "memory", "sgd full", "trained") / (2 * vector) - 1) < 1e-12 &&
