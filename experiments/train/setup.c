@@ -49,7 +49,8 @@ static int open_draft(Setup *setup) {
     resolve_batch(o, setup->model);
     if (check_flags(o, setup->model, tokens) || setup_partition(partition, setup->model, o))
         return -1;
-    if ((o->cache || o->device_cache) && partition->of_block[0] == ALWAYS_ACTIVE)
+    /* A run that has begun so goes on. */
+    if ((o->cache || o->device_cache) && !*o->resume && partition->of_block[0] == ALWAYS_ACTIVE)
         return error_set(
             "--cache keeps outputs of frozen blocks at the input, and the first block is always "
             "active: give --always-active none");
