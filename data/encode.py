@@ -55,10 +55,12 @@ def load(directory):
     except ImportError as error:
         raise missing(error) from None
     try:
-        return AutoTokenizer.from_pretrained(directory, local_files_only=True)
+        return AutoTokenizer.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
     except ImportError as error:
         raise missing(error) from None
     except Exception as error:  # each kind of tokenizer has its own
+        if "trust_remote_code" in str(error):
+            raise Stop(f"{directory}: its tokenizer needs a program of its own (auto_map), which is not run") from None
         raise Stop(f"{directory}: cannot read its tokenizer: {first_line(error)}") from None
 
 

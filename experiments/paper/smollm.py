@@ -101,7 +101,8 @@ def lora(full, lr):
     settings = full.settings
     torch.set_num_threads(threads_of(full))
     torch.manual_seed(settings["seed"])
-    model = transformers.AutoModelForCausalLM.from_pretrained(settings["init"], dtype=torch.float32)
+    model = transformers.AutoModelForCausalLM.from_pretrained(settings["init"], dtype=torch.float32,
+                                                              trust_remote_code=False)
     parameters = sum(p.numel() for p in model.parameters())
     model = peft.get_peft_model(model, peft.LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules="all-linear",
                                                        lora_dropout=0.0))

@@ -110,7 +110,8 @@ def worker(spec, optimizer_name, batch):
         def __init__(self):
             super().__init__()
             from transformers import AutoModelForCausalLM
-            self.model = AutoModelForCausalLM.from_pretrained(SMOLLM2, dtype=torch.float32)
+            self.model = AutoModelForCausalLM.from_pretrained(SMOLLM2, dtype=torch.float32,
+                                                              trust_remote_code=False)
 
         def blocks(self):
             inner = self.model.model
