@@ -139,7 +139,15 @@ class Encoder:
             if len(text) > PIECE:
                 yield from self.stream(Stream(where, io.StringIO(text, newline="").read))
             elif text:
-                yield self.before + next(encoded) + self.after
+                ids = next(encoded)
+                yield self.before_of(ids) + ids + self.after_of(ids)
+
+    def before_of(self, ids):
+        """The special tokens before a text, unless it has them written out, as some data do."""
+        return [] if ids[:len(self.before)] == self.before else self.before
+
+    def after_of(self, ids):
+        return [] if ids[-1:] == self.after[-1:] else self.after
 
     def stream(self, record):
         """Yields the tokens of a long text.  Pieces overlap, and are joined in the middle of AGREE
@@ -150,7 +158,7 @@ class Encoder:
             start = len(text) - len(tail)
             cut = common_run(ids, spans, done, next_ids, next_spans, start) if text else (0, 0)
             if not text:
-                yield self.before
+                yield self.before_of(next_ids)
             if cut:
                 yield ids[done:cut[0]]
                 text, ids, spans, done = tail + more, next_ids, next_spans, cut[1]
@@ -159,7 +167,7 @@ class Encoder:
                 (ids, spans), = self.encode_spans([text])
         if text:
             yield ids[done:]
-            yield self.after
+            yield self.after_of(ids)
 
     def pieces(self, record):
         """Yields the pieces of a text: the end of the one before, what is new, and the tokens of both
@@ -192,7 +200,7 @@ class Encoder:
             answer = whole[len(prompt):]
             if whole[:len(prompt)] != prompt:
                 answer = self.continued(record.answer)
-            yield [t | NO_TARGET for t in self.before + prompt] + answer + self.after
+            yield [t | NO_TARGET for t in self.before_of(prompt) + prompt] + answer + self.after_of(answer)
 
     def continued(self, text):
         """The tokens of a text that goes on from another.  Some tokenizers begin a text with a blank of
@@ -201,12 +209,14 @@ class Encoder:
         return whole[len(before):] if whole[:len(before)] == before else alone
 
     def instructions(self, batch):
-        for where, instruction, more, output in batch:
+        for where, instruction, more, output, before in batch:
             if self.tokenizer.chat_template:
                 question = instruction + ("\n\n" + more if more else "")
-                yield from self.chats([Chat(where, [{"role": "user", "content": question},
+                yield from self.chats([Chat(where, [*before, {"role": "user", "content": question},
                                                     {"role": "assistant", "content": output}])])
                 continue
+            if before:
+                raise Stop(f"{where}: has a system or history, and {self.directory} has no chat template")
             prompt = ALPACA.format(
                 ", paired with an input that provides further context" if more else "", instruction,
                 f"### Input:\n{more}\n\n" if more else "")
@@ -218,28 +228,75 @@ class Encoder:
         return self.tokenizer.apply_chat_template(messages, tools=tools, tokenize=False,
                                                   add_generation_prompt=prompt)
 
+    def rendered(self, messages, tools=None):
+        """Does the same to compare, and returns None where the template raises something."""
+        try:
+            return self.render(messages, tools)
+        except Exception:
+            return None
+
     def chats(self, batch):
         for chat in batch:
             if not self.tokenizer.chat_template:
                 raise Stop(f"{chat.where}: has messages, and {self.directory} has no chat template")
+            self.check_written(chat)
             template = self.tokenizer.get_chat_template(tools=chat.tools)
-            marked = re.search(r"{%-?\s*generation\s*-?%}", template)
-            yield from self.by_marks(chat) if marked and not chat.given else self.by_prefixes(chat)
+            marked = re.search(r"{%[-+]?\s*generation\s*[-+]?%}", template)
+            yield from self.by_marks(chat) if marked else self.by_prefixes(chat)
+
+    def check_written(self, chat):
+        """Refuses a chat of which the template leaves out tools or calls, so that an answer would be empty."""
+        self.check_nulls(chat)
+        calls = [n for n, message in enumerate(chat.messages) if message.get("tool_calls")]
+        whole = self.render(chat.messages, chat.tools) if chat.tools or calls else ""
+        if chat.tools and whole == self.rendered(chat.messages):
+            raise Stop(f"{chat.where}: the chat template leaves out the tools")
+        for n in calls:
+            if whole == self.rendered(renamed_call(chat, n), chat.tools):
+                raise Stop(f"{chat.where}: the chat template leaves out tool calls (message {n + 1})")
+
+    def check_nulls(self, chat):
+        """Refuses null as a content where the template would fail, or write "None"."""
+        nulls = [n for n, message in enumerate(chat.messages) if message.get("content") is None]
+        if not nulls:
+            return
+        filled = [m | {"content": m.get("content") or ""} for m in chat.messages]
+        nones, whole = self.render(filled, chat.tools).count("None"), self.rendered(chat.messages, chat.tools)
+        if whole is None or whole.count("None") > nones:
+            raise Stop(f'{chat.where}: message {nulls[0] + 1} has the content null, and the chat template needs '
+                       'a string; write ""')
 
     def by_marks(self, chat):
         """The template itself marks what the assistant says."""
         encoded = self.tokenizer.apply_chat_template(
             chat.messages, tools=chat.tools, return_dict=True, return_assistant_tokens_mask=True)
-        if not any(encoded["assistant_masks"]) and any(m["role"] == "assistant" for m in chat.messages):
+        ids, marks = encoded["input_ids"], encoded["assistant_masks"]
+        if not any(marks):
             raise Stop(f"{chat.where}: the chat template marks no token of an answer as the assistant's")
-        yield [t if counts else t | NO_TARGET
-               for t, counts in zip(encoded["input_ids"], encoded["assistant_masks"])]
+        if chat.left_out:
+            whole = self.render(chat.messages, chat.tools)
+            masked = self.masked(whole, [self.place(chat, whole, i) for i in chat.left_out])
+            marks = [mark and token & NO_TARGET for mark, token in zip(marks, masked)]
+        yield [t if counts else t | NO_TARGET for t, counts in zip(ids, marks)]
+
+    def place(self, chat, whole, i):
+        """Returns the characters of message i.  With some templates an answer is another where it is the
+        last; then what follows it is taken as well, up to a message that is found."""
+        begin = self.render(chat.messages[:i], chat.tools) if i else ""
+        for n in range(i + 1, len(chat.messages) + 1):
+            if n > i + 1 and chat.messages[n - 1]["role"] == "assistant" and n - 1 not in chat.left_out:
+                break
+            end = self.render(chat.messages[:n], chat.tools)
+            if whole.startswith(begin) and whole.startswith(end):
+                return len(begin), len(end)
+        raise Stop(f"{chat.where}: message {i + 1} is not to be learned, but the chat template writes it in another "
+                   "way, or what is before it, when more follows")
 
     def by_prefixes(self, chat):
         """An answer is what the template adds to the prompt for it."""
         whole = self.render(chat.messages, chat.tools)
         turns = [self.turn(chat, i) for i, message in enumerate(chat.messages)
-                 if i >= chat.given and message["role"] == "assistant"]
+                 if i not in chat.left_out and message["role"] == "assistant"]
         if all(whole.startswith(begin) and whole.startswith(end) for begin, end in turns):
             yield self.masked(whole, [(len(begin), len(end)) for begin, end in turns])
             return
@@ -267,6 +324,15 @@ class Encoder:
             raise Stop(f"{self.directory}: chats need a tokenizer.json")
         return [t if any(b < end and min(begin, end - 1) < e for b, e in learned) else t | NO_TARGET
                 for t, (begin, end) in zip(ids, spans)]
+
+
+def renamed_call(chat, n):
+    """Returns the messages of a chat, of which message n calls a function of another name first."""
+    call, *more = chat.messages[n]["tool_calls"]
+    named = call.get("function", call)
+    other = named | {"name": named["name"] + "_"}
+    calls = [call | {"function": other} if "function" in call else other, *more]
+    return [*chat.messages[:n], chat.messages[n] | {"tool_calls": calls}, *chat.messages[n + 1:]]
 
 
 def common_run(ids, spans, done, next_ids, next_spans, shift):
@@ -387,7 +453,7 @@ def prompt(encoder, raw, chat):
         raise not_utf8("the prompt") from None
     if not chat:
         ids, = encoder.encode([text])["input_ids"]
-        return encoder.before + ids
+        return encoder.before_of(ids) + ids
     if not encoder.tokenizer.chat_template:
         raise Stop(f"{encoder.directory}: has no chat template")
     ids, = encoder.encode([encoder.render([{"role": "user", "content": text}], prompt=True)])["input_ids"]

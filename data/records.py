@@ -36,19 +36,20 @@ class Answer(NamedTuple):
 
 
 class Chat(NamedTuple):
-    """What the assistant says counts, but for the first `given` messages."""
+    """What the assistant says counts, but for the messages whose indices are in `left_out`."""
     where: str
     messages: list
     tools: list = None
-    given: int = 0
+    left_out: tuple = ()
 
 
 class Instruction(NamedTuple):
-    """Alpaca's form; only the output counts."""
+    """Alpaca's form: the output counts, and so do the answers in the messages before the instruction."""
     where: str
     instruction: str
     input: str
     output: str
+    before: tuple = ()
 
 
 def message_of(item, where, number):
@@ -66,33 +67,95 @@ def message_of(item, where, number):
         item = item | {"content": "".join(part["text"] for part in content)}
     elif not isinstance(content, str) and not (content is None and item.get("tool_calls")):
         raise Stop(f"{where}: message {number} has no text as its content")
+    if item.get("function_call"):
+        raise Stop(f"{where}: message {number} has a function_call; write it as tool_calls")
+    calls = item.get("tool_calls") or []
+    if not isinstance(calls, list) or not all(is_call(call) for call in calls):
+        raise Stop(f"{where}: message {number} has tool_calls that are no list of functions with a name")
     return item
 
 
-def chat_of(item, messages, where, given=0):
-    system = item.get("system")
-    if isinstance(system, str) and system:
-        messages, given = [{"role": "system", "content": system}] + messages, given + bool(given)
-    messages = [message_of(m, where, n) for n, m in enumerate(messages, 1)]
-    if not any(m["role"] == "assistant" for m in messages[given:]):
-        raise Stop(f"{where}: no message has the role assistant, so nothing would be learned")
+def is_call(call):
+    """Tells whether a call has the name of a function, by itself or in "function"."""
+    named = call.get("function", call) if isinstance(call, dict) else None
+    return isinstance(named, dict) and isinstance(named.get("name"), str)
+
+
+def is_learned(item, where, number):
+    """Returns false for an answer that is not to be learned, by OpenAI's "weight" or axolotl's "train"."""
+    given = [item[name] for name in ("weight", "train") if item.get(name) is not None]
+    if any(value not in (0, 1) for value in given):
+        raise Stop(f'{where}: message {number} has a "weight" or "train" that is neither 0 nor 1, false nor true')
+    return all(given)
+
+
+def text_of(item, name, where):
+    """Returns a field that may be absent or null."""
+    text = item.get(name)
+    if text is not None and not isinstance(text, str):
+        raise Stop(f'{where}: "{name}" is neither a string nor null')
+    return text or ""
+
+
+def system_of(item, where):
+    system = text_of(item, "system", where)
+    return [{"role": "system", "content": system}] if system else []
+
+
+def before_of(item, where):
+    """Returns the messages before an instruction: a system prompt, and a history of questions and answers."""
+    history = item.get("history") or []
+    if not isinstance(history, list) or not all(
+            isinstance(pair, list) and len(pair) == 2 and all(isinstance(text, str) for text in pair) for pair in history):
+        raise Stop(f'{where}: "history" is no list of pairs of strings')
+    return tuple(system_of(item, where) + [{"role": role, "content": text} for pair in history
+                                           for role, text in zip(("user", "assistant"), pair)])
+
+
+def tools_of(item, where):
     tools = item.get("tools")
-    return Chat(where, messages, json.loads(tools) if isinstance(tools, str) else tools, given)
+    try:
+        return json.loads(tools) if isinstance(tools, str) and tools.strip() else tools or None
+    except ValueError as error:
+        raise Stop(f'{where}: "tools" is no JSON: {error}') from None
+
+
+def chat_of(item, messages, where, given=0):
+    """Returns a chat, of which the first `given` messages are not to be learned."""
+    system = system_of(item, where)
+    items, given = system + messages, given + len(system)
+    messages = [message_of(m, where, n) for n, m in enumerate(items, 1)]
+    answers = [n for n, m in enumerate(messages) if m["role"] == "assistant"]
+    if not any(n >= given for n in answers):
+        raise Stop(f"{where}: no message has the role assistant, so nothing would be learned")
+    left_out = tuple(n for n in answers if not is_learned(items[n], where, n + 1) or n < given)
+    return Chat(where, messages, tools_of(item, where), left_out)
+
+
+def prompt_of(item, prompt, answer, where):
+    """Returns a prompt and its answer, as an instruction if other fields say what is before it."""
+    if text_of(item, "input", where):
+        raise Stop(f'{where}: has "input" beside "prompt"; write "instruction", "input" and "output"')
+    before = before_of(item, where)
+    return Instruction(where, prompt, "", answer, before) if before else Answer(where, prompt, answer)
 
 
 def record_of(item, where):
     """Returns the record of a JSON value, by the first of these forms that it has."""
     item = item if isinstance(item, dict) else {}
-    prompt, answer = item.get("prompt"), next((item[a] for a in ANSWERS if a in item), None)
+    prompt, answer = item.get("prompt"), next((item[a] for a in ANSWERS if item.get(a) is not None), None)
     for name in ("messages", "conversations"):
         if isinstance(item.get(name), list):
             return chat_of(item, item[name], where)
+    if answer is not None and isinstance(item.get("label"), bool):
+        raise Stop(f"{where}: has a preference (label), which cannot be trained on here")
     if isinstance(prompt, list) and isinstance(answer, list):
         return chat_of(item, prompt + answer, where, len(prompt))
     if isinstance(prompt, str) and isinstance(answer, str):
-        return Answer(where, prompt, answer)
+        return prompt_of(item, prompt, answer, where)
     if isinstance(item.get("instruction"), str) and isinstance(item.get("output"), str):
-        return Instruction(where, item["instruction"], item.get("input") or "", item["output"])
+        return Instruction(where, item["instruction"], text_of(item, "input", where), item["output"],
+                           before_of(item, where))
     if "chosen" in item and "rejected" in item:
         raise Stop(f"{where}: has preferences (chosen and rejected), which cannot be trained on here")
     if isinstance(item.get("text"), str):
@@ -141,3 +204,5 @@ def records(name, file):
             raise Stop(f"{where}: no JSON: nested too deeply") from None
         except UnicodeDecodeError:
             raise not_utf8(where) from None
+        except ValueError:  # Python refuses it, as others refuse it as a number
+            raise Stop(f"{where}: has a whole number of too many digits") from None

@@ -12,6 +12,7 @@ from records import Answer, Chat, Instruction, Stop, Stream, Text, records  # no
 
 HI = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
 SYSTEM = {"role": "system", "content": "Be brief"}
+LIGHT, HEAVY = HI[1] | {"weight": 0}, HI[1] | {"weight": 1.0, "train": None}
 
 FORMS = [
     ("text", {"text": "a"}, Text("W", "a")),
@@ -21,14 +22,30 @@ FORMS = [
     ("chat", {"messages": HI, "prompt": "Hi"}, Chat("W", HI)),
     ("chat with tools", {"messages": HI, "tools": [{"name": "f"}]}, Chat("W", HI, [{"name": "f"}])),
     ("tools as text", {"messages": HI, "tools": '[{"name": "f"}]'}, Chat("W", HI, [{"name": "f"}])),
-    ("TRL's prompt and completion", {"prompt": HI[:1], "completion": HI[1:]}, Chat("W", HI, None, 1)),
+    ("TRL's prompt and completion", {"prompt": HI[:1], "completion": HI[1:]}, Chat("W", HI)),
+    ("a completion after an answer", {"prompt": HI, "completion": HI}, Chat("W", HI + HI, None, (1,))),
+    ("no tools, as text", {"messages": HI, "tools": ""}, Chat("W", HI)),
     ("ShareGPT", {"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello"}]},
      Chat("W", HI)),
     ("ShareGPT with a system", {"system": "Be brief", "conversations": [
         {"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello"}]}, Chat("W", [SYSTEM] + HI)),
     ("conversations with roles", {"conversations": HI}, Chat("W", HI)),
     ("a completion after a system", {"system": "Be brief", "prompt": HI, "completion": HI[1:]},
-     Chat("W", [SYSTEM] + HI + HI[1:], None, 3)),
+     Chat("W", [SYSTEM] + HI + HI[1:], None, (2,))),
+    ("an answer without weight", {"messages": [HI[0], LIGHT, HI[0], HEAVY]},
+     Chat("W", [HI[0], LIGHT, HI[0], HEAVY], None, (1,))),
+    ("an answer not to train on", {"system": "Be brief", "conversations": [
+        {"from": "human", "value": "Hi", "train": False}, {"from": "gpt", "value": "Hello", "train": False},
+        {"from": "gpt", "value": "Hello", "train": True}]}, Chat("W", [SYSTEM] + HI + HI[1:], None, (2,))),
+    ("the first answer that is not null", {"prompt": "a", "answer": None, "completion": "b", "text": "ab"},
+     Answer("W", "a", "b")),
+    ("a text with a label", {"text": "a", "label": True}, Text("W", "a")),
+    ("a system before a prompt", {"system": "Be brief", "prompt": "a", "response": "b"},
+     Instruction("W", "a", "", "b", (SYSTEM,))),
+    ("LLaMA-Factory's Alpaca", {"instruction": "a", "input": None, "output": "b", "system": "Be brief",
+                                "history": [["Hi", "Hello"]]}, Instruction("W", "a", "", "b", (SYSTEM, *HI))),
+    ("fields that are empty", {"prompt": "a", "input": "", "response": "b", "system": None, "history": []},
+     Answer("W", "a", "b")),
     ("Alpaca", {"instruction": "Add", "input": "1 2", "output": "3", "text": "Below"},
      Instruction("W", "Add", "1 2", "3")),
     ("Alpaca without input", {"instruction": "Add", "output": "3"}, Instruction("W", "Add", "", "3")),
@@ -48,6 +65,18 @@ REFUSED = [
     ('{"messages": [{"role": "user", "content": [{"type": "image"}]}]}', "message 1 has no text"),
     ('{"conversations": [{"from": "bing", "value": "a"}]}', "message 1 is from 'bing'; there are human"),
     ('{"chosen": "a", "rejected": "b", "prompt": "c"}', "has preferences"),
+    ('{"prompt": "a", "completion": "b", "label": false}', "has a preference (label)"),
+    ('{"messages": [{"role": "assistant", "content": "a", "weight": 0.5}]}', "message 1 has a \"weight\" or \"train\""),
+    ('{"messages": [{"role": "assistant", "content": "", "function_call": {}}, {}]}', "message 2 has no role"),
+    ('{"messages": [{"role": "assistant", "content": "", "function_call": {"name": "f"}}]}', "message 1 has a function_call"),
+    ('{"messages": [{"role": "assistant", "tool_calls": [{"function": "f"}]}]}', "message 1 has tool_calls that are no list"),
+    ('{"messages": [{"role": "assistant", "content": "a"}], "system": 3}', '"system" is neither a string nor null'),
+    ('{"messages": [{"role": "assistant", "content": "a"}], "tools": "["}', '"tools" is no JSON: Expecting'),
+    ('{"instruction": "a", "input": 0, "output": "b"}', '"input" is neither a string nor null'),
+    ('{"instruction": "a", "input": [1, 2], "output": "b"}', '"input" is neither'),
+    ('{"instruction": "a", "output": "b", "history": [["c"]]}', '"history" is no list of pairs of strings'),
+    ('{"prompt": "a", "input": "c", "response": "b"}', 'has "input" beside "prompt"'),
+    ('{"text": "a", "id": ' + "1" * 5000 + "}", "has a whole number of too many digits"),
     ('{"text": "a"', "no JSON: Expecting"),
     ("[" * 100000, "no JSON: nested too deeply"),
 ]
