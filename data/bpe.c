@@ -1,5 +1,7 @@
 /* GPT-2's tokenizer, a byte-pair encoding (Sennrich, Haddow, Birch 2016; Radford et al. 2019): text
- * is cut into words (pretoken.h), and in each word pairs of neighbouring tokens merge. */
+ * is cut into words (pretoken.h), and in each word pairs of neighbouring tokens merge.  Written
+ * out,
+ * <|endoftext|> is the token of that name, as in transformers. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +59,24 @@ static void append_word(void *context, const char *word, size_t bytes) {
     output->count += merge(output->vocabulary, token, bytes);
 }
 
+static const char *gpt2_decode(const Tokenizer *tokenizer, int token, size_t *bytes) {
+    const Vocabulary *vocabulary = &((const Gpt2 *)tokenizer)->vocabulary;
+    *bytes = 0;
+    if (token < 0 || token >= vocabulary->size) return "";
+    *bytes = vocabulary->start[token + 1] - vocabulary->start[token];
+    return vocabulary->bytes + vocabulary->start[token];
+}
+
+/* Returns where "<|endoftext|>", of *length bytes, begins in text[bytes], or `bytes`. */
+static size_t find_end(const Tokenizer *tokenizer, const char *text, size_t bytes, size_t *length) {
+    const char *end = gpt2_decode(tokenizer, tokenizer->end_of_text, length), *at = text;
+    while (*length && (at = memchr(at, *end, bytes - (size_t)(at - text)))) {
+        const size_t begin = (size_t)(at++ - text);
+        if (bytes - begin >= *length && memcmp(text + begin, end, *length) == 0) return begin;
+    }
+    return bytes;
+}
+
 static int gpt2_encode(const Tokenizer *tokenizer, const char *text, size_t bytes, int **tokens,
                        size_t *count) {
     const Gpt2 *gpt2 = (const Gpt2 *)tokenizer;
@@ -65,17 +85,17 @@ static int gpt2_encode(const Tokenizer *tokenizer, const char *text, size_t byte
     if (!grown) return error_set("gpt2: no memory for %zu tokens", *count + bytes);
     *tokens = grown;
     Output output = {&gpt2->vocabulary, grown, *count};
-    if (pretokenize(gpt2->pretokenizer, text, bytes, append_word, &output)) return -1;
+    for (size_t at = 0; at < bytes;) {
+        size_t end;
+        const size_t part = find_end(tokenizer, text + at, bytes - at, &end);
+        if (pretokenize(gpt2->pretokenizer, text + at, part, append_word, &output)) return -1;
+        at += part;
+        if (at == bytes) break;
+        grown[output.count++] = tokenizer->end_of_text;
+        at += end;
+    }
     *count = output.count;
     return 0;
-}
-
-static const char *gpt2_decode(const Tokenizer *tokenizer, int token, size_t *bytes) {
-    const Vocabulary *vocabulary = &((const Gpt2 *)tokenizer)->vocabulary;
-    *bytes = 0;
-    if (token < 0 || token >= vocabulary->size) return "";
-    *bytes = vocabulary->start[token + 1] - vocabulary->start[token];
-    return vocabulary->bytes + vocabulary->start[token];
 }
 
 static void gpt2_free(Tokenizer *tokenizer) {

@@ -53,8 +53,12 @@ static void merges_by_hand(void) {
         /* Both pairs (ab, c) merge before (abc, ab), whose rank is higher. */
         {"abcabc", {T(264), T(264)}},
         {"abcab", {T(265)}},
-        /* The marker is ordinary text, as in the published encoder. */
         {"<|e", {T(TINY_BYTE('<')), T(TINY_BYTE('|')), T(TINY_BYTE('e'))}},
+        /* As in transformers, written out it is the end token, and blanks around it stay. */
+        {"<|endoftext|>", {T(TINY_END)}},
+        {"<<|endoftext|>", {T(TINY_BYTE('<')), T(TINY_END)}},
+        {"he <|endoftext|> world<|endoftext|>",
+         {T(256), T(TINY_BLANK), T(TINY_END), T(260), T(262), T(TINY_BYTE('d')), T(TINY_END)}},
     };
     Tokenizer *tokenizer = parse(tiny_merges());
     if (!CHECK(tokenizer, "%s", error_message())) return;
