@@ -54,10 +54,39 @@ static bool has_half_pair(const char *json) {
     return false;
 }
 
-/* Returns true if a line begins an object that goes on in the next one. */
-static bool has_part_of_object(const char *json, size_t bytes) {
+/* Returns true if text[bytes] is an object with fields, and nothing else but blanks. */
+static bool is_object(const char *text, size_t bytes) {
+    const char *end = NULL;
+    cJSON *value = cJSON_ParseWithLengthOpts(text, bytes, &end, 0);
+    bool whole = cJSON_IsObject(value) && value->child;
+    for (; whole && end < text + bytes; end++) whole = (unsigned char)*end <= ' ';
+    cJSON_Delete(value);
+    return whole;
+}
+
+/* Refuses a line that begins an object which does not end with it. */
+static int check_whole_object(const Documents *documents, const char *json, size_t bytes) {
     while (bytes > 0 && (unsigned char)json[bytes - 1] <= ' ') bytes--;
-    return json[strspn(json, " \t\r")] == '{' && json[bytes - 1] != '}';
+    if (json[strspn(json, " \t\r")] != '{' || json[bytes - 1] == '}') return 0;
+    if (json[bytes - 1] == ',' && is_object(json, bytes - 1))
+        return pieces_refuse(documents->pieces,
+                             "has a comma behind the object; remove it, or write all objects in "
+                             "an array");
+    return pieces_refuse(documents->pieces,
+                         "has only a part of an object; write each object on one line, or all "
+                         "of them in an array");
+}
+
+/* Refuses plain text that begins with a line of JSON: only the name tells what a file has, and all
+ * of the JSON would be trained on as it is written. */
+static int check_plain(const Documents *documents, const char *text, size_t bytes) {
+    const char *newline = memchr(text, '\n', bytes);
+    if (!bytes || *text != '{' || !is_object(text, newline ? (size_t)(newline - text) : bytes))
+        return 0;
+    return error_set(
+        "tokenize: %s: looks like JSON lines; give it a name that ends in .jsonl, or if it is text "
+        "an empty line at its beginning",
+        pieces_path(documents->pieces));
 }
 
 int documents_record(Documents *documents, char **text, size_t *bytes) {
@@ -67,10 +96,12 @@ int documents_record(Documents *documents, char **text, size_t *bytes) {
     if (found == 1 && pieces_unit(pieces) && has_half_pair(*text))
         return pieces_refuse(pieces,
                              "has half of a surrogate pair, which is no character; remove it");
-    if (found == 1 && pieces_unit(pieces) && has_part_of_object(*text, *bytes))
-        return pieces_refuse(pieces,
-                             "has only a part of an object; write each object on one line, or all "
-                             "of them in an array");
+    if (found == 1 && pieces_unit(pieces) && check_whole_object(documents, *text, *bytes))
+        return -1;
+    if (found == 1 && !pieces_unit(pieces) && !documents->started &&
+        check_plain(documents, *text, *bytes))
+        return -1;
+    documents->started = true;
     return found;
 }
 
@@ -104,7 +135,6 @@ static int next_object(Documents *documents, const char **text, size_t *bytes) {
 
 int documents_next(Documents *documents, const char **text, size_t *bytes, bool *starts) {
     *starts = pieces_unit(documents->pieces) || !documents->started;
-    documents->started = true;
     if (pieces_unit(documents->pieces)) return next_object(documents, text, bytes);
     char *piece = NULL;
     const int found = documents_record(documents, &piece, bytes);

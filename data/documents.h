@@ -20,7 +20,7 @@ void documents_close(Documents *documents);
 int documents_next(Documents *documents, const char **text, size_t *bytes, bool *starts);
 
 /* Does the same as pieces_next, and refuses what is not in UTF-8, half of a surrogate pair in JSON,
- * and a line with a part of an object. */
+ * a line with a part of an object, and plain text that begins with a line that is an object. */
 int documents_record(Documents *documents, char **text, size_t *bytes);
 
 const Pieces *documents_pieces(const Documents *documents);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "../ref/base/error.h"
 
@@ -51,17 +52,26 @@ static int read_more(Pieces *pieces) {
     return 0;
 }
 
-/* Returns true if a byte can only be the last one of a character that is not white space.  The
- * bytes excluded here are those in which white space outside of ASCII ends. */
-static bool ends_visible(unsigned char last) {
-    if (last < 0x80) return last > ' ' && last <= '~';
-    return last > 0x8A && last != 0x9F && last != 0xA0 && last != 0xA8 && last != 0xA9 &&
-           last != 0xAF;
+/* Returns true if the last character of text[length] is visible: neither white space nor a control
+ * character. */
+static bool ends_visible(const unsigned char *text, size_t length) {
+    static const char *const spaces[] = {"\xC2\x85",     "\xC2\xA0",     "\xE1\x9A\x80",
+                                         "\xE2\x80\xA8", "\xE2\x80\xA9", "\xE2\x80\xAF",
+                                         "\xE2\x81\x9F", "\xE3\x80\x80"};
+    const unsigned char *last = text + length;
+    do last--;
+    while (last > text && (*last & 0xC0) == 0x80);
+    const size_t bytes = (size_t)(text + length - last);
+    if (*last < 0x80) return bytes == 1 && *last > ' ' && *last <= '~';
+    for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
+        if (bytes == strlen(spaces[i]) && memcmp(last, spaces[i], bytes) == 0) return false;
+    /* U+2000 to U+200A */
+    return !(bytes == 3 && last[0] == 0xE2 && last[1] == 0x80 && last[2] <= 0x8A);
 }
 
 /* Returns true if white space begins at text[i], i >= 1, so that a word ends before it. */
 static bool can_cut(const unsigned char *text, size_t i) {
-    return (text[i] == ' ' || text[i] == '\n') && ends_visible(text[i - 1]);
+    return (text[i] == ' ' || text[i] == '\n' || text[i] == '\r') && ends_visible(text, i);
 }
 
 /* Finds the end of the array's next element, as piece_length does; the scan goes on where it was.
@@ -118,7 +128,7 @@ static int next_piece(Pieces *pieces, char **piece, size_t *bytes) {
                              MAX_BYTES >> 20);
         if (searched >= MAX_BYTES)
             return error_set(
-                "tokenize: %s: %d MB without a space or newline to cut at; is it text?",
+                "tokenize: %s: %d MB without a space or line end to cut at; is it text?",
                 textfile_path(pieces->file), MAX_BYTES >> 20);
         if (read_more(pieces)) return -1;
     }
@@ -190,23 +200,25 @@ int pieces_next(Pieces *pieces, char **text, size_t *bytes) {
 
 /* ---- files ---- */
 
-/* Returns true if a name ends in .jsonl, .ndjson or .json, apart from .gz or .zst behind that. */
+/* Returns the length of a path without the first of these endings that it has, in any case. */
+static size_t without_ending(const char *path, size_t length, const char *const *endings) {
+    for (; *endings; endings++) {
+        const size_t ending = strlen(*endings);
+        if (length > ending && strncasecmp(path + length - ending, *endings, ending) == 0)
+            return length - ending;
+    }
+    return length;
+}
+
+size_t pieces_unpacked(const char *path) {
+    static const char *const packed[] = {".gz", ".gzip", ".zst", ".zstd", NULL};
+    return without_ending(path, strlen(path), packed);
+}
+
 static bool names_json(const char *path) {
-    static const char *const packed[] = {".gz", ".zst"};
-    static const char *const json[] = {".jsonl", ".ndjson", ".json"};
-    size_t length = strlen(path);
-    for (int i = 0; i < 2; i++) {
-        const size_t ending = strlen(packed[i]);
-        if (length > ending && strcmp(path + length - ending, packed[i]) == 0) {
-            length -= ending;
-            break;
-        }
-    }
-    for (int i = 0; i < 3; i++) {
-        const size_t ending = strlen(json[i]);
-        if (length > ending && strncmp(path + length - ending, json[i], ending) == 0) return true;
-    }
-    return false;
+    static const char *const json[] = {".jsonl", ".jsonlines", ".jl", ".ndjson", ".json", NULL};
+    const size_t length = pieces_unpacked(path);
+    return without_ending(path, length, json) < length;
 }
 
 Pieces *pieces_of(TextFile *file, bool json, size_t piece) {

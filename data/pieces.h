@@ -10,15 +10,18 @@ typedef struct Pieces Pieces;
 
 enum { PIECE_BYTES = 1 << 20 }; /* of text, that are read at once */
 
-/* Opens a file (textfile.h).  If its name ends in .jsonl, .ndjson or .json, apart from .gz or .zst
- * behind that, it has JSON lines or one JSON array; any other file is plain text.  NULL and an
- * error. */
+/* Opens a file (textfile.h).  If its name ends in .jsonl, .jsonlines, .jl, .ndjson or .json, in any
+ * case and apart from what pieces_unpacked leaves out, it has JSON lines or one JSON array; any
+ * other file is plain text.  NULL and an error. */
 Pieces *pieces_open(const char *path);
 /* Does the same with an open file, which pieces_close closes; it is also closed on failure.  NULL,
  * without another error, if `file` is NULL.  `piece` >= 1 is the number of bytes that are read at
  * once. */
 Pieces *pieces_of(TextFile *file, bool json, size_t piece);
 void pieces_close(Pieces *pieces);
+
+/* Returns the length of a path without .gz, .gzip, .zst or .zstd at its end, in any case. */
+size_t pieces_unpacked(const char *path);
 
 /* Finds the next piece, and sets *text, which is valid until the next call.  A line or element is
  * as it is in the file, with a zero byte behind it; blank lines are left out.  Plain text is cut

@@ -66,6 +66,9 @@ static long read_gzip(TextFile *text, char *to, size_t size) {
         if (refill(text)) return -1;
         const bool empty = text->begin == text->end;
         if (empty) return text->within ? truncated(text, "gzip") : 0;
+        /* As gzip -d does: some tapes and disks pad files with zeros. */
+        while (!text->within && text->begin < text->end && !text->input[text->begin]) text->begin++;
+        if (text->begin == text->end) continue;
         gzip->next_in = (Bytef *)text->input + text->begin;
         gzip->avail_in = (uInt)(text->end - text->begin);
         const int status = inflate(gzip, Z_NO_FLUSH);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "../../data/data.h"
+#include "../../data/pieces.h"
 #include "../../ref/base/clock.h"
 #include "../../ref/base/error.h"
 #include "../cli/commands.h"
@@ -27,16 +28,13 @@ static int show(void *context, const TokenizeStats *stats) {
 }
 
 /* Overwrites `out` with the input's name, its ending replaced by .tokens: b.c.tokens for b.c.jsonl
- * and for b.c.jsonl.zst or .gz. */
+ * and for b.c.jsonl.zst. */
 static int name_output(char out[OPTION_TEXT], const char *input) {
     if (strlen(input) + sizeof ".tokens" > OPTION_TEXT)
         return error_set("%.60s...: the path is too long; give --out", input);
     strcpy(out, input);
+    out[pieces_unpacked(input)] = 0;
     char *slash = strrchr(out, '/'), *name = slash ? slash + 1 : out, *dot = strrchr(name, '.');
-    if (dot && (strcmp(dot, ".zst") == 0 || strcmp(dot, ".gz") == 0)) {
-        *dot = 0;
-        dot = strrchr(name, '.');
-    }
     if (dot && dot > name) *dot = 0;
     strcat(out, ".tokens");
     return 0;
