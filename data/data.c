@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../ref/base/error.h"
@@ -111,12 +112,22 @@ static bool is_named(const DataSet *set, const char *name) {
            (!name[stem] || (set->in_tokens && tokenizer_part(name) > 0));
 }
 
+bool data_is_file(const char *name) {
+    const size_t length = strlen(name), ending = strlen(".tokens");
+    return length > ending && strcmp(name + length - ending, ".tokens") == 0;
+}
+
 /* Returns the row of a data set, or NULL and an error that lists the names. */
 static const DataSet *find_set(const char *name) {
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
         if (is_named(&sets[i], name)) return &sets[i];
-    const size_t length = strlen(name), ending = strlen(".tokens");
-    if (length > ending && strcmp(name + length - ending, ".tokens") == 0) return &token_file;
+    struct stat status;
+    if (data_is_file(name)) return &token_file;
+    if (stat(name, &status) == 0 && S_ISDIR(status.st_mode))
+        return error_null(
+            "data: %s is a directory, and no folders of files or images are read; of text, bcd "
+            "tokenize makes a FILE.tokens",
+            name);
     if (access(name, F_OK) == 0)
         return error_null("data: %s holds no tokens; type: bcd tokenize '%s' --tokenizer DIR", name,
                           name);

@@ -31,3 +31,5 @@ Tokenizer *data_named_tokenizer(const char *tokenizer, const char *dir);
 /* Returns 1 if a name is a set of token sequences, 0 if of images, -1 and an error that lists the
  * names if it is neither. */
 int data_is_tokens(const char *name);
+/* Returns true if a name is that of a token file, which need not be there. */
+bool data_is_file(const char *name);

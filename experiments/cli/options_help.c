@@ -23,7 +23,8 @@ const CommandInfo command_table[COMMANDS] = {
     {COMMAND_EVAL, 0, 1, "eval", "[DIR]", "loss and accuracy of a trained network",
      "DIR is a run's directory or a checkpoint file.  Without DIR, --init names the directory of\n"
      "a model in Hugging Face's format.  A run is evaluated on the samples that its training was;\n"
-     "with --data or --valid on all of them, with --limit on so many.\n\n"
+     "with --valid FILE.tokens, or --data FILE.tokens if the training had another, on all of that\n"
+     "file; with other --data, or with --split, on a split; with --limit on so many samples.\n\n"
      "  bcd eval runs/a --split test\n"
      "  bcd eval --init DIR --data chats.tokens --context 512"},
     {COMMAND_SAMPLE, 0, 1, "sample", "[DIR]", "text from a trained language model",

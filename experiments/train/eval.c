@@ -99,10 +99,12 @@ int command_eval(const CommandLine *line) {
              eval_dataset(&row, &setup, data, NULL);
     if (!failed && !isfinite(row.loss))
         failed = error_set("the loss on %s is %s", data->name, format_loss(row.loss).text);
+    const bool whole = *setup.options.valid && line->options.split != SPLIT_TRAIN;
     if (!failed)
-        printf("%s, %s split of %s (%d samples%s): %s\n",
+        printf("%s, %s%s (%d samples%s): %s\n",
                *options->init ? options->init : setup.options.model,
-               split_names[line->options.split], data->name, data->samples,
+               whole ? "" : text_of("%s split of ", split_names[line->options.split]).text,
+               data->name, data->samples,
                setup.model->tokens ? text_of(" of %d tokens", setup.model->input.w).text : "",
                eval_format(&row, setup.model->tokens).text);
     dataset_free(data);

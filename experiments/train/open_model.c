@@ -3,11 +3,20 @@
 
 #include <string.h>
 
+#include "../../data/data.h"
+#include "../../data/file.h"
 #include "../../ref/blocks/models.h"
 #include "../convert/convert.h"
 #include "../store/rundir.h"
 #include "../store/settings.h"
 #include "checkpoint.h"
+
+/* Returns true if --data of an evaluation names a token file that the training did not have.
+ * Nothing of it was trained on, so all of it is for evaluation. */
+static bool is_held_out(const Options *stored, const Options *asked) {
+    return options_given(asked, "data") && !options_given(asked, "split") && !*asked->valid &&
+           data_is_file(asked->data) && !file_same(stored->data, asked->data);
+}
 
 /* The flags of an evaluation go over the settings of the training.  The device is never the stored
  * one: a model trained on a GPU can be evaluated anywhere. */
@@ -15,13 +24,14 @@ static void overlay(Options *stored, const Options *asked) {
     if (options_given(asked, "data-dir")) strcpy(stored->data_dir, asked->data_dir);
     if (options_given(asked, "batch") && asked->batch) stored->batch = asked->batch;
     const bool other = options_given(asked, "data") || *asked->valid;
+    const bool held_out = is_held_out(stored, asked);
     /* The samples that the training evaluated on, unless others are asked for. */
     if (other || options_given(asked, "limit")) {
         stored->limit = asked->limit;
         stored->eval_samples = 0;
     }
     if (options_given(asked, "data")) strcpy(stored->data, asked->data);
-    if (other) strcpy(stored->valid, asked->valid);
+    if (other) strcpy(stored->valid, held_out ? asked->data : asked->valid);
     /* Sampling computes one sequence at a time. */
     if (asked->command == COMMAND_SAMPLE) stored->batch = 1;
     if (options_given(asked, "batch") || stored->batch == 1) stored->accumulate = 1;

@@ -60,6 +60,12 @@ static void kinds_and_names(void) {
     CHECK(data_is_tokens(scratch_path("chats.jsonl")) == -1, "a text is a data set");
     CHECK(strstr(error_message(), "/chats.jsonl holds no tokens; type: bcd tokenize '"), "%s",
           error_message());
+    char directory[1024];
+    snprintf(directory, sizeof directory, "%s", scratch_path("images/a.png"));
+    *strrchr(directory, '/') = 0;
+    CHECK(
+        data_is_tokens(directory) == -1 && strstr(error_message(), "/images is a directory, and "),
+        "%s", error_message());
     CHECK(!data_tokenizer("cifar10", NULL), "cifar10 has a tokenizer");
     CHECK_ERROR("data: cifar10 is a set of images and has no tokenizer");
     CHECK(data_is_tokens("wikitext2:") == -1 && data_is_tokens("wikitext2:4k") == -1 &&

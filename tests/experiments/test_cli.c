@@ -320,15 +320,14 @@ static void validates_on_a_file(void) {
         "spare.tokens --steps 3 --batch 2 --out own --quiet");
     if (!read_run(&file, "own")) return;
     CHECK(file.samples == (6000 - 1) / 4, "%d samples", (int)file.samples);
-    snprintf(expected, sizeof expected,
-             "valid split of spare.tokens (9 samples of 4 tokens): loss %.4f",
+    snprintf(expected, sizeof expected, ", spare.tokens (9 samples of 4 tokens): loss %.4f",
              file.evaluations[0].loss);
     CHECK(strstr(run(0, "eval own")->out, expected), "expected %s", expected);
     CHECK(fabs(file.evaluations[0].perplexity - exp(file.evaluations[0].loss)) < 1e-9,
           "perplexity %g", file.evaluations[0].perplexity);
     runfile_free(&file);
     CHECK(strstr(run(0, "eval own --data words.tokens")->out,
-                 "words.tokens (149 samples of 4 tokens)"),
+                 "valid split of words.tokens (149 samples of 4 tokens)"),
           "other data");
     run(0,
         "train --model gpt:layers=1,width=8,heads=1,context=4 --data words.tokens --limit 20 "

@@ -1,4 +1,5 @@
 /* Data that are not those of the training, or too few. */
+#include <string.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -49,6 +50,27 @@ static void a_text_has_no_test_split(void) {
     check_error(run(1, "eval text --split test"), "words.tokens: a text without a test split");
 }
 
+/* Of a token file that was not trained on all is evaluated, whichever flag names it. */
+static void all_of_a_file_that_was_held_out(void) {
+    static const char *const lines[] = {
+        "eval whole", "eval whole --data judge.tokens", "eval --init wholly --data judge.tokens",
+        "eval --init wholly --valid judge.tokens --data judge.tokens",
+        "eval --init wholly --data words.tokens --valid judge.tokens"};
+    char score[300] = "";
+    make_tokens("judge.tokens", abc);
+    run(0, TRAIN "--data words.tokens --valid judge.tokens --steps 0 --out whole");
+    run(0, "export whole --out wholly --quiet");
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        const char *out = run(0, "%s", lines[i])->out, *found = strstr(out, ", judge.tokens (15 ");
+        if (!*score) snprintf(score, sizeof score, "%s", found ? found : "nothing");
+        CHECK(found && strcmp(found, score) == 0, "%s: %s, not %s", lines[i], out, score);
+    }
+    const char *part = run(0, "eval --init wholly --data judge.tokens --split train")->out;
+    CHECK(strstr(part, "train split of judge.tokens (14 "), "%s", part);
+    part = run(0, "eval --init wholly --data words.tokens --split valid")->out;
+    CHECK(strstr(part, "valid split of words.tokens (149 "), "%s", part);
+}
+
 /* A sample would be in it several times. */
 static void no_batch_of_more_samples_than_there_are(void) {
     static const char line[] = "train " TINY "--data words.tokens --steps 1 --out big ";
@@ -63,5 +85,6 @@ void test_other_data(void) {
     RUN(what_was_replaced_is_refused);
     RUN(what_was_moved_is_found);
     RUN(a_text_has_no_test_split);
+    RUN(all_of_a_file_that_was_held_out);
     RUN(no_batch_of_more_samples_than_there_are);
 }
