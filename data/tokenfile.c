@@ -26,6 +26,10 @@ static int parse_header(Tokens *tokens, const unsigned char *bytes, size_t count
     if (version != VERSION)
         return error_set("tokens: %s: version %u, this program reads version %d; make it again",
                          path, (unsigned)version, VERSION);
+    if (width == 2 && masked == 1 && vocabulary > 1 << 15)
+        return error_set(
+            "tokens: %s: a vocabulary of %u leaves no bit of 16 for masks; write 32-bit tokens",
+            path, (unsigned)vocabulary);
     if ((width != 2 && width != 4) || vocabulary < 1 || vocabulary > INT32_MAX || masked > 1 ||
         memchr(bytes + 16, 0, TOKENIZER_NAME) == NULL)
         return error_set("tokens: %s: damaged header; make it again with `bcd tokenize`", path);
@@ -63,7 +67,7 @@ int tokens_parse(Tokens *tokens, const unsigned char *bytes, size_t count, const
 
 int tokens_open(Tokens *tokens, const char *path) {
     struct stat status;
-    int descriptor = open(path, O_RDONLY);
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0 || fstat(descriptor, &status) != 0) {
         const bool missing = errno == ENOENT;
         error_set("tokens: %s: %s%s", path, strerror(errno),
@@ -75,15 +79,20 @@ int tokens_open(Tokens *tokens, const char *path) {
     /* Nothing can be mapped of an empty file or a directory; parsing no bytes says what is
      * wrong. */
     void *base = bytes ? mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, descriptor, 0) : NULL;
-    close(descriptor);
-    if (base == MAP_FAILED)
-        return error_set("tokens: %s: cannot map it into memory: %s", path, strerror(errno));
+    if (base == MAP_FAILED) {
+        error_set("tokens: %s: cannot map it into memory: %s", path, strerror(errno));
+        close(descriptor);
+        return -1;
+    }
     if (tokens_parse(tokens, base, bytes, path)) {
         if (base) munmap(base, bytes);
+        close(descriptor);
         return -1;
     }
     tokens->base = base;
     tokens->mapped = bytes;
+    tokens->file = descriptor;
+    tokens->changed = status.st_mtim;
     return 0;
 }
 

@@ -4,15 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "../ref/base/error.h"
 #include "checksum.h"
 
 void tokens_free(Tokens *tokens) {
-    if (tokens->mapped)
+    if (tokens->mapped) {
         munmap(tokens->base, tokens->mapped);
-    else
+        close(tokens->file);
+    } else {
         free(tokens->base);
+    }
     memset(tokens, 0, sizeof *tokens);
 }
 
@@ -140,4 +144,21 @@ Dataset *tokens_dataset(const char *name, Tokens tokens, size_t begin, size_t en
      * once more for each split. */
     if (tokens.mapped) madvise(tokens.base, tokens.mapped, MADV_DONTNEED);
     return &set->base;
+}
+
+int tokens_unchanged(const Dataset *dataset) {
+    const TokenSet *set = (const TokenSet *)dataset;
+    struct stat now;
+    if (dataset->fetch != tokens_fetch || !set->tokens.mapped) return 0;
+    const struct timespec *before = &set->tokens.changed;
+    const bool known = fstat(set->tokens.file, &now) == 0;
+    if (known && (size_t)now.st_size == set->tokens.mapped &&
+        now.st_mtim.tv_sec == before->tv_sec && now.st_mtim.tv_nsec == before->tv_nsec)
+        return 0;
+    /* Another time alone, as touch gives it, is no harm. */
+    if (known && (size_t)now.st_size >= set->tokens.mapped &&
+        checksum_of(set) == set->base.checksum)
+        return 0;
+    return error_set("%s: its file was written to while it was in use; put back what it had",
+                     dataset->name);
 }

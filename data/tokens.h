@@ -1,6 +1,8 @@
 /* Long sequences of tokens, in memory or in a token file, and data sets made of them. */
 #pragma once
 
+#include <time.h>
+
 #include "../ref/dataset.h"
 #include "file.h"
 #include "tokenizer.h"
@@ -31,6 +33,8 @@ typedef struct {
     uint64_t checksum, source; /* as in the file */
     void *base;                /* for tokens_free: memory, or a mapping if mapped > 0 */
     size_t mapped;             /* bytes */
+    int file;                  /* the open file, if mapped > 0 */
+    struct timespec changed;   /* when that was last written to */
 } Tokens;
 
 /* Returns a token as it is in the file, with its mask. */
@@ -77,6 +81,11 @@ int tokens_pack(Tokens *tokens, const int *numbers, size_t count, const char *to
  * error if there are too few tokens, no target, or memory runs out. */
 Dataset *tokens_dataset(const char *name, Tokens tokens, size_t begin, size_t end, int context,
                         int limit);
+
+/* Finds out whether a data set still has the tokens that it was opened with, as a mapped file shows
+ * what others write into it.  A file of the same name that replaces it is another, and harmless.
+ * Data sets of images are always unchanged.  -1 and an error if it has not. */
+int tokens_unchanged(const Dataset *dataset);
 
 /* Writes a token file: open, add any number of times, then commit, which makes the file appear, or
  * abandon. */

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <stddef.h>
+#include <unistd.h>
 
 static volatile sig_atomic_t caught;
 
@@ -12,6 +13,15 @@ static void remember(int number) {
 static void catch_signal(int number, int flags) {
     const struct sigaction action = {.sa_handler = remember, .sa_flags = flags | (int)SA_RESTART};
     sigaction(number, &action, NULL);
+}
+
+/* A page of a mapped file is no longer there.  Nothing can be saved: the step is lost. */
+static void end_at_bus_error(int number) {
+    static const char line[] =
+        "bcd: a data file was cut short while it was in use; put back what it had\n";
+    (void)number;
+    if (write(STDERR_FILENO, line, sizeof line - 1) >= 0) _exit(1);
+    _exit(1);
 }
 
 static void catch_unless_ignored(int number) {
@@ -34,6 +44,7 @@ void interrupt_catch(void) {
     catch_unless_ignored(SIGHUP); /* which nohup does */
     catch_unless_ignored(SIGPIPE);
     catch_signal(SIGALRM, 0);
+    signal(SIGBUS, end_at_bus_error);
     mask_alarm(SIG_UNBLOCK);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../data/tokens.h"
 #include "../../ref/base/error.h"
 #include "../cli/commands.h"
 #include "../store/tensors.h"
@@ -17,12 +18,18 @@
 #include "progress.h"
 #include "train_parts.h"
 
+/* Fails if the tokens are no longer those that the run says it was trained on. */
+static int check_data(const Training *t) {
+    return tokens_unchanged(t->setup.train) || tokens_unchanged(t->setup.valid) ? -1 : 0;
+}
+
 /* Writes run.h5 first: a resume drops rows beyond the checkpoint, but could not add missing
  * ones. */
 static int save(Training *t) {
     double start = clock_seconds();
     const Options *o = &t->setup.options;
     t->run.provenance.wall = start - t->started;
+    if (check_data(t)) return -1;
     t->save_failed = true;
     /* Of --log-samples a power cut must not take lines that the checkpoint counts. */
     if (t->samples && fsync(fileno(t->samples)) && errno != EINVAL && errno != EROFS)
@@ -49,6 +56,7 @@ bool train_save_due(const Training *t) {
 static int evaluate(Training *t, int (*stop)(void)) {
     const Setup *s = &t->setup;
     EvaluationRow row = {.step = t->state.step, .seconds = t->seconds};
+    if (check_data(t)) return -1;
     const int stopped = eval_dataset(&row, s, s->valid, stop);
     if (stopped) return stopped;
     progress_note(&t->progress, "step %llu, epoch %.2f: validation %s",

@@ -1,6 +1,9 @@
 /* Samples of tokens, token files, and the errors of damaged files. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "../../data/checksum.h"
 #include "../../data/tokens.h"
@@ -253,6 +256,7 @@ typedef struct {
     size_t size;  /* 0: all 84 bytes */
     size_t place; /* offset of the byte that is changed; 0: none */
     unsigned char value;
+    bool masked;
 } Damage;
 
 static const Damage damages[] = {
@@ -264,6 +268,8 @@ static const Damage damages[] = {
     {"odd width", "damaged header; make it again with `bcd tokenize`", 0, 12, 3},
     {"no vocabulary", "damaged header; make it again with `bcd tokenize`", 0, 32, 0},
     {"absurd vocabulary", "damaged header; make it again with `bcd tokenize`", 0, 35, 0x80},
+    {"masks in 16 bits", "a vocabulary of 65546 leaves no bit of 16 for masks; write 32-bit tokens",
+     0, 34, 1, true},
     {"absurd mask", "damaged header; make it again with `bcd tokenize`", 0, 36, 2},
     {"no tokens behind the header",
      "0 bytes are not the 10 tokens of 2 bytes the header promises; make it again", 64, 0, 0},
@@ -290,6 +296,7 @@ static void check_damage(const void *row) {
         CHECK(bytes[damage->place] != damage->value, "nothing is changed");
         bytes[damage->place] = damage->value;
     }
+    if (damage->masked) bytes[36] = 1;
     const char *path = scratch_file("damaged.tokens", bytes, damage->size ? damage->size : count);
     Tokens tokens;
     const int failed = tokens_open(&tokens, path);
@@ -300,6 +307,43 @@ static void check_damage(const void *row) {
         CHECK_ERROR("tokens: %s: %s", path, damage->error);
     }
     remove(path); /* since write_counting expects that it does not exist */
+}
+
+static void write_into(const char *path, long place, char value) {
+    FILE *file = fopen(path, "r+b");
+    fseek(file, place, SEEK_SET);
+    fputc(value, file);
+    fclose(file);
+}
+
+/* What is written into a file that is in use is noticed; a file that replaces it is another one. */
+static void a_file_that_is_written_into(void) {
+    static const struct timespec past[2] = {{1, 0}, {1, 0}}, later[2] = {{2, 0}, {2, 0}};
+    Tokens tokens;
+    const char *path = write_counting("used.tokens", 5000, 5000);
+    utimensat(AT_FDCWD, path, past, 0); /* clocks of files tick slowly */
+    if (!CHECK(tokens_open(&tokens, path) == 0, "%s", error_message())) return;
+    Dataset *set = tokens_dataset("used", tokens, 0, 5000, 10, 0);
+    Dataset *memory = tokens_dataset("memory", counting_tokens(100, 100), 0, 100, 7, 0);
+    CHECK(!tokens_unchanged(set) && !tokens_unchanged(memory), "%s", error_message());
+    utimensat(AT_FDCWD, path, later, 0);
+    CHECK(!tokens_unchanged(set), "another time: %s", error_message());
+    write_into(path, TOKENFILE_HEADER + 6000, 1);
+    CHECK(tokens_unchanged(set) == -1, "another token passes");
+    CHECK_ERROR("used: its file was written to while it was in use; put back what it had");
+    write_into(path, TOKENFILE_HEADER + 6000, (char)(3000 & 255));
+    CHECK(!tokens_unchanged(set), "put back: %s", error_message());
+    CHECK(truncate(path, 5000) == 0 && tokens_unchanged(set) == -1, "cut short");
+    set->free(set);
+    memory->free(memory);
+    remove(path);
+    path = write_counting("used.tokens", 5000, 5000);
+    if (!CHECK(tokens_open(&tokens, path) == 0, "%s", error_message())) return;
+    set = tokens_dataset("used", tokens, 0, 5000, 10, 0);
+    remove(path);
+    write_counting("used.tokens", 300, 300);
+    CHECK(!tokens_unchanged(set), "replaced: %s", error_message());
+    set->free(set);
 }
 
 static void no_file_and_no_regular_file(void) {
@@ -333,5 +377,6 @@ void test_data_tokens(void) {
     RUN(one_process_at_a_time_writes);
     for (size_t i = 0; i < sizeof damages / sizeof *damages; i++)
         RUN_ROW(damages[i].what, check_damage, &damages[i]);
+    RUN(a_file_that_is_written_into);
     RUN(no_file_and_no_regular_file);
 }

@@ -1,7 +1,10 @@
 /* Data that are not those of the training, or too few. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "../../experiments/base/text.h"
 #include "cli.h"
 
 #define TINY "--model gpt:layers=1,width=8,heads=1,context=4 "
@@ -31,6 +34,38 @@ static void what_was_replaced_is_refused(void) {
     check_error(run(1, "eval judged"), evaluated);
     check_error(run(1, "train --resume judged --steps 4"), evaluated);
     run(0, "eval found --data data.tokens");
+}
+
+/* A training of thousands of steps, whose data are overwritten in place. */
+static int overwritten(const char *name, off_t length) {
+    const Text line = text_of(TRAIN "--data used.tokens " ENDLESS "--save-every 5 --out %s", name);
+    const Text checkpoint = text_of("%s/checkpoint.h5", name);
+    copy_file("used.tokens", "words.tokens");
+    pid_t process = program_start(line.text);
+    if (!wait_for_saves(process, checkpoint.text, 0, 2)) return 0;
+    const char *path = scratch_path("used.tokens"); /* not valid for long */
+    FILE *file = fopen(path, "r+b");
+    fseek(file, 1000, SEEK_SET);
+    fputs("others", file);
+    fclose(file);
+    CHECK(truncate(path, length) == 0, "not truncated");
+    return program_wait(process);
+}
+
+static void what_is_overwritten_is_noticed(void) {
+    size_t count;
+    CHECK(overwritten("overwritten", 12064) == 1, "not noticed");
+    char *text = read_bytes("started", &count);
+    CHECK(strstr(text, "used.tokens: its file was written to while it was in use"), "%s", text);
+    free(text);
+    copy_file("used.tokens", "words.tokens");
+    run(0, "train --resume overwritten --steps %d --quiet", steps_beyond("overwritten"));
+    const int status = overwritten("cut", 64);
+    text = read_bytes("started", &count);
+    CHECK(status == 1 && (strstr(text, "bcd: a data file was cut short while it was in use") ||
+                          strstr(text, "its file was written to")),
+          "status %d: %s", status, text);
+    free(text);
 }
 
 /* Its checksum tells that it is the same; a text can be sampled without it. */
@@ -83,6 +118,7 @@ static void no_batch_of_more_samples_than_there_are(void) {
 void test_other_data(void) {
     make_words();
     RUN(what_was_replaced_is_refused);
+    RUN(what_is_overwritten_is_noticed);
     RUN(what_was_moved_is_found);
     RUN(a_text_has_no_test_split);
     RUN(all_of_a_file_that_was_held_out);
