@@ -90,7 +90,12 @@ static Dataset *open_part(const DataRequest *request, Tokens tokens, size_t begi
     const size_t cut = end - (tenth < max_held_out ? tenth : max_held_out);
     if (!request->whole && request->split == SPLIT_TRAIN) end = cut;
     if (!request->whole && request->split != SPLIT_TRAIN) begin = cut;
-    return tokens_dataset(request->name, tokens, begin, end, request->context, request->limit);
+    Dataset *set =
+        tokens_dataset(request->name, tokens, begin, end, request->context, request->limit);
+    if (set || request->whole) return set;
+    return error_null("%s; %s the last tenth, held out for validation unless --valid names a file",
+                      error_message(),
+                      request->split == SPLIT_TRAIN ? "this is without" : "this is");
 }
 
 Dataset *textset_sources(const DataRequest *request) {

@@ -64,6 +64,10 @@ void tokens_free(Tokens *tokens);
  * that names the file. */
 int tokens_open(Tokens *tokens, const char *path);
 
+/* Returns true if two token files have the same tokens by the same tokenizer, as their headers say;
+ * false if one cannot be read. */
+bool tokens_same(const char *a, const char *b);
+
 /* Checks the bytes of a token file, which must outlive *tokens.  `path` is for errors. */
 int tokens_parse(Tokens *tokens, const unsigned char *bytes, size_t count, const char *path);
 

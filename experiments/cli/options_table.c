@@ -131,8 +131,9 @@ const Option option_table[] = {
      "tokenizer; DIR: a model's directory with tokenizer.json or tokenizer.model (needs Python and "
      "the package transformers)",
      COMMAND_TOKENIZE},
-    {"out", "FILE", TEXT(out), LOCAL, "", "the input's name, ending in .tokens",
-     "token file to write", COMMAND_TOKENIZE},
+    {"out", "FILE", TEXT(out), LOCAL, "",
+     "the input's name, ending in .tokens; no file is replaced then", "token file to write",
+     COMMAND_TOKENIZE},
     {"checkpoint", "FILE", TEXT(gradients.checkpoint), LOCAL, "", NULL, "checkpoint.h5 of a run",
      COMMAND_GRADIENTS},
     {"batch", "FILE", TEXT(gradients.batch_file), LOCAL, "", NULL, "HDF5 file with the samples",

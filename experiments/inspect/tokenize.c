@@ -106,6 +106,10 @@ int command_tokenize(const CommandLine *line) {
     for (int i = 0; i < line->positionals; i++)
         if (strcmp(out, line->positional[i]) == 0)
             return error_set("--out %s: it is one of the inputs; give another name", out);
+    /* Inputs of different endings have the same name without. */
+    if (!*line->options.out && access(out, F_OK) == 0)
+        return error_set("%s: is there already; to replace it, give --out %s", out,
+                         quoted(out).text);
     TokenizeStats stats = {0};
     if (!bytes && strcmp(line->options.tokenizer, "gpt2") != 0)
         return tokenize_by_model(out, line, &stats);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "../../data/file.h"
+#include "../../data/tokens.h"
 #include "../../dist/coordinator.h"
 #include "../../ref/memory.h"
 #include "fit.h"
@@ -109,8 +109,8 @@ void train_print_doubts(const Training *t) {
             "a phase of %.0f updates is at most an epoch: it sees few samples twice, and --cache "
             "saves little\n",
             phase);
-    if (*o->valid && file_same(o->data, o->valid))
-        printf("--valid is the file of --data: validation is on what is trained on\n");
+    if (*o->valid && tokens_same(o->data, o->valid))
+        printf("--valid has the tokens of --data: validation is on what is trained on\n");
 }
 
 /* "4 ranks (threads), virtual placement, 1f1b, 8 parts" */

@@ -208,7 +208,9 @@ static void shakespeare_is_split(void) {
     Dataset *train = open_set("shakespeare", root(), SPLIT_TRAIN);
     CHECK(train && train->samples == 8, "training: 36 bytes are 8 samples of 4 and one more");
     CHECK(!open_set("shakespeare", root(), SPLIT_VALID), "4 bytes are too few");
-    CHECK_ERROR("shakespeare: 4 tokens are too few for a context of 4; it needs 5");
+    CHECK_ERROR(
+        "shakespeare: 4 tokens are too few for a context of 4; it needs 5; this is the last tenth, "
+        "held out for validation unless --valid names a file");
     CHECK(!open_set("shakespeare", root(), SPLIT_TEST), "a test split");
     CHECK_ERROR("shakespeare: a text without a test split; its last tenth is the validation split");
     Batch batch = batch_one(train, 7, 0);

@@ -128,10 +128,11 @@ def test_program(model, tmp_path):
     assert said.startswith(f"{tmp_path}/in.tokens: {len(ids)} tokens\ntrain on it with: bcd train --init ")
     model.write("tokenizer_config.json", {})
     path.write_text(jsonl([{"text": "a"}, {"messages": HI}]))
-    assert bcd("tokenize", path, "--tokenizer", model.directory, status=1) == (
+    out = ["--out", tmp_path / "in.tokens"]
+    assert bcd("tokenize", path, "--tokenizer", model.directory, *out, status=1) == (
         f"bcd: tokenize: {path}: line 2: has messages, and {model.directory} has no chat template\n")
     path.write_text(jsonl([{"text": "a"}]))
-    assert "nothing marks where a text ends" in bcd("tokenize", path, "--tokenizer", model.directory)
+    assert "nothing marks where a text ends" in bcd("tokenize", path, "--tokenizer", model.directory, *out)
 
 
 @pytest.mark.parametrize("arguments, error", [

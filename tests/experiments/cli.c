@@ -80,7 +80,7 @@ void make_words(void) {
     for (size_t i = 0; i < sizeof text; i++)
         text[i] = i % 7 ? (char)('a' + i * i % 11 + i / 600) : ' ';
     scratch_file("words.txt", text, sizeof text);
-    run(0, "tokenize words.txt --tokenizer bytes");
+    run(0, "tokenize words.txt --tokenizer bytes --out words.tokens");
 }
 
 /* CHECKs that no row is missing or doubled and that the numbers are the same; only the times may

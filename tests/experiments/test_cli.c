@@ -354,6 +354,11 @@ static void tokenizes(void) {
     CHECK(strstr(run(0, "tokenize wiki.v1/wiki.train.txt --tokenizer bytes")->out,
                  "wiki.v1/wiki.train.tokens: 3 tokens"),
           "its name");
+    /* part.00 and part.01 would both become part.tokens. */
+    check_error(run(1, "tokenize wiki.v1/wiki.train.txt --tokenizer bytes"),
+                "wiki.v1/wiki.train.tokens: is there already; to replace it, give --out "
+                "wiki.v1/wiki.train.tokens");
+    run(0, "tokenize words.txt --tokenizer bytes --out wiki.v1/wiki.train.tokens");
     scratch_text("two.jsonl", "{\"text\": \"ok\"}\n{\"text\": \"b\"}\n");
     CHECK(
         strstr(

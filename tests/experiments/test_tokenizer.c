@@ -36,7 +36,8 @@ static void text_by_the_models_own_tokenizer(void) {
         "\xef\xbb\xbf{\"text\": \"a b c\"}\n{\"prompt\": \"a b\", \"answer\": \"b\"}\n"
         "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", "
         "\"content\": \"b a\"}, {\"role\": \"user\", \"content\": \"b\"}]}");
-    const Printed *printed = program_run("tokenize own.jsonl --tokenizer wordy", 0);
+    const Printed *printed =
+        program_run("tokenize own.jsonl --out own.tokens --tokenizer wordy", 0);
     if (printed->status && strstr(printed->error, "pip install")) SKIP("%s", printed->error);
     CHECK(printed->status == 0, "%s", printed->error);
     if (!CHECK(tokens_open(&tokens, scratch_path("own.tokens")) == 0, "%s", error_message()))
@@ -52,13 +53,14 @@ static void text_by_the_models_own_tokenizer(void) {
     }
     tokens_free(&tokens);
     scratch_text("own.jsonl", "{\"text\": \"\"}\n");
-    check_error(run(1, "tokenize own.jsonl --tokenizer wordy"), "the inputs have no text");
-    check_error(run(1, "tokenize own.jsonl absent.txt --tokenizer wordy"),
+    check_error(run(1, "tokenize own.jsonl --out own.tokens --tokenizer wordy"),
+                "the inputs have no text");
+    check_error(run(1, "tokenize own.jsonl absent.txt --out own.tokens --tokenizer wordy"),
                 "bcd: tokenize: absent.txt: No such file or directory");
-    check_error(run(1, "tokenize own.jsonl --tokenizer ."),
+    check_error(run(1, "tokenize own.jsonl --out own.tokens --tokenizer ."),
                 ".: neither tokenizer.json nor tokenizer.model is there");
     scratch_text("own.jsonl.zst", "\x28\xB5\x2F\xFD");
-    check_error(run(1, "tokenize own.jsonl.zst --tokenizer wordy"),
+    check_error(run(1, "tokenize own.jsonl.zst --out own.tokens --tokenizer wordy"),
                 "own.jsonl.zst: truncated zstd; get it again");
 }
 
@@ -91,7 +93,8 @@ static void an_export_has_the_tokenizer(void) {
     char lines[12 * 18 + 1] = "";
     for (int i = 0; i < 12; i++) strcat(lines, "{\"text\": \"a b\"}\n");
     scratch_text("own.jsonl", lines);
-    const Printed *printed = program_run("tokenize own.jsonl --tokenizer wordy", 0);
+    const Printed *printed =
+        program_run("tokenize own.jsonl --out own.tokens --tokenizer wordy", 0);
     if (printed->status && strstr(printed->error, "pip install")) SKIP("%s", printed->error);
     run(0,
         "train --model llama:layers=1,width=8,heads=1,context=4 --data own.tokens --valid "
@@ -243,7 +246,7 @@ static void error_of_the_last_python(void) {
     snprintf(path, sizeof path, "%.500s:%.500s", scratch_path("fake"), before ? before : "");
     CHECK(chmod(fake, 0700) == 0 && setenv("PATH", path, 1) == 0, "no fake");
     scratch_text("own.jsonl", "{\"text\": 3}\n");
-    const Printed *printed = run(1, "tokenize own.jsonl --tokenizer wordy");
+    const Printed *printed = run(1, "tokenize own.jsonl --out own.tokens --tokenizer wordy");
     CHECK(!strstr(printed->error, "000"), "%s", printed->error);
     if (before) setenv("PATH", before, 1);
 }
@@ -310,12 +313,13 @@ static void python_ends(void) {
         snprintf(script, sizeof script, "#!/bin/sh\n%s\n", endings[i].script);
         const char *fake = scratch_text("fake/ends", script);
         CHECK(chmod(fake, 0700) == 0 && setenv("PYTHON", fake, 1) == 0, "no fake");
-        const Printed *printed = run(1, "tokenize own.jsonl --tokenizer wordy");
+        const Printed *printed = run(1, "tokenize own.jsonl --out own.tokens --tokenizer wordy");
         CHECK(strcmp(printed->error, endings[i].expected) == 0, "%s: \"%s\"", endings[i].script,
               printed->error);
     }
     setenv("PYTHON", "/nowhere/python", 1);
-    check_error(run(1, "tokenize own.jsonl --tokenizer wordy"), "Python is missing; type:");
+    check_error(run(1, "tokenize own.jsonl --out own.tokens --tokenizer wordy"),
+                "Python is missing; type:");
     python ? setenv("PYTHON", before, 1) : unsetenv("PYTHON");
 }
 

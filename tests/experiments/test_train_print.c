@@ -73,7 +73,7 @@ static void names_what_is_doubtful(void) {
         {"--submodels 2 --steps 4 --switch-every 2 --switch-warmup 5 --lr 0.1",
          "a phase takes 2 updates, and its warm-up 5: the rate reaches 0.04 of 0.1\n"},
         {"--steps 1 --valid ./words.tokens",
-         "--valid is the file of --data: validation is on what is trained on\n"},
+         "--valid has the tokens of --data: validation is on what is trained on\n"},
         {"--submodels 2 --steps 16 --cache 1M",
          "a phase of 8 updates is at most an epoch: it sees few samples twice, and --cache saves "
          "little\n"},
