@@ -232,6 +232,8 @@ class Encoder:
         """Does the same to compare, and returns None where the template raises something."""
         try:
             return self.render(messages, tools)
+        except ImportError:
+            raise
         except Exception:
             return None
 
@@ -261,8 +263,8 @@ class Encoder:
         if not nulls:
             return
         filled = [m | {"content": m.get("content") or ""} for m in chat.messages]
-        nones, whole = self.render(filled, chat.tools).count("None"), self.rendered(chat.messages, chat.tools)
-        if whole is None or whole.count("None") > nones:
+        whole, empty = self.rendered(chat.messages, chat.tools), self.rendered(filled, chat.tools)
+        if empty is not None and (whole is None or whole.count("None") > empty.count("None")):
             raise Stop(f'{chat.where}: message {nulls[0] + 1} has the content null, and the chat template needs '
                        'a string; write ""')
 

@@ -5,6 +5,7 @@ import json
 from typing import NamedTuple
 
 ANSWERS = ("answer", "completion", "response")
+LABELS = ("label", "kto_tag")  # true or false: whether an answer is a good one, for TRL and LLaMA-Factory
 # ShareGPT's names of roles, and those of chat templates.
 ROLES = {"human": "user", "user": "user", "gpt": "assistant", "assistant": "assistant",
          "system": "system", "tool": "tool", "observation": "tool"}
@@ -141,14 +142,21 @@ def prompt_of(item, prompt, answer, where):
 
 
 def record_of(item, where):
-    """Returns the record of a JSON value, by the first of these forms that it has."""
+    """Returns the record of a JSON value."""
     item = item if isinstance(item, dict) else {}
+    record = form_of(item, where)
+    for name in LABELS:
+        if isinstance(item.get(name), bool) and not isinstance(record, Text):
+            raise Stop(f"{where}: has a preference ({name}), which cannot be trained on here")
+    return record
+
+
+def form_of(item, where):
+    """Returns the record of an object, by the first of these forms that it has."""
     prompt, answer = item.get("prompt"), next((item[a] for a in ANSWERS if item.get(a) is not None), None)
     for name in ("messages", "conversations"):
         if isinstance(item.get(name), list):
             return chat_of(item, item[name], where)
-    if answer is not None and isinstance(item.get("label"), bool):
-        raise Stop(f"{where}: has a preference (label), which cannot be trained on here")
     if isinstance(prompt, list) and isinstance(answer, list):
         return chat_of(item, prompt + answer, where, len(prompt))
     if isinstance(prompt, str) and isinstance(answer, str):

@@ -66,6 +66,8 @@ REFUSED = [
     ('{"conversations": [{"from": "bing", "value": "a"}]}', "message 1 is from 'bing'; there are human"),
     ('{"chosen": "a", "rejected": "b", "prompt": "c"}', "has preferences"),
     ('{"prompt": "a", "completion": "b", "label": false}', "has a preference (label)"),
+    ('{"instruction": "a", "output": "b", "kto_tag": true}', "has a preference (kto_tag)"),
+    ('{"messages": [{"role": "assistant", "content": "a"}], "label": true}', "has a preference (label)"),
     ('{"messages": [{"role": "assistant", "content": "a", "weight": 0.5}]}', "message 1 has a \"weight\" or \"train\""),
     ('{"messages": [{"role": "assistant", "content": "", "function_call": {}}, {}]}', "message 2 has no role"),
     ('{"messages": [{"role": "assistant", "content": "", "function_call": {"name": "f"}}]}', "message 1 has a function_call"),

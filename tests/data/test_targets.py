@@ -58,6 +58,7 @@ REFUSED = [
      "message 2 has the content null, and the chat template needs a string"),
     ("null, which becomes None", WRITES.replace("{{ m.content }}", "{{ m.get('content') }}"), [{"messages": NULL}],
      "message 2 has the content null, and the chat template needs a string"),
+    ("null, and another fault", "{{ raise_exception('No roles') }}", [{"messages": NULL}], "No roles"),
     ("a system without a template", None, [{"instruction": "a", "output": "b", "system": "c"}], "has a system or history"),
     ("an answer that is another at the end",
      MARKED.replace("{{ m.content }}\n", "{% if loop.last %}!{% endif %}{{ m.content }}\n"),
