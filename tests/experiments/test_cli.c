@@ -308,37 +308,6 @@ static void evaluates(void) {
     CHECK(strstr(run(0, "eval few --limit 10")->out, "(10 samples)"), "limit");
 }
 
-/* With --valid nothing is held out of the training data, and evaluation reads the given file. */
-static void validates_on_a_file(void) {
-    RunFile file;
-    char expected[96];
-    const char *spare = "tokenize some.txt --tokenizer bytes --out spare.tokens";
-    scratch_text("some.txt", "abc bca cab abc bca cab abc bca cab abc");
-    run(0, "%s", spare);
-    run(0,
-        "train --model gpt:layers=1,width=8,heads=1,context=4 --data words.tokens --valid "
-        "spare.tokens --steps 3 --batch 2 --out own --quiet");
-    if (!read_run(&file, "own")) return;
-    CHECK(file.samples == (6000 - 1) / 4, "%d samples", (int)file.samples);
-    snprintf(expected, sizeof expected, ", spare.tokens (9 samples of 4 tokens): loss %.4f",
-             file.evaluations[0].loss);
-    CHECK(strstr(run(0, "eval own")->out, expected), "expected %s", expected);
-    CHECK(fabs(file.evaluations[0].perplexity - exp(file.evaluations[0].loss)) < 1e-9,
-          "perplexity %g", file.evaluations[0].perplexity);
-    runfile_free(&file);
-    CHECK(strstr(run(0, "eval own --data words.tokens")->out,
-                 "valid split of words.tokens (149 samples of 4 tokens)"),
-          "other data");
-    run(0,
-        "train --model gpt:layers=1,width=8,heads=1,context=4 --data words.tokens --limit 20 "
-        "--eval-samples 2 --steps 1 --batch 2 --out short --quiet");
-    CHECK(strstr(run(0, "eval short")->out, "words.tokens (2 samples of") &&
-              strstr(run(0, "eval short --data spare.tokens --split train")->out, "(8 samples of"),
-          "all of other data");
-    check_error(run(2, "train " RESNET "--valid spare.tokens --steps 1"),
-                "--valid is for language models");
-}
-
 static void tokenizes(void) {
     CHECK(strstr(run(0, "tokenize words.txt --tokenizer bytes --out s.tokens")->out,
                  "s.tokens: 6000 tokens"),
@@ -397,6 +366,5 @@ void test_cli(void) {
     RUN(stores_why_it_switched);
     RUN(quiet_and_named_by_itself);
     RUN(evaluates);
-    RUN(validates_on_a_file);
     RUN(tokenizes);
 }

@@ -1,4 +1,5 @@
 /* Data that are not those of the training, or too few. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,11 +116,43 @@ static void no_batch_of_more_samples_than_there_are(void) {
                 "has only 1349 samples, of which --fraction takes 1");
 }
 
+/* With --valid nothing is held out of the training data, and evaluation reads the given file. */
+static void validates_on_a_file(void) {
+    RunFile file;
+    char expected[96];
+    const char *spare = "tokenize some.txt --tokenizer bytes --out spare.tokens";
+    scratch_text("some.txt", "abc bca cab abc bca cab abc bca cab abc");
+    run(0, "%s", spare);
+    run(0,
+        "train --model gpt:layers=1,width=8,heads=1,context=4 --data words.tokens --valid "
+        "spare.tokens --steps 3 --batch 2 --out own --quiet");
+    if (!read_run(&file, "own")) return;
+    CHECK(file.samples == (6000 - 1) / 4, "%d samples", (int)file.samples);
+    snprintf(expected, sizeof expected, ", spare.tokens (9 samples of 4 tokens): loss %.4f",
+             file.evaluations[0].loss);
+    CHECK(strstr(run(0, "eval own")->out, expected), "expected %s", expected);
+    CHECK(fabs(file.evaluations[0].perplexity - exp(file.evaluations[0].loss)) < 1e-9,
+          "perplexity %g", file.evaluations[0].perplexity);
+    runfile_free(&file);
+    CHECK(strstr(run(0, "eval own --data words.tokens")->out,
+                 "valid split of words.tokens (149 samples of 4 tokens)"),
+          "other data");
+    run(0,
+        "train --model gpt:layers=1,width=8,heads=1,context=4 --data words.tokens --limit 20 "
+        "--eval-samples 2 --steps 1 --batch 2 --out short --quiet");
+    CHECK(strstr(run(0, "eval short")->out, "words.tokens (2 samples of") &&
+              strstr(run(0, "eval short --data spare.tokens --split train")->out, "(8 samples of"),
+          "all of other data");
+    check_error(run(2, "train " RESNET "--valid spare.tokens --steps 1"),
+                "--valid is for language models");
+}
+
 void test_other_data(void) {
     make_words();
     RUN(what_was_replaced_is_refused);
     RUN(what_is_overwritten_is_noticed);
     RUN(what_was_moved_is_found);
+    RUN(validates_on_a_file);
     RUN(a_text_has_no_test_split);
     RUN(all_of_a_file_that_was_held_out);
     RUN(no_batch_of_more_samples_than_there_are);
