@@ -9,7 +9,7 @@ from conftest import git, has_history
 
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
-KNOWN = 33, "e6930e0716e83fd5"
+KNOWN = 34, "9750e4794661d99e"
 
 
 def chained(changes):
