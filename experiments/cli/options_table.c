@@ -322,7 +322,7 @@ const Option option_table[] = {
      TRACING | COMMAND_PLAN | COMMAND_INFO},
     {"cache", "BYTES", BYTES(cache), FREE, "0", "none",
      "compute the outputs of the frozen prefix once and keep them: up to BYTES (2G, 512M) in host "
-     "memory, the rest in a file in the run's directory",
+     "memory, for each replica, the rest in a file in the run's directory",
      TRACING},
     {"pre-infer", NULL, FLAG(pre_infer), FREE, "0", NULL,
      "fill --cache before each phase, by all ranks; needs --pipeline", TRAIN},

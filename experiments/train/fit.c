@@ -137,17 +137,43 @@ int fit_plan_all(FitBytes *bytes, const Setup *s) {
     return 0;
 }
 
-/* As fit_plan, with the prefix cache.  Where host memory and the memory to compute in are the same,
- * all of it is counted as the latter. */
-static int plan_with_cache(FitBytes *need, const FitMemory *memory, const Setup *s) {
-    if (fit_plan(need, s, 0)) return -1;
-    size_t cache = s->bcd.partition.submodels > 1 ? s->options.device_cache : 0;
-    need->device[MEM_CACHE] += cache;
-    need->device[MEM_ROLES] += cache;
+size_t fit_cache_bytes(const Setup *s) {
+    const Model *m = s->model;
+    size_t width = 0;
+    bool *active = xcalloc((size_t)m->blocks, sizeof *active);
+    for (int submodel = 0; submodel < s->bcd.partition.submodels; submodel++) {
+        partition_active(&s->bcd.partition, m, submodel, active);
+        const int lowest = lowest_active(m, active);
+        const size_t own =
+            lowest > 0 && lowest < m->blocks ? shape_count(m->value[m->block[lowest].in].shape) : 0;
+        if (own > width) width = own;
+    }
+    free(active);
+    const size_t samples = s->train ? (size_t)s->train->samples : SIZE_MAX;
+    const bool fewer = width == 0 || samples < s->options.cache / (width * sizeof(real));
+    return fewer ? samples * width * sizeof(real) : s->options.cache;
+}
+
+static void add_to_role(size_t bytes[MEM_ROLES + 1], MemRole role, size_t more) {
+    bytes[role] += more;
+    bytes[MEM_ROLES] += more;
+}
+
+/* Where host memory and the memory to compute in are the same, counts all of it as the latter. */
+static void join_memories(FitBytes *need, const FitMemory *memory) {
     for (int role = 0; role <= MEM_ROLES && memory->host_bytes <= 0; role++) {
         need->device[role] += need->host[role];
         need->host[role] = 0;
     }
+}
+
+/* As fit_plan, with the prefix cache. */
+static int plan_with_cache(FitBytes *need, const FitMemory *memory, const Setup *s) {
+    if (fit_plan(need, s, 0)) return -1;
+    if (s->bcd.partition.submodels > 1)
+        add_to_role(need->device, MEM_CACHE, s->options.device_cache);
+    add_to_role(need->host, MEM_CACHE, fit_cache_bytes(s));
+    join_memories(need, memory);
     return 0;
 }
 
@@ -279,16 +305,20 @@ int fit_check(const FitMemory *memory, const Setup *s) {
     bool on_device = !fits_device(&need, memory);
     if (!on_device && fits_host(&need, memory)) return 0;
     const size_t *bytes = on_device ? need.device : need.host;
+    const double there = on_device ? memory->bytes : memory->host_bytes;
+    const bool one_fits = !on_device || fits_host(&need, memory);
+    const bool in_host = fit_cache_bytes(s) > 0 && (!on_device || memory->host_bytes <= 0);
     /* What the training itself leaves free for a cache, which may be nothing. */
-    const double left = memory->bytes - (double)(bytes[MEM_ROLES] - bytes[MEM_CACHE]);
-    Text advice = on_device && bytes[MEM_CACHE] && left >= 0 && fits_host(&need, memory)
-                      ? text_of("it fits with --device-cache %.0fM", floor(left / 1048576))
+    const double left = there - (double)(bytes[MEM_ROLES] - bytes[MEM_CACHE]);
+    Text advice = one_fits && bytes[MEM_CACHE] && left >= 0
+                      ? text_of("it fits with --%scache %.0fM", in_host ? "" : "device-",
+                                floor(left / 1048576))
                       : advise(memory, s);
-    return error_set(
-        "memory: %s needs %s%s (%s), %s has %s; %s", s->model->name,
-        format_bytes((double)bytes[MEM_ROLES]).text, on_device ? "" : " of host memory",
-        fit_list_roles(bytes).text, on_device ? memory->name : "this machine",
-        format_bytes(on_device ? memory->bytes : memory->host_bytes).text, advice.text);
+    return error_set("memory: %s needs %s%s (%s), %s has %s; %s", s->model->name,
+                     format_bytes((double)bytes[MEM_ROLES]).text,
+                     on_device ? "" : " of host memory", fit_list_roles(bytes).text,
+                     on_device ? memory->name : "this machine", format_bytes(there).text,
+                     advice.text);
 }
 
 /* ---- this machine ---------------------------------------------------------------------------- */
@@ -300,18 +330,24 @@ typedef struct {
 
 /* Overwrites *need with the bytes of all ranks together if they share one memory, as threads do,
  * and of the fullest one otherwise: a process is assumed to have a memory of its own.  Where host
- * memory and the memory to compute in are the same, all of it is counted as the latter. */
+ * memory and the memory to compute in are the same, all of it is counted as the latter.  A rank of
+ * each replica keeps a --cache of its own. */
 static int add_ranks(RanksNeed *need, const Setup *s, const FitMemory *memory) {
+    const double cache = (double)fit_cache_bytes(s) * (s->options.world ? 1 : s->options.replicas);
     *need = (RanksNeed){0, 0};
     for (int r = 0; r < s->ranks; r++) {
         FitBytes one;
         if (fit_plan(&one, s, r)) return -1;
-        double bytes = (double)one.device[MEM_ROLES], host = (double)one.host[MEM_ROLES];
-        if (memory->host_bytes <= 0) bytes += host, host = 0;
+        join_memories(&one, memory);
+        const double bytes = (double)one.device[MEM_ROLES], host = (double)one.host[MEM_ROLES];
         need->bytes = s->options.world ? fmax(need->bytes, bytes) : need->bytes + bytes;
         need->host_bytes =
             s->options.world ? fmax(need->host_bytes, host) : need->host_bytes + host;
     }
+    if (memory->host_bytes <= 0)
+        need->bytes += cache;
+    else
+        need->host_bytes += cache;
     return 0;
 }
 
@@ -339,16 +375,45 @@ int fit_check_ranks(Setup *s, const FitMemory *memory) {
         format_bytes(on_device ? memory->bytes : memory->host_bytes).text);
 }
 
-int fit_check_here(Setup *s) {
+/* Overwrites *memory with what there is here, and *info, which has its name.  -1 and an error. */
+static int find_memory(FitMemory *memory, DeviceInfo *info, const Setup *s) {
     const double installed = memory_here();
-    FitMemory memory = {.name = "this machine", .bytes = installed, .bf16 = s->device};
+    *memory = (FitMemory){.name = "this machine", .bytes = installed, .bf16 = s->device};
+    if (s->options.device != DEVICE_CUDA) return 0;
+    if (s->device->info(info)) return -1;
+    memory->name = info->name;
+    memory->bytes = (double)info->free_bytes;
+    memory->host_bytes = installed;
+    if (setup_uses_nccl(&s->options)) memory->bytes -= (double)s->device->transport_nccl_bytes();
+    return 0;
+}
+
+int fit_check_here(Setup *s) {
+    FitMemory memory;
     DeviceInfo info;
-    if (s->options.device == DEVICE_CUDA) {
-        if (s->device->info(&info)) return -1;
-        memory.name = info.name;
-        memory.bytes = (double)info.free_bytes;
-        memory.host_bytes = installed;
-        if (setup_uses_nccl(&s->options)) memory.bytes -= (double)s->device->transport_nccl_bytes();
-    }
+    if (find_memory(&memory, &info, s)) return -1;
     return s->ranks ? fit_check_ranks(s, &memory) : fit_check(&memory, s);
+}
+
+int fit_check_evaluation_here(const Setup *s) {
+    FitMemory memory;
+    DeviceInfo info;
+    FitBytes need = {.device = {0}};
+    size_t device[MEM_ROLES], host[MEM_ROLES];
+    bool *none = xcalloc((size_t)s->model->blocks, sizeof *none);
+    const int failed =
+        find_memory(&memory, &info, s) || plan(device, host, s, &s->stage_settings, none);
+    free(none);
+    if (failed) return -1;
+    raise_to(need.device, device);
+    raise_to(need.host, host);
+    join_memories(&need, &memory);
+    const bool on_device = !fits_device(&need, &memory);
+    if (!on_device && fits_host(&need, &memory)) return 0;
+    const size_t *bytes = on_device ? need.device : need.host;
+    return error_set("memory: to evaluate, %s needs %s%s (%s), %s has %s", s->model->name,
+                     format_bytes((double)bytes[MEM_ROLES]).text,
+                     on_device ? "" : " of host memory", fit_list_roles(bytes).text,
+                     on_device ? memory.name : "this machine",
+                     format_bytes(on_device ? memory.bytes : memory.host_bytes).text);
 }

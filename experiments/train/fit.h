@@ -55,7 +55,15 @@ int fit_check(const FitMemory *memory, const Setup *setup);
  * ranks infer, up to one that has no room for the frozen prefix: lowers pipeline.infer_ranks. */
 int fit_check_ranks(Setup *setup, const FitMemory *memory);
 
+/* Returns the most that a --cache will take in host memory: no more than the samples have outputs
+ * of the longest frozen prefix.  With replicas a rank of each has such a cache. */
+size_t fit_cache_bytes(const Setup *setup);
+
 /* Refuses a training that does not fit here, on one device or over ranks.  Linux hands out memory
  * only when it is touched, so a model that is too large would not be refused later but killed.  -1
  * and an error. */
 int fit_check_here(Setup *setup);
+
+/* The same of a model that only computes losses or answers.  Needs the setup's options, device,
+ * model and stage settings. */
+int fit_check_evaluation_here(const Setup *setup);

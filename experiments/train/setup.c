@@ -232,7 +232,7 @@ int setup_engine_for_evaluation(Setup *setup) {
     if (o->accumulate > o->batch) o->accumulate = 1;
     setup->stage_settings = stage_settings(o);
     setup->stage_settings.skip_init = true;
-    if (setup_device(&setup->device, o)) return -1;
+    if (setup_device(&setup->device, o) || fit_check_evaluation_here(setup)) return -1;
     return setup_engine(setup, NULL, NULL, NULL);
 }
 

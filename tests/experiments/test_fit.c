@@ -200,6 +200,58 @@ static void counts_the_cache(void) {
     setup_free(&s);
 }
 
+static double free_units;
+
+static int info(DeviceInfo *info) {
+    *info = (DeviceInfo){.name = "FAKE", .free_bytes = (size_t)(free_units * UNIT)};
+    return 0;
+}
+
+/* A --cache takes host memory: what it may take, but no more than the samples have outputs of 8 x 8
+ * numbers; and that for each replica. */
+static void counts_the_cache_of_the_host(void) {
+    Setup s;
+    Dataset data = {.samples = 96};
+    const double all = 96 * 64 * sizeof(real), part = 12 * UNIT;
+    FitMemory memory = {.name = "FAKE", .bytes = 188 * UNIT + part};
+    if (open_case(&s, &(Case){.name = "two submodels"}, 6, 2)) {
+        s.options.cache = (size_t)part;
+        CHECK(fit_cache_bytes(&s) == (size_t)part && fit_check(&memory, &s) == 0, "refused: %s",
+              error_message());
+        memory.bytes -= 1;
+        CHECK(fit_check(&memory, &s) == -1 && strstr(error_message(), "; it fits with --cache 0M"),
+              "%s", error_message());
+        s.options.cache = (size_t)1 << 40;
+        s.train = &data;
+        memory.bytes = 188 * UNIT + all;
+        CHECK((double)fit_cache_bytes(&s) == all && fit_check(&memory, &s) == 0, "refused: %s",
+              error_message());
+        memory.host_bytes = all - 1;
+        CHECK(fit_check(&memory, &s) == -1 && strstr(error_message(), " of host memory (cache "),
+              "%s", error_message());
+        s.train = NULL;
+    }
+    setup_free(&s);
+}
+
+/* A model that is only evaluated needs its parameters and activations. */
+static void a_model_too_large_to_evaluate(void) {
+    static const DeviceModule device = {.memory_plan = plan, .info = info};
+    Setup s;
+    if (open_case(&s, &(Case){.name = "evaluation"}, 6, 1)) {
+        s.device = &device;
+        s.options.device = DEVICE_CUDA;
+        free_units = 128;
+        CHECK(fit_check_evaluation_here(&s) == 0, "refused: %s", error_message());
+        free_units = 127;
+        CHECK(fit_check_evaluation_here(&s) == -1 &&
+                  strstr(error_message(), "memory: to evaluate, ") &&
+                  strstr(error_message(), "(parameters 64.0 KiB, activations 64.0 KiB), FAKE has"),
+              "%s", error_message());
+    }
+    setup_free(&s);
+}
+
 /* Kept optimizer state does not get smaller with more submodels: it is 60 units, next to 30 of
  * gradients, 64 of parameters and 64 of activations. */
 static void counts_kept_state(void) {
@@ -217,13 +269,6 @@ static void counts_kept_state(void) {
 
 /* With two submodels each of three ranks takes 128 units, and 68 more while it holds the frozen
  * prefix of the second one, which is without gradients and state. */
-static double free_units;
-
-static int info(DeviceInfo *info) {
-    *info = (DeviceInfo){.name = "FAKE", .free_bytes = (size_t)(free_units * UNIT)};
-    return 0;
-}
-
 static void as_many_ranks_infer_as_have_room(void) {
     static const struct {
         double units;
@@ -259,6 +304,8 @@ void test_fit(void) {
     RUN(counts_the_hosts_of_ranks);
     RUN(counts_no_cache_for_one_submodel);
     RUN(counts_the_cache);
+    RUN(counts_the_cache_of_the_host);
+    RUN(a_model_too_large_to_evaluate);
     RUN(counts_kept_state);
     RUN(as_many_ranks_infer_as_have_room);
 }
