@@ -3,10 +3,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "../../data/tokens.h"
 #include "../../ref/base/error.h"
 #include "../cli/commands.h"
 #include "../store/rundir.h"
 #include "checkpoint.h"
+#include "interrupt.h"
 #include "open_model.h"
 #include "train.h"
 
@@ -18,8 +20,8 @@ int eval_dataset(EvaluationRow *row, const Setup *setup, const Dataset *data, in
     /* As many micro-batches at a time as keep a pipeline busy. */
     int size = setup->stage_settings.batch * o->accumulate * o->replicas, failed = 0;
     if (batch_reserve(&batch, setup->model, size)) return -1;
-    for (int first = 0; first < data->samples && !failed && !(stop && stop()); first += size) {
-        batch.n = first + size < data->samples ? size : data->samples - first;
+    for (int first = 0; first < data->samples && !failed && !(stop && stop()); first += batch.n) {
+        batch.n = data->samples - first > size ? size : data->samples - first;
         for (int i = 0; i < batch.n; i++) batch.ids[i] = first + i;
         data->fetch(data, &batch, 0);
         failed = engine_evaluate(engine, &batch, &sum);
@@ -93,10 +95,11 @@ int command_eval(const CommandLine *line) {
     int longer,
         failed = setup_default_context(&sized.options, &longer) || model_open(&setup, &sized);
     setup.options.augment = false;
+    interrupt_tell_bus_error();
     failed = failed || check_data_known(options, &setup.options) ||
              !(data = setup_data(&setup.options, setup.model, (Split)line->options.split)) ||
              setup_check_data(&setup, data) || check_own_data(line, data) ||
-             eval_dataset(&row, &setup, data, NULL);
+             eval_dataset(&row, &setup, data, NULL) || tokens_unchanged(data);
     if (!failed && !isfinite(row.loss))
         failed = error_set("the loss on %s is %s", data->name, format_loss(row.loss).text);
     const bool whole = *setup.options.valid && line->options.split != SPLIT_TRAIN;

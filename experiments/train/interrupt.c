@@ -38,13 +38,15 @@ static void mask_alarm(int how) {
     sigprocmask(how, &alarm, NULL);
 }
 
+void interrupt_tell_bus_error(void) { signal(SIGBUS, end_at_bus_error); }
+
 void interrupt_catch(void) {
     catch_signal(SIGINT, (int)SA_RESETHAND);
     catch_signal(SIGTERM, 0);
     catch_unless_ignored(SIGHUP); /* which nohup does */
     catch_unless_ignored(SIGPIPE);
     catch_signal(SIGALRM, 0);
-    signal(SIGBUS, end_at_bus_error);
+    interrupt_tell_bus_error();
     mask_alarm(SIG_UNBLOCK);
 }
 

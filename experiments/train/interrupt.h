@@ -2,8 +2,10 @@
  * after its step, with a checkpoint. */
 #pragma once
 
-/* From now on the first such signal is remembered.  SIGBUS, which comes when a file that is mapped
- * into memory is cut short, ends the process with a line that says so.  A second Ctrl-C kills the
+/* From now on SIGBUS, which comes when a file that is mapped into memory is cut short, ends the
+ * process with a line that says so. */
+void interrupt_tell_bus_error(void);
+/* The same, and the first such signal is remembered.  A second Ctrl-C kills the
  * process, which is safe, as files are written whole or not at all.  A second SIGTERM or SIGHUP
  * changes nothing, since one request may come twice: `timeout` sends its signal to the process and
  * to its group, and mpirun passes on what the processes have got already. */
