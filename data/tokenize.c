@@ -175,6 +175,7 @@ static int look_for_masks(bool *masked, FILE *const *from, int files, const char
         if (read_head(from[f], out, vocabulary, note)) return -1;
         while (!*masked && (count = read_numbers(numbers, NUMBERS, from[f], &torn)) > 0)
             for (size_t i = 0; i < count; i++) *masked |= numbers[i] < 0;
+        if (ferror(from[f])) return refuse(out, "left what cannot be read");
     }
     return 0;
 }
@@ -192,8 +193,9 @@ int tokenize_encoded(const char *out, const char *name, FILE *const *from, int f
         result = read_head(from[f], out, &vocabulary, stats->note);
         while (result == 0 && count > 0) {
             count = read_numbers(numbers, NUMBERS, from[f], &torn);
-            result = torn ? refuse(out, "ended in the middle of a token")
-                          : tokenwriter_add(&writer, numbers, count);
+            result = ferror(from[f]) ? refuse(out, "left what cannot be read")
+                     : torn          ? refuse(out, "ended in the middle of a token")
+                                     : tokenwriter_add(&writer, numbers, count);
             stats->tokens += count;
         }
     }

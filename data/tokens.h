@@ -80,9 +80,10 @@ int tokens_pack(Tokens *tokens, const int *numbers, size_t count, const char *to
 
 /* Makes a data set of the tokens [begin, end), cut into (end - begin - 1) / context samples, or the
  * first `limit` of them if that is not 0.  A sample has `context` inputs, and as targets the token
- * that follows each; the inputs of samples do not overlap.  Samples of a masked file in which
- * nothing is a target are left out.  The data set frees `tokens`, also on failure.  NULL and an
- * error if there are too few tokens, no target, or memory runs out. */
+ * that follows each; the inputs of samples do not overlap, and there are at most INT32_MAX
+ * samples.  Those of a masked file in which nothing is a target are left out.  The data set frees
+ * `tokens`, also on failure.  NULL and an error if there are too few tokens, no target, or memory
+ * runs out. */
 Dataset *tokens_dataset(const char *name, Tokens tokens, size_t begin, size_t end, int context,
                         int limit);
 

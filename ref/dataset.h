@@ -10,7 +10,7 @@ typedef struct {
     int n;
     const Dataset *resident; /* if not NULL, a device makes the images from the bytes of
                               * this data set, and `images` is not filled */
-    uint64_t position;       /* in the stream of samples; seeds the augmentation */
+    uint64_t position;       /* in the stream of samples; its low 32 bits seed the augmentation */
     int *ids;                /* [n]: sample numbers in the data set; the keys of the prefix cache */
     real *images;            /* [n][h][w][c] */
     int *tokens;             /* [n][t] */

@@ -201,7 +201,8 @@ void step_update(Stage *base, double lr, double gradient_scale) {
     CudaStage *s = cuda_stage(base);
     count_optimizer_steps(s, true);
     if (base->settings.offload) {
-        offload_update(s, lr, gradient_scale); /* the next step's wait reports a failure */
+        /* The next wait reports it. */
+        if (offload_update(s, lr, gradient_scale)) device_note("%s", error_message());
     } else if (s->updater) {
         update_prepare(s->updater, s->run.stream, lr, gradient_scale, s->base.optimizer_step);
         update_apply(&s->run, s->updater, NULL, update_workspace(s));

@@ -114,12 +114,15 @@ int convert_save(const char *dir, Engine *engine, const char *init, NumberKind n
     int failed = (*same && open_positions(&positions, init, list, count)) ||
                  safetensors_create(&writer, weights, numbers, list, count);
     for (int p = 0; p < m->params && !failed; p++) {
-        failed = save_param(&writer, engine, p, &names[p], &positions);
+        /* The last of the weights are in the file before the config of an older export is replaced.
+         */
+        failed =
+            save_param(&writer, engine, p, &names[p], &positions) ||
+            (p + 1 == m->params && convert_write_config(config, m, numbers, *same ? init : NULL));
         if (failed) safetensors_abandon(&writer);
     }
     weights_close(&positions.weights);
-    failed = failed || safetensors_commit(&writer) ||
-             convert_write_config(config, m, numbers, *same ? init : NULL);
+    failed = failed || safetensors_commit(&writer);
     free(list);
     free(names);
     return failed ? -1 : 0;

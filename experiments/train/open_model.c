@@ -38,6 +38,7 @@ static void overlay(Options *stored, const Options *asked) {
     stored->device = asked->device;
     stored->precision = asked->precision;
     stored->method = METHOD_BCD;
+    stored->correct_above = 0; /* of training steps, which not every device has */
 }
 
 static int open_directory(Setup *setup, const Options *asked) {

@@ -142,6 +142,13 @@ static bool invocation_next(Invocation *c, int python) {
     return ftruncate(fileno(c->complaints), 0) == 0;
 }
 
+/* Takes back what a Python without the packages wrote before it found that out.  -1 and an error.
+ */
+static int go_back(FILE *out, off_t begin) {
+    if (!out || (fseeko(out, begin, SEEK_SET) == 0 && ftruncate(fileno(out), begin) == 0)) return 0;
+    return error_set("the output of Python cannot be taken back: %s", strerror(errno));
+}
+
 /* ---- once ------------------------------------------------------------------------------------ */
 
 PythonResult python_run(const char *script, const char *const arguments[], int count,
@@ -149,8 +156,9 @@ PythonResult python_run(const char *script, const char *const arguments[], int c
     Invocation c;
     int status = NO_PYTHON << 8, failed = 0;
     if (invocation_open(&c, script, arguments, count)) return PYTHON_FAILED;
+    const off_t begin = out ? ftello(out) : 0;
     for (int i = 0; !failed && is_missing(status) && invocation_next(&c, i); i++)
-        failed = run_one(&status, c.argv, in, out, c.complaints);
+        failed = (i && go_back(out, begin)) || run_one(&status, c.argv, in, out, c.complaints);
     if (!failed && status) set_error(status, c.complaints, script);
     fclose(c.complaints);
     if (!failed && is_missing(status)) return PYTHON_MISSING;

@@ -20,7 +20,8 @@ typedef struct {
 } PythonInput;
 
 /* Runs `script`, a path in the source tree, with arguments[count], at most PYTHON_ARGUMENTS - 4 of
- * them.  Its input comes from `in`, its output goes to `out`; NULL stands for our own.  Returns
+ * them.  Its input comes from `in`, its output goes to `out`, a regular file;
+ * NULL stands for our own.  Returns
  * PYTHON_MISSING if there is no Python with the packages, PYTHON_FAILED if the script fails; the
  * error is then the last line that it printed to standard error, or the signal that ended it. */
 PythonResult python_run(const char *script, const char *const arguments[], int count,

@@ -47,6 +47,7 @@ void setup_resolve_optimizer(Options *o) {
 
 /* An optimizer has a setting if its default is not 0. */
 int setup_check_optimizer(const Options *o) {
+    const double least = 1e-30; /* as a float it is not 0 */
     static const char *const flags[] = {"momentum", "beta1", "beta2", "eps"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         if (!options_given(o, flags[i])) continue;
@@ -63,6 +64,11 @@ int setup_check_optimizer(const Options *o) {
             return error_set("--%s: %s has none; it is for %s", flags[i],
                              optimizer_names[o->optimizer.kind], having.text);
     }
+    if (options_given(o, "eps") && o->optimizer.eps < least &&
+        optimizer_defaults(o->optimizer.kind).eps > 0)
+        return error_set(
+            "--eps %g: where a gradient was always 0 the update would be 0 / 0; give %g or more",
+            o->optimizer.eps, least);
     return 0;
 }
 

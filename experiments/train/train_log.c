@@ -13,18 +13,27 @@
 /* Returns the number with a NaN that has no sign. */
 static double plain(double number) { return isnan(number) ? NAN : number; }
 
+/* Makes what was written visible.  A log that cannot be written does not stop the training. */
+static void flush_log(Training *t) {
+    if (fflush(t->log) == 0) return;
+    fprintf(stderr, "bcd: log.csv: cannot write: %s; the training goes on without it\n",
+            strerror(errno));
+    fclose(t->log);
+    t->log = NULL;
+}
+
 void train_log_curve(Training *t, const CurveRow *row) {
     if (!t->log) return;
     fprintf(t->log, "%llu,%.9g,%.9g,%d,,\n", (unsigned long long)row->step, plain(row->loss),
             row->lr, row->submodel + 1);
-    fflush(t->log);
+    flush_log(t);
 }
 
 void train_log_evaluation(Training *t, const EvaluationRow *row) {
     if (!t->log) return;
     fprintf(t->log, "%llu,,,,%.9g,%.9g\n", (unsigned long long)row->step, plain(row->loss),
             row->accuracy);
-    fflush(t->log);
+    flush_log(t);
 }
 
 /* Writes the rows of earlier sessions, from run.h5. */
@@ -105,8 +114,10 @@ int train_log_open(Training *t) {
                      sampler_init(&t->sampler, s->bcd.seed, s->train->samples, s->bcd.fraction)))
         return -1;
     if (t->lost_curves && keep_log(t)) return -1;
-    t->log = fopen(rundir_path(t->dir, "log.csv").text, "w");
-    if (t->log) write_past(t);
+    const Text path = rundir_path(t->dir, "log.csv");
+    t->log = fopen(path.text, "w");
+    if (!t->log) return error_set("%s: cannot write: %s", path.text, strerror(errno));
+    write_past(t);
     return 0;
 }
 

@@ -6,14 +6,19 @@
  * where j runs over all positions, or with `causal` over those up to i, with a window over the last
  * of these (Beltagy et al. 2020). */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "plain.h"
 
 /* Returns `count` zeros.  An op cannot fail, so the process ends when memory runs out. */
 static double *zeros(size_t count) {
     double *x = calloc(count, sizeof *x);
-    if (!x) abort();
+    if (!x) {
+        fprintf(stderr, "bcd: memory: none left for the %zu numbers of an attention\n", count);
+        _exit(1);
+    }
     return x;
 }
 

@@ -103,6 +103,13 @@ static void continues(const char *flags, const char *from, const char *name) {
     CHECK(fabs(x - y) <= 1e-5 * fabs(x), "loss %.8f on the cpu, %.8f on simt", x, y);
 }
 
+/* Only training steps need a device that has --correct-above. */
+static void evaluates_what_was_corrected(void) {
+    if (!has_device("simt")) SKIP("built without SIMT");
+    run(0, "train " SMALL_RESNET "--correct-above 0.5 --steps 2 --out corrected --quiet");
+    run(0, "eval corrected --device simt");
+}
+
 static void trains(const void *row) {
     const Family *f = row;
     if (!has_device("simt")) SKIP("built without SIMT");
@@ -320,6 +327,7 @@ void test_devices(void) {
     RUN(trains_by_the_plain_ops);
     RUN(offloads);
     RUN(evaluates_and_samples);
+    RUN(evaluates_what_was_corrected);
     RUN(traces);
     RUN(refuses_large_models);
 }

@@ -1,6 +1,7 @@
 /* `bcd export`: what it does when something is missing, and what it replaces. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -54,6 +55,17 @@ static void exports_with_care(void) {
     CHECK(!strcmp(run(0, "export tended --out twice")->out,
                   "twice: config.json, model.safetensors; files that were there are replaced\n"),
           "the second one");
+    /* Where the config cannot be replaced, the weights of before stay. */
+    CHECK(unlink(scratch_path("twice/config.json")) == 0 &&
+              mkdir(scratch_path("twice/config.json"), 0700) == 0,
+          "no directory");
+    scratch_text("twice/model.safetensors", "old");
+    check_error(run(1, "export tended --out twice --quiet"), "config.json");
+    old = read_bytes("twice/model.safetensors", &before);
+    CHECK(before == 3, "%zu bytes", before);
+    free(old);
+    CHECK(rmdir(scratch_path("twice/config.json")) == 0, "not empty");
+    run(0, "export tended --out twice --quiet");
     /* An export that was interrupted is done again. */
     CHECK(rename(scratch_path("twice/model.safetensors"),
                  text_of("%s", scratch_path("twice/model.safetensors.tmp")).text) == 0,

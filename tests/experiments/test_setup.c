@@ -34,6 +34,10 @@ static const Wrong mismatched[] = {
     {"train --augment --cache 1M",
      "--augment changes the images in each epoch, so --cache would keep outputs of other images; "
      "drop one of them"},
+    {"train --optimizer adamw --eps 0",
+     "--eps 0: where a gradient was always 0 the update would be 0 / 0; give 1e-30 or more"},
+    {"train --optimizer muon --eps 1e-50",
+     "--eps 1e-50: where a gradient was always 0 the update would be 0 / 0; give 1e-30 or more"},
     {"train --switch-every 7", "--switch-every is for --submodels M"},
     {"train --order random", "--order is for --submodels M"},
     {"train --keep-state", "--keep-state is for --submodels M"},

@@ -6,6 +6,7 @@
 
 #include "../../data/tokens.h"
 #include "../../experiments/convert/convert.h"
+#include "../../experiments/train/python.h"
 #include "../../ref/base/error.h"
 #include "cli.h"
 
@@ -251,6 +252,21 @@ static void error_of_the_last_python(void) {
     if (before) setenv("PATH", before, 1);
 }
 
+/* Nor may what it wrote until it found that a package is missing; the second one fails at once. */
+static void output_of_the_last_python(void) {
+    const char *fake = scratch_text("fake/python3", "#!/bin/sh\necho 49152\nexit 3\n");
+    char path[1024], *before = getenv("PATH");
+    if (getenv("PYTHON")) SKIP("PYTHON names the only one");
+    FILE *out = tmpfile();
+    snprintf(path, sizeof path, "%.500s:%.500s", scratch_path("fake"), before ? before : "");
+    if (CHECK(out && chmod(fake, 0700) == 0 && setenv("PATH", path, 1) == 0, "no fake"))
+        CHECK(python_run("data/encode.py", NULL, 0, NULL, out) != PYTHON_DONE &&
+                  fseek(out, 0, SEEK_END) == 0 && ftell(out) == 0,
+              "%ld bytes", ftell(out));
+    if (before) setenv("PATH", before, 1);
+    if (out) fclose(out);
+}
+
 /* How Python ends, and what is reported then. */
 static const struct {
     const char *script, *expected; /* expected: the only line of stderr */
@@ -338,6 +354,7 @@ void test_tokenizer(void) {
     RUN(gpt2s_tokenizer_is_known);
     RUN(another_tokenizer_is_refused);
     RUN(error_of_the_last_python);
+    RUN(output_of_the_last_python);
     RUN(python_ends);
     RUN(a_conversation_ends);
     RUN(an_export_has_the_tokenizer);

@@ -114,6 +114,20 @@ static void a_pipe_or_device_as_log(void) {
                 "--log-samples /dev/full: cannot write: No space left on device");
 }
 
+/* A log that cannot be opened refuses the training; one that cannot be written is said once. */
+static void a_log_that_cannot_be_written(void) {
+    if (mkdir(scratch_path("odd"), 0700) == 0) mkdir(scratch_path("odd/log.csv"), 0700);
+    check_error(run(1, "train " RESNET "--steps 3 --out odd --quiet"), "log.csv: cannot write: ");
+    run(0, "train " RESNET "--steps 3 --out full --quiet");
+    if (!file_exists("/dev/full")) SKIP("no /dev/full");
+    CHECK(unlink(scratch_path("full/log.csv")) == 0 &&
+              symlink("/dev/full", scratch_path("full/log.csv")) == 0,
+          "no link");
+    const char *error = run(0, "train --resume full --steps 6 --quiet")->error;
+    const char *said = strstr(error, "bcd: log.csv: cannot write: No space left on device; the ");
+    CHECK(said && !strstr(said + 9, "log.csv"), "\"%s\"", error);
+}
+
 /* x86 makes a NaN with a sign, and readers of CSV would take "-nan" for text. */
 static void a_nan_has_no_sign(void) {
     char text[64] = "";
@@ -150,6 +164,7 @@ void test_train_log(void) {
     RUN(a_gap_is_refused);
     RUN(other_files_stay);
     RUN(a_pipe_or_device_as_log);
+    RUN(a_log_that_cannot_be_written);
     RUN(a_nan_has_no_sign);
     RUN(evaluates_once_an_epoch);
 }

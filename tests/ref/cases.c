@@ -111,6 +111,7 @@ const Case cases[] = {
     {"attention, head of 96", {OP_ATTENTION, IN(1, 35, 288), OUT(1, 35, 96), HEADS(1, 1, 96)}, .n = 1},
     {"attention, head of 128", {OP_ATTENTION, IN(1, 70, 384), OUT(1, 70, 128), HEADS(1, 1, 128)}, .n = 1},
     {"attention, head of 131", {OP_ATTENTION, IN(1, 9, 393), OUT(1, 9, 131), HEADS(1, 1, 131)}, .n = 1},
+    {"attention, head of 6200", {OP_ATTENTION, IN(1, 2, 18600), OUT(1, 2, 6200), HEADS(1, 1, 6200)}, .n = 1},
     {"attention rope, head of 2", {OP_ATTENTION, IN(1, 5, 18), OUT(1, 5, 6), ROPE(3, 3, 2, .base = 10000)}, .n = 2},
     {"attention rope, head of 6", {OP_ATTENTION, IN(1, 31, 36), OUT(1, 31, 12), ROPE(2, 2, 6, .base = 10000)}, .n = 2},
     {"attention rope, head of 16", {OP_ATTENTION, IN(1, 32, 48), OUT(1, 32, 16), ROPE(1, 1, 16, .base = 10000)}, .n = 3},
