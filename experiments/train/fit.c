@@ -1,158 +1,14 @@
+/* Whether a training fits, and what would make it fit. */
 #include "fit.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../ref/base/error.h"
 #include "../../ref/memory.h"
-#include "../base/alloc.h"
 #include "../base/cgroup.h"
 #include "../base/text.h"
-
-/* Overwrites the bytes by role of a stage that trains active[blocks]. */
-static int plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Setup *s,
-                const StageSettings *settings, const bool *active) {
-    memset(host, 0, MEM_ROLES * sizeof *host);
-    return s->device ? s->device->memory_plan(device, host, s->model, settings, active)
-                     : memory_plan(device, s->model, settings, active);
-}
-
-/* Raises each role of max[], and the total at its end, to what one submodel needs. */
-static void raise_to(size_t max[MEM_ROLES + 1], const size_t bytes[MEM_ROLES]) {
-    size_t sum = 0;
-    for (int role = 0; role < MEM_ROLES; role++) {
-        sum += bytes[role];
-        if (bytes[role] > max[role]) max[role] = bytes[role];
-    }
-    if (sum > max[MEM_ROLES]) max[MEM_ROLES] = sum;
-}
-
-/* Adds what a stage of the frozen prefix needs, which infers next to the rank's own. */
-static int add_prefix(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Setup *s,
-                      StageSettings settings, const bool *active) {
-    size_t more[MEM_ROLES], more_host[MEM_ROLES];
-    const int lowest = lowest_active(s->model, active);
-    if (lowest == 0) return 0;
-    RankBlocks blocks = {0};
-    bool *none = xcalloc((size_t)s->model->blocks, sizeof *none);
-    const int failed = rank_prefix_create(&blocks, &settings, s->model, lowest) ||
-                       plan(more, more_host, s, &settings, none);
-    for (int role = 0; role < MEM_ROLES && !failed; role++) {
-        device[role] += more[role];
-        host[role] += more_host[role];
-    }
-    free(none);
-    rank_blocks_free(&blocks);
-    return failed ? -1 : 0;
-}
-
-/* Returns of how many phases the plans differ: the training has no more, or the later ones need
- * what earlier ones did.  Kept state is complete after a cycle.  Before there are data and a
- * length, there may be any number. */
-static uint64_t count_phases(const Setup *s) {
-    const uint64_t most = (uint64_t)s->bcd.partition.submodels * (1 + s->stage_settings.keep_state);
-    if (!s->train || s->bcd.order == ORDER_GAUSS_SOUTHWELL) return most;
-    const uint64_t shortest = bcd_shortest_phase(&s->bcd, s->train->samples);
-    const uint64_t phases = s->bcd.steps / shortest + (s->bcd.steps % shortest > 0);
-    return phases < most ? phases : most;
-}
-
-/* Overwrites active[blocks] with those that train in a phase.  Of an order by gradients each
- * submodel is planned in turn.  -1 and an error. */
-static int active_in_phase(bool *active, const Setup *s, uint64_t phase) {
-    BcdSettings bcd = s->bcd;
-    if (bcd.order == ORDER_GAUSS_SOUTHWELL) bcd.order = ORDER_CYCLIC;
-    const int submodel = bcd_select(&(BcdState){.phase = phase}, &bcd, NULL, NULL);
-    if (submodel < 0) return -1;
-    partition_active(&bcd.partition, s->model, submodel, active);
-    return 0;
-}
-
-/* Overwrites *bytes with the state of all blocks that have trained once these do, and
- * trained[blocks] with which they are. */
-static int plan_kept(size_t *bytes, bool *trained, const Setup *s, const StageSettings *settings,
-                     const bool *active) {
-    size_t device[MEM_ROLES], host[MEM_ROLES];
-    for (int b = 0; b < s->model->blocks; b++) trained[b] |= active[b];
-    const int failed = plan(device, host, s, settings, trained);
-    *bytes = failed ? 0 : device[MEM_STATE];
-    return failed;
-}
-
-/* The largest plan of a stage with these settings; `blocks` are those of a rank, or NULL.  `infers`
- * says that a stage of the frozen prefix is there too, at the start of a phase. */
-static int plan_largest(FitBytes *max, const Setup *s, const StageSettings *settings,
-                        RankBlocks *blocks, bool infers) {
-    size_t device[MEM_ROLES], host[MEM_ROLES];
-    const uint64_t phases = count_phases(s);
-    bool *active = xcalloc(2 * (size_t)s->model->blocks, sizeof *active);
-    bool *trained = active + s->model->blocks;
-    *max = (FitBytes){.device = {0}};
-    /* Before the first step no block is active, and the stage has the scratch of an evaluation. */
-    int failed = plan(device, host, s, settings, active);
-    for (uint64_t phase = 0; phase < phases && !failed; phase++) {
-        raise_to(max->device, device);
-        raise_to(max->host, host);
-        failed =
-            active_in_phase(active, s, phase) ||
-            (blocks &&
-             rank_blocks_set_in_flight(blocks, &s->placement, s->model, s->pipeline, active)) ||
-            plan(device, host, s, settings, active) ||
-            (infers && add_prefix(device, host, s, *settings, active)) ||
-            (settings->keep_state && plan_kept(&device[MEM_STATE], trained, s, settings, active));
-    }
-    free(active);
-    if (failed) return -1;
-    raise_to(max->device, device);
-    raise_to(max->host, host);
-    return 0;
-}
-
-int fit_plan(FitBytes *bytes, const Setup *s, int rank) {
-    RankBlocks blocks;
-    StageSettings settings = s->stage_settings;
-    if (!s->ranks) return plan_largest(bytes, s, &settings, NULL, false);
-    const int place = rank % s->placement.ranks;
-    if (rank_blocks_create(&blocks, &s->placement, s->model, place)) return -1;
-    settings.local = blocks.local;
-    settings.in_flight = blocks.in_flight;
-    int failed = plan_largest(bytes, s, &settings, &blocks, place < s->pipeline.infer_ranks);
-    rank_blocks_free(&blocks);
-    return failed;
-}
-
-int fit_plan_all(FitBytes *bytes, const Setup *s) {
-    if (!s->ranks) return fit_plan(bytes, s, 0);
-    *bytes = (FitBytes){.device = {0}};
-    for (int r = 0; r < s->ranks; r++) {
-        FitBytes one;
-        if (fit_plan(&one, s, r)) return -1;
-        for (int role = 0; role <= MEM_ROLES; role++) {
-            bytes->device[role] += one.device[role];
-            bytes->host[role] += one.host[role];
-        }
-    }
-    return 0;
-}
-
-size_t fit_cache_bytes(const Setup *s) {
-    const Model *m = s->model;
-    size_t width = 0;
-    bool *active = xcalloc((size_t)m->blocks, sizeof *active);
-    for (int submodel = 0; submodel < s->bcd.partition.submodels; submodel++) {
-        partition_active(&s->bcd.partition, m, submodel, active);
-        const int lowest = lowest_active(m, active);
-        const size_t own =
-            lowest > 0 && lowest < m->blocks ? shape_count(m->value[m->block[lowest].in].shape) : 0;
-        if (own > width) width = own;
-    }
-    free(active);
-    const size_t samples = s->train ? (size_t)s->train->samples : SIZE_MAX;
-    const bool fewer = width == 0 || samples < s->options.cache / (width * sizeof(real));
-    return fewer ? samples * width * sizeof(real) : s->options.cache;
-}
 
 static void add_to_role(size_t bytes[MEM_ROLES + 1], MemRole role, size_t more) {
     bytes[role] += more;
@@ -398,15 +254,8 @@ int fit_check_here(Setup *s) {
 int fit_check_evaluation_here(const Setup *s) {
     FitMemory memory;
     DeviceInfo info;
-    FitBytes need = {.device = {0}};
-    size_t device[MEM_ROLES], host[MEM_ROLES];
-    bool *none = xcalloc((size_t)s->model->blocks, sizeof *none);
-    const int failed =
-        find_memory(&memory, &info, s) || plan(device, host, s, &s->stage_settings, none);
-    free(none);
-    if (failed) return -1;
-    raise_to(need.device, device);
-    raise_to(need.host, host);
+    FitBytes need;
+    if (find_memory(&memory, &info, s) || fit_plan_evaluation(&need, s)) return -1;
     join_memories(&need, &memory);
     const bool on_device = !fits_device(&need, &memory);
     if (!on_device && fits_host(&need, &memory)) return 0;

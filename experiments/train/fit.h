@@ -21,6 +21,10 @@ int fit_plan(FitBytes *bytes, const Setup *setup, int rank);
 /* The same of all ranks together. */
 int fit_plan_all(FitBytes *bytes, const Setup *setup);
 
+/* Overwrites *bytes with what a model needs that only computes losses or answers.  Needs the
+ * setup's options, device, model and stage settings.  -1 and an error. */
+int fit_plan_evaluation(FitBytes *bytes, const Setup *setup);
+
 /* What a training on one device may choose to need more or less memory. */
 typedef struct {
     int submodels, accumulate;
@@ -64,6 +68,5 @@ size_t fit_cache_bytes(const Setup *setup);
  * and an error. */
 int fit_check_here(Setup *setup);
 
-/* The same of a model that only computes losses or answers.  Needs the setup's options, device,
- * model and stage settings. */
+/* The same of a model that is only evaluated. */
 int fit_check_evaluation_here(const Setup *setup);
