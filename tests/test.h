@@ -3,6 +3,8 @@
  * counted as skipped, with its reason, when it says SKIP. */
 #pragma once
 
+#include <math.h>
+
 #include "../ref/base/error.h" /* BCD_PRINTF */
 
 #define RUN(function) test_run(#function, function)
@@ -13,6 +15,10 @@
  * the case; the case goes on.  Evaluates to the condition. Write comparisons so that NaN fails. */
 #define CHECK(condition, ...) \
     ((condition) ? 1 : (test_fail(__FILE__, __LINE__, #condition, __VA_ARGS__), 0))
+
+/* The larger of two errors.  A NaN stays, whichever it is, and fails every comparison; fmax would
+ * drop it. */
+static inline double worse(double a, double b) { return isnan(a) || a >= b ? a : b; }
 
 /* Leaves the case, counted as skipped. */
 #define SKIP(...)               \

@@ -48,7 +48,7 @@ static void read_whole(real *logits, Stage *stage, const int *tokens) {
 static double distance(const real *logits, const real *like) {
     double difference = 0, largest = 0;
     for (int i = 0; i < VOCABULARY; i++) {
-        difference = fmax(difference, fabs((double)logits[i] - (double)like[i]));
+        difference = worse(difference, fabs((double)logits[i] - (double)like[i]));
         largest = fmax(largest, fabs((double)like[i]));
     }
     return difference / largest;

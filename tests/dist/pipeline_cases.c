@@ -181,7 +181,7 @@ static void check_tied(const char *spec, int ranks, ScheduleKind order, const St
         double largest = 0, error = 0;
         for (size_t i = 0; i < count; i++) {
             largest = fmax(largest, fabs((double)a[i]));
-            error = fmax(error, fabs((double)a[i] - (double)b[i]));
+            error = worse(error, fabs((double)a[i] - (double)b[i]));
         }
         CHECK(error <= 6 * 8 * (double)REAL_EPS * (largest + 1), "%s is off by %g",
               one.model->param[p].name, error);

@@ -68,12 +68,14 @@ static const Row rows[] = {
      "rank 1 gave up: cache: cannot write to "},
 };
 
-/* Runs several times, since which rank is first differs from run to run. */
+/* What only another rank finds runs several times, since which rank is first differs from run to
+ * run. */
 static void said_once(const void *data) {
     const Row *row = data;
     NEED_MPI();
     if (TEST_SANITIZED) SKIP("the MPI transport is watched in transport_mpi");
-    for (int times = 0; times < 3; times++) check_one_line(run_script(row->script), row->words);
+    const int times = strstr(row->script, "ulimit") ? 3 : 1;
+    for (int i = 0; i < times; i++) check_one_line(run_script(row->script), row->words);
 }
 
 /* Several ranks that wait for a rank that hangs may find out at the same time; one reports it. That
@@ -82,7 +84,7 @@ static void said_once(const void *data) {
 static void a_stopped_rank_is_named_once(void) {
     NEED_MPI();
     if (TEST_SANITIZED) SKIP("the MPI transport is watched in transport_mpi");
-    for (int rank = 0; rank < 4; rank++) {
+    for (int rank = 0; rank < 4; rank += 2) {
         char script[1000], words[100];
         snprintf(script, sizeof script,
                  "mpirun -n 4 sh -c \"[ \\$OMPI_COMM_WORLD_RANK\\$PMI_RANK != %d ] || "
@@ -95,9 +97,10 @@ static void a_stopped_rank_is_named_once(void) {
 }
 
 /* Depending on the limit the rank fails before, inside or after MPI_Init, works with less memory,
- * or has no shared memory with another rank. In each case all ranks end. */
+ * or has no shared memory with another rank. In each case all ranks end; with the first limit it
+ * cannot even be loaded. */
 static void a_rank_without_memory_ends_all(void) {
-    static const int limits_kb[] = {40000, 80000, 120000, 220000, 236000, 240000, 244000};
+    static const int limits_kb[] = {40000, 120000, 220000, 240000};
     NEED_MPI();
     if (TEST_SANITIZED) SKIP("a sanitizer needs more address space");
     for (size_t i = 0; i < sizeof limits_kb / sizeof *limits_kb; i++) {
@@ -108,7 +111,8 @@ static void a_rank_without_memory_ends_all(void) {
                  "-n 1 sh -c \"ulimit -v %d; exec $bcd\" : -n 1 $bcd",
                  limits_kb[i]);
         int status = run_script(script);
-        CHECK(status != 124 && status >= 0, "%d kB: status %d:\n%s", limits_kb[i], status, output);
+        CHECK(status != 124 && status >= (i == 0), "%d kB: status %d:\n%s", limits_kb[i], status,
+              output);
     }
 }
 

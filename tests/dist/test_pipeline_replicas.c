@@ -78,7 +78,7 @@ static void check_numbers(const real *a, const real *b, size_t count, double uni
     double largest = 0, error = 0;
     for (size_t i = 0; i < count; i++) {
         largest = fmax(largest, fabs((double)a[i]));
-        error = fmax(error, fabs((double)a[i] - (double)b[i]));
+        error = worse(error, fabs((double)a[i] - (double)b[i]));
     }
     CHECK(error <= units * (double)REAL_EPS * (largest + 1), "%s is off by %g", name, error);
 }

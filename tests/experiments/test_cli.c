@@ -19,8 +19,8 @@ static void helps(void) {
     CHECK(strncmp(run(0, "--version")->out, "bcd ", 4) == 0, "no version");
     CHECK(strstr(run(0, "help sample")->out, "--temperature"), "help COMMAND");
     const char *help = run(0, "help plan")->out;
-    CHECK(strstr(help, "\n  --gpu KEY") < strstr(help, "\n  --context TOKENS"),
-          "plan's own come first");
+    const char *own = strstr(help, "\n  --gpu KEY"), *shared = strstr(help, "\n  --context TOKENS");
+    CHECK(own && shared && own < shared, "plan's own come first");
     for (int i = 0; i < COMMANDS; i++) {
         const Printed *printed = run(0, "%s --help", command_table[i].name);
         CHECK(strstr(printed->out, command_table[i].name) && !*printed->error, "%s",

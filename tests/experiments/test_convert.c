@@ -66,7 +66,7 @@ static void logits_are_theirs(const void *data) {
     double *logits = read_logits(scratch_path(file), &count, NULL);
     CHECK(count == want_count && count > 0, "%zu logits, not %zu", count, want_count);
     for (size_t i = 0; want && logits && i < count && count == want_count; i++)
-        error = fmax(error, fabs(logits[i] - want[i]));
+        error = worse(error, fabs(logits[i] - want[i]));
     /* float_error is the error of PyTorch's logits in float32, which depends on its order of sums;
      * ours is another. */
     CHECK(error <= 8 * float_error, "off by %g, theirs in float32 by %g", error, float_error);

@@ -173,7 +173,7 @@ static void escape_codes_are_for_terminals(void) {
 static void running_out_of_memory_is_reported(void) {
     if (TEST_SANITIZED) SKIP("a sanitizer needs all of the address space");
     int refused = 0, trained = 0;
-    for (int kib = 30000; kib < 90000 && trained < 3; kib += 1500) {
+    for (int kib = 30000; kib < 90000 && trained < 3; kib += 3000) {
         const Text line = text_of(
             "export OMP_NUM_THREADS=1; ulimit -v %d && $bcd --version >out && rm -rf short && exec "
             "$bcd "

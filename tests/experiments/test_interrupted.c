@@ -1,5 +1,6 @@
 /* Trainings that are killed, stopped, out of disk space, or that find their files damaged. */
 #include <hdf5.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../data/file.h"
 #include "../../experiments/train/train_parts.h"
+#include "../../ref/base/error.h"
 #include "cli.h"
 
 /* A fine-tuning, whose weights are in the checkpoint from the first save on. */
@@ -54,6 +57,28 @@ static void curves_ahead_of_the_checkpoint(void) {
     copy_file("ahead/checkpoint.h5", "ahead/checkpoint-14.h5");
     run(0, "train --resume ahead --quiet");
     check_same_run("uncut", "ahead");
+}
+
+/* A run of an older commit (8ab79642), after five steps of eight, whose losses that commit printed.
+ */
+static void resumes_an_older_run(void) {
+    static const double losses[] = {2.33397096, 2.24718767, 2.34081465};
+    RunFile file;
+    for (int i = 0; i < 2; i++) {
+        const char *name = i ? "older/run.h5" : "older/checkpoint.h5";
+        size_t bytes;
+        const Text from = text_of(BCD_SOURCE_DIR "/tests/fixtures/%s", name);
+        unsigned char *content = file_read("fixture", from.text, "it is committed", &bytes);
+        if (!CHECK(content, "%s", error_message())) return;
+        scratch_file(name, (char *)content, bytes);
+        free(content);
+    }
+    run(0, "train --resume older --steps 8 --quiet");
+    if (!read_run(&file, "older")) return;
+    for (size_t i = 0; i < 3 && CHECK(file.curve_rows == 8, "%zu rows", file.curve_rows); i++)
+        CHECK(fabs(file.curve[5 + i].loss - losses[i]) <= 1e-5 * losses[i], "step %zu: %.9g", 6 + i,
+              file.curve[5 + i].loss);
+    runfile_free(&file);
 }
 
 /* A training that is killed before its first checkpoint has only settings, and begins again.  One
@@ -344,6 +369,7 @@ void test_interrupted(void) {
     RUN_ROW("killed_and_resumed resnet", killed_and_resumed, RESNET);
     RUN_ROW("killed_and_resumed gpt", killed_and_resumed, GPT);
     RUN_ROW("killed_and_resumed tuned", killed_and_resumed, TUNED);
+    RUN(resumes_an_older_run);
     RUN(curves_ahead_of_the_checkpoint);
     RUN(checkpoint_missing);
     RUN(curves_lost);

@@ -1,6 +1,7 @@
 /* The limits of every flag that takes a number: the limit is accepted, and what exceeds it is
  * refused. */
 #include <stdio.h>
+#include <string.h>
 
 #include "../../ref/base/error.h"
 #include "../test.h"
@@ -28,6 +29,9 @@ static const Limits limits[] = {
     {"sample d --top-p", 1e-9, 1, false},
     {"plan --tokens", 1, 1e18, false},
     {"plan --multiplier", 1e-6, 1e6, false},
+    {"plan --efficiency", 1e-4, 10, false},
+    {"plan --host-rate", 1e-3, 1e6, false},
+    {"plan --step-ms", 1e-6, 1e12, false},
     {"trace --active", 0, 10000, true},
     {"trace --steps", 1, 1048576, true},
     {"train --context", 0, 1048576, true},
@@ -83,7 +87,22 @@ static void ends_at_its_limits(const void *row) {
     check(l, l->whole ? l->max + 1 : l->max * 1.0000001, false);
 }
 
+/* A flag that takes a number has a row, of one of the commands that have it. */
+static void every_number_has_a_row(void) {
+    for (int row = 0; option_table[row].name; row++) {
+        const Option *option = &option_table[row];
+        bool found = option->kind != OPTION_IS_INT && option->kind != OPTION_IS_COUNT &&
+                     option->kind != OPTION_IS_REAL;
+        for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+            const char *flag = strstr(limits[i].line, "--");
+            found |= strcmp(flag + 2, option->name) == 0;
+        }
+        CHECK(found, "--%s has no row", option->name);
+    }
+}
+
 void test_limits(void) {
+    RUN(every_number_has_a_row);
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         RUN_ROW(limits[i].line, ends_at_its_limits, &limits[i]);
 }

@@ -41,7 +41,7 @@ static double allowed_error(const H5File *theirs, const char *object) {
 static void check_close(const char *what, const double *have, const double *want, size_t count,
                         double allowed) {
     double error = 0;
-    for (size_t i = 0; i < count; i++) error = fmax(error, fabs(have[i] - want[i]));
+    for (size_t i = 0; i < count; i++) error = worse(error, fabs(have[i] - want[i]));
     CHECK(error <= allowed, "%s: off by %g, allowed %g", what, error, allowed);
 }
 

@@ -154,21 +154,52 @@ static void check_optimizer(const OptimizerSettings *a) {
           "optimizer");
 }
 
+/* Flags that decide the result. */
+static const char decide[] =
+    "train --model resnet:depth=8,width=2 --limit 64 --batch 16 --accumulate 3 "
+    "--partition 0-2/3 --order random --switch-every auto --auto-window 7 "
+    "--auto-tolerance 0.25 --auto-min 8 --auto-max 9 --keep-state --frozen-norm "
+    "batch --fraction 0.5 --optimizer adamw --lr 0.25 --weight-decay 0.125 --beta1 0.5 "
+    "--beta2 0.75 --eps 0.001 --decay "
+    "matrices --clip 3 --schedule step --warmup 4 --final-lr 0.5 --step-every 6 "
+    "--step-factor 0.75 --epochs 2.5 --seed 77 --recompute --always-active 4 "
+    "--switch-warmup 3 --submodel-lr 1,0.5 --correct-above 0.25";
+static const char decide_otherwise[] =
+    "train --model resnet:depth=8,width=2 --limit 64 --submodels 3 --optimizer sgd --momentum 0.5 "
+    "--augment";
+/* Those that the tests of their own follow to the data. */
+static const char *const elsewhere[] = {"init", "valid", "context"};
+
+static void every_fixed_flag_is_checked(void) {
+    for (int row = 0; option_table[row].name; row++) {
+        const Option *option = &option_table[row];
+        const Text flag = text_of("--%s ", option->name);
+        bool found = !(option->commands & COMMAND_TRAIN) || option->role != OPTION_FIXED ||
+                     strstr(decide, flag.text) ||
+                     strstr(text_of("%s ", decide_otherwise).text, flag.text);
+        for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+            found |= strcmp(option->name, elsewhere[i]) == 0;
+        CHECK(found, "--%s decides the result, and no line has it", option->name);
+    }
+}
+
+static void the_others_reach_the_settings(void) {
+    Options o;
+    Setup s;
+    CHECK(parse_train(&o, decide_otherwise) == 0, "%s", error_message());
+    if (!CHECK(setup_open(&s, &o) == 0, "%s", error_message())) return;
+    CHECK(s.train->augmented && !s.valid->augmented, "augment");
+    CHECK(s.bcd.partition.submodels == 3 && s.bcd.optimizer.momentum == 0.5 &&
+              s.stage_settings.optimizer.momentum == 0.5,
+          "submodels, momentum");
+    setup_free(&s);
+}
+
 /* Every flag that decides the result arrives in the settings of the training. */
 static void reaches_the_settings(void) {
     Options o;
     Setup s;
-    CHECK(parse_train(
-              &o,
-              "train --model resnet:depth=8,width=2 --limit 64 --batch 16 --accumulate 3 "
-              "--partition 0-2/3 --order random --switch-every auto --auto-window 7 "
-              "--auto-tolerance 0.25 --auto-min 8 --auto-max 9 --keep-state --frozen-norm "
-              "batch --fraction 0.5 --optimizer adamw --lr 0.25 --weight-decay 0.125 --beta1 0.5 "
-              "--beta2 0.75 --eps 0.001 --decay "
-              "matrices --clip 3 --schedule step --warmup 4 --final-lr 0.5 --step-every 6 "
-              "--step-factor 0.75 --epochs 2.5 --seed 77 --recompute --always-active 4 "
-              "--switch-warmup 3 --submodel-lr 1,0.5 --correct-above 0.25") == 0,
-          "%s", error_message());
+    CHECK(parse_train(&o, decide) == 0, "%s", error_message());
     if (!CHECK(setup_open(&s, &o) == 0, "%s", error_message())) return;
     const BcdSettings *b = &s.bcd;
     const StageSettings *stage = &s.stage_settings;
@@ -300,6 +331,8 @@ void test_setup(void) {
     RUN(refuses_settings_of_other_optimizers);
     RUN(takes_what_is_idle_on_purpose);
     RUN(reaches_the_settings);
+    RUN(the_others_reach_the_settings);
+    RUN(every_fixed_flag_is_checked);
     RUN(fills_in_defaults);
     RUN(defaults_of_a_language_model);
     RUN(evaluates_as_many_samples_as_a_step_has);

@@ -184,6 +184,31 @@ static void nan_passes_through(const Case *row, bool plain) {
     case_free(&data);
 }
 
+/* Where the textbook loops have a NaN, the fast op has one too, whichever input it came from. */
+static void nan_is_not_swallowed(const Case *row, bool plain) {
+    (void)plain;
+    for (Array input = ARRAY_X; input <= ARRAY_DY; input++) {
+        CaseData truth, fast;
+        case_create(&truth, row, false);
+        case_create(&fast, row, false);
+        const size_t count = truth.array[input].count;
+        NodeIO wanted = run_io(&truth, true), io = run_io(&fast, false);
+        if (count) {
+            truth.array[input].data[count / 2] = fast.array[input].data[count / 2] = (real)NAN;
+            case_run(&truth, &wanted);
+            case_run(&fast, &io);
+        }
+        for (Array a = ARRAY_Y; a < ARRAYS && count; a++) {
+            const size_t size = truth.array[a].count;
+            if (a == ARRAY_AUX || guarded_first_nan(truth.array[a]) == size) continue;
+            CHECK(guarded_first_nan(fast.array[a]) < size, "%s has a NaN, %s has none",
+                  array_names[input], array_names[a]);
+        }
+        case_free(&truth);
+        case_free(&fast);
+    }
+}
+
 static bool ends_in_relu(const Case *row) {
     return row->node.kind == OP_RELU || (row->node.relu && row->skip);
 }
@@ -278,6 +303,7 @@ static const struct {
     {"accumulates", accumulates, BOTH, false, NULL},
     {"samples", samples_are_independent, BOTH, false, keeps_samples_apart},
     {"NaN", nan_passes_through, BOTH, false, reads_numbers},
+    {"NaN anywhere", nan_is_not_swallowed, FAST, false, NULL},
     {"NaN at a relu", relu_passes_nan_back, BOTH, false, ends_in_relu},
     {"one key", one_key_has_no_gradient, BOTH, false, has_a_single_key},
     {"saved", reads_only_what_is_saved, BOTH, false, NULL},

@@ -7,6 +7,18 @@ static void every_optimizer_has_numbers(void) {
         (const char *const[]){"resnet", "bottleneck", "gpt", "llama", "grouped", NULL});
 }
 
+/* A comparison with PyTorch may not lose a NaN, wherever it is, nor the larger error before it. */
+static void a_nan_is_an_error(void) {
+    static const double errors[] = {5, NAN, 1e-9};
+    double error = 0;
+    for (int first = 0; first < 3; first++) {
+        error = 0;
+        for (int i = 0; i < 3; i++) error = worse(error, errors[(first + i) % 3]);
+        CHECK(isnan(error), "beginning with %d: %g", first, error);
+    }
+    CHECK(worse(worse(0, 3), 2) == 3 && worse(worse(0, 2), 3) == 3, "not the largest");
+}
+
 static void check_row(const void *row) { fixture_check(row); }
 
 void test_fixtures(void) {
@@ -34,4 +46,5 @@ void test_fixtures(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         RUN_ROW(rows[i].name, check_row, &rows[i]);
     RUN(every_optimizer_has_numbers);
+    RUN(a_nan_is_an_error);
 }

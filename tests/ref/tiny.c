@@ -62,7 +62,8 @@ static void fetch(const Dataset *data, Batch *batch, uint64_t position) {
         }
         for (size_t i = 0; i < targets; i++) {
             int target = (int)random_below(0, 3, first + i, (uint32_t)data->classes);
-            batch->targets[(size_t)s * targets + i] = data->tokens && i % 7 == 3 ? -1 : target;
+            batch->targets[(size_t)s * targets + i] =
+                data->tokens && (i + (size_t)batch->ids[s]) % 7 == 3 ? -1 : target;
         }
     }
 }
