@@ -1,4 +1,4 @@
-/* Every suite, one line each.  In double run those that judge numbers: central differences need it. */
+/* Every suite, one line each.  In double run those that judge numbers. */
 SUITE(matmul)
 SUITE(conv2d)
 SUITE(cases)
@@ -44,6 +44,7 @@ SUITE(pipeline_ends)
 SUITE(pipeline_resume)
 SUITE(data_utf8)
 SUITE(data_images)
+SUITE(data_cifar)
 SUITE(data_tokens)
 SUITE(data_bpe)
 SUITE(data_vocabulary)

@@ -1,4 +1,4 @@
-/* Synthetic images, the CIFAR readers, normalisation and augmentation. */
+/* Synthetic images, normalisation and augmentation. */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -233,117 +233,6 @@ static void augmentation_is_a_function_of_seed_sample_and_position(void) {
 
 /* Writes a test split in the layout of the real one, so that the reader is tested without a
  * download. */
-static char *write_cifar10(Images *images, char *root, size_t size) {
-    *images = synthetic(10000, SPLIT_TEST, 0);
-    const char *path = scratch_path("cifar-10-batches-bin/test_batch.bin");
-    FILE *file = fopen(path, "wb");
-    size_t written = file ? fwrite(images->records, (size_t)images->label_bytes + IMAGE_BYTES,
-                                   (size_t)images->samples, file)
-                          : 0;
-    CHECK(file && fclose(file) == 0 && written == (size_t)images->samples, "cannot write %s", path);
-    snprintf(root, size, "%.*s",
-             (int)(strlen(path) - strlen("/cifar-10-batches-bin/test_batch.bin")), path);
-    return root;
-}
-
-static void check_cifar_error(const char *root, CifarKind kind, Split split) {
-    Images images;
-    CHECK(cifar_load(&images, kind, root, split) == -1, "loaded all the same");
-}
-
-static void cifar10_round_trip_and_damage(void) {
-    char root[512];
-    Images written, images;
-    write_cifar10(&written, root, sizeof root);
-    const char *path = scratch_path("cifar-10-batches-bin/test_batch.bin");
-    if (CHECK(cifar_load(&images, CIFAR_10, root, SPLIT_VALID) == 0, "%s", error_message())) {
-        CHECK(images.samples == 10000 && images.classes == 10 && images.label_bytes == 1, "sizes");
-        CHECK(memcmp(images.records, written.records, (size_t)10000 * RECORD) == 0, "bytes differ");
-        free(images.records);
-    }
-    check_cifar_error(root, CIFAR_10, SPLIT_TRAIN);
-    CHECK_ERROR(
-        "cifar: %s/cifar-10-batches-bin/data_batch_1.bin: No such file or directory; "
-        "data/fetch downloads it; BCD_DATA can name another directory",
-        root);
-    written.records[(size_t)9999 * RECORD] = 10;
-    scratch_file("cifar-10-batches-bin/test_batch.bin", written.records, (size_t)10000 * RECORD);
-    check_cifar_error(root, CIFAR_10, SPLIT_TEST);
-    CHECK_ERROR("cifar: %s: image 9999 has label 10, expected 0 to 9; download it again", path);
-    CHECK(truncate(path, 30729999) == 0, "truncate");
-    check_cifar_error(root, CIFAR_10, SPLIT_TEST);
-    CHECK_ERROR("cifar: %s: 30729999 bytes, expected 30730000; download it again", path);
-    CHECK(truncate(path, 0) == 0, "truncate");
-    check_cifar_error(root, CIFAR_10, SPLIT_TEST);
-    CHECK_ERROR("cifar: %s: 0 bytes, expected 30730000; download it again", path);
-    free(written.records);
-}
-
-/* Writes the five files of the training split; the label of each one's first image is its number.
- * Returns the images of the last one. */
-static Images write_cifar10_train(char *root, size_t size) {
-    Images written = synthetic(10000, SPLIT_TEST, 0);
-    for (int i = 1; i <= 5; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "cifar-10-batches-bin/data_batch_%d.bin", i);
-        written.records[0] = (unsigned char)i;
-        const char *path = scratch_file(name, written.records, (size_t)10000 * RECORD);
-        snprintf(root, size, "%.*s", (int)(strlen(path) - strlen(name) - 1), path);
-    }
-    return written;
-}
-
-static void cifar10_train_is_its_five_files_in_order(void) {
-    char root[512];
-    Images images, written = write_cifar10_train(root, sizeof root);
-    if (CHECK(cifar_load(&images, CIFAR_10, root, SPLIT_TRAIN) == 0, "%s", error_message())) {
-        CHECK(images.samples == 50000, "%d images", images.samples);
-        for (int i = 0; i < 5; i++)
-            CHECK(images.records[(size_t)i * 10000 * RECORD] == i + 1, "file %d is out of place",
-                  i);
-        free(images.records);
-    }
-    free(written.records);
-}
-
-/* By its name a set has its split, its normalisation, and crops of the images it trains on alone.
- */
-static void cifar10_opens_by_name(void) {
-    static const struct {
-        const char *name;
-        Split split;
-        int samples, first; /* label of the first image */
-    } rows[] = {{"cifar10", SPLIT_TRAIN, 50000, 1},
-                {"cifar10", SPLIT_VALID, 10000, 0},
-                {"cifar10", SPLIT_TEST, 10000, 0},
-                {"cifar10-holdout", SPLIT_TRAIN, 45000, 1},
-                {"cifar10-holdout", SPLIT_VALID, 5000, 9}};
-    char root[512];
-    Images test, train = write_cifar10_train(root, sizeof root);
-    train.records[(size_t)5000 * RECORD] = 9; /* of the last file, the first that is held out */
-    scratch_file("cifar-10-batches-bin/data_batch_5.bin", train.records, (size_t)10000 * RECORD);
-    write_cifar10(&test, root, sizeof root);
-    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-        Dataset *set = data_open(&(DataRequest){
-            .name = rows[r].name, .dir = root, .split = rows[r].split, .augment = true});
-        if (!CHECK(set, "%s: %s", rows[r].name, error_message())) break;
-        CHECK(set->samples == rows[r].samples && set->augmented == (rows[r].split == SPLIT_TRAIN),
-              "%s %d: %d samples", rows[r].name, rows[r].split, set->samples);
-        Batch batch = batch_one(set, 0, 0);
-        CHECK(batch.targets[0] == rows[r].first, "%s %d begins with class %d", rows[r].name,
-              rows[r].split, batch.targets[0]);
-        if (rows[r].split == SPLIT_TEST) {
-            const double red = (test.records[1] / 255.0 - 0.4914) / 0.247032;
-            CHECK(fabs((double)batch.images[0] - red) < 1e-5, "%g, not %g", (double)batch.images[0],
-                  red);
-        }
-        batch_free(&batch);
-        dataset_free(set);
-    }
-    free(train.records);
-    free(test.records);
-}
-
 /* Every image is on exactly one side, in its order. */
 static void held_out_images_are_the_last(void) {
     for (int training = 0; training < 2; training++) {
@@ -357,24 +246,6 @@ static void held_out_images_are_the_last(void) {
     }
 }
 
-static void cifar100_takes_the_fine_label(void) {
-    unsigned char *bytes = calloc(2, 2 + IMAGE_BYTES);
-    bytes[0] = 250; /* the coarse label is ignored */
-    bytes[1] = 99;
-    CHECK(cifar_check(bytes, 2 * (2 + IMAGE_BYTES), CIFAR_100, 2, "f") == 0, "%s", error_message());
-    Dataset *dataset = images_dataset("test", (Images){bytes, 2, 2, 100}, &as_bytes, false, 0, 0);
-    Batch batch = batch_one(dataset, 0, 0);
-    CHECK(batch.targets[0] == 99, "class %d", batch.targets[0]);
-    batch_free(&batch);
-    bytes[2 + IMAGE_BYTES + 1] = 100;
-    CHECK(cifar_check(bytes, 2 * (2 + IMAGE_BYTES), CIFAR_100, 2, "f") == -1, "label 100 passes");
-    CHECK_ERROR("cifar: f: image 1 has label 100, expected 0 to 99; download it again");
-    CHECK(cifar_check(bytes, 2 * (2 + IMAGE_BYTES) + 1, CIFAR_100, 2, "f") == -1,
-          "a byte too many");
-    CHECK_ERROR("cifar: f: 6149 bytes, expected 6148; download it again");
-    dataset->free(dataset);
-}
-
 void test_data_images(void) {
     RUN(synthetic_is_the_same_everywhere);
     RUN(synthetic_classes_are_balanced);
@@ -386,9 +257,5 @@ void test_data_images(void) {
     RUN(channels_come_last_and_normalised);
     RUN(every_crop_and_mirror_image_appears);
     RUN(augmentation_is_a_function_of_seed_sample_and_position);
-    RUN(cifar10_round_trip_and_damage);
-    RUN(cifar10_train_is_its_five_files_in_order);
-    RUN(cifar10_opens_by_name);
     RUN(held_out_images_are_the_last);
-    RUN(cifar100_takes_the_fine_label);
 }

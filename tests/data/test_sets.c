@@ -326,6 +326,23 @@ static void token_files_are_split(void) {
     valid->free(valid);
 }
 
+/* WebText2 is a token file that the user made, in the directory of the data sets. */
+static void webtext2_is_a_token_file(void) {
+    CHECK(!open_set("webtext2", root(), SPLIT_TRAIN), "it is not there, and opens");
+    CHECK_ERROR(
+        "webtext2: %s/webtext2.tokens does not exist; make it from a copy of WebText2 with "
+        "bcd tokenize",
+        root());
+    char made[1024];
+    snprintf(made, sizeof made, "%s", scratch_path("set.tokens"));
+    CHECK(rename(made, scratch_path("webtext2.tokens")) == 0, "cannot rename");
+    Dataset *train = open_set("webtext2", root(), SPLIT_TRAIN);
+    if (CHECK(train && train->samples == 22, "%s", error_message())) train->free(train);
+    Tokenizer *tokenizer = data_tokenizer("webtext2", root());
+    CHECK(tokenizer && strcmp(tokenizer->name, "bytes") == 0, "its tokenizer");
+    tokenizer_free(tokenizer);
+}
+
 static void token_file_of_an_unknown_tokenizer(void) {
     static const char *const names[] = {"words", "", "gpt", ":300", "gpt2x"};
     for (int i = 0; i < 5; i++) {
@@ -364,6 +381,7 @@ void test_data_sets(void) {
     RUN(shakespeare_in_fewer_tokens);
     RUN(wikitext2_where_nothing_can_be_kept);
     RUN(token_files_are_split);
+    RUN(webtext2_is_a_token_file);
     RUN(token_file_of_an_unknown_tokenizer);
     RUN(long_paths_are_refused);
 }
