@@ -310,7 +310,7 @@ def check_read(name, options):
 def listed(beyond):
     """Returns names and titles of the experiments of the paper, or of those beyond it."""
     known = {name: table["title"] for name, table in trainings.experiments().items()
-             if bool(table.get("beyond")) == beyond and "part-of" not in table}
+             if trainings.is_beyond_the_paper(table) == beyond and "part-of" not in table}
     return known | {name: other.title for name, other in OTHERS.items() if other.title and other.beyond == beyond}
 
 

@@ -1,6 +1,7 @@
 """The trainings of an experiment, as trainings.toml has them: which ones a command line asks for."""
 
 import dataclasses
+import functools
 import itertools
 import os
 import pathlib
@@ -39,7 +40,6 @@ class Training:
     flags: dict  # of bcd train
     files: tuple = ()  # of flags, in {data}
     prepare: str = ""  # how they are made
-    number: int = 0  # in the order of the entries
 
     @property
     def seed(self):
@@ -57,11 +57,17 @@ class Training:
 
 def experiments():
     """Returns the file as a dictionary by the names of experiments, without [shared]."""
-    return {name: table for name, table in _load().items() if name != "shared"}
+    return {name: table for name, table in _load(FILE).items() if name != "shared"}
 
 
-def _load():
-    with open(FILE, "rb") as file:
+def is_beyond_the_paper(experiment):
+    """True of what is no table of the paper, as are all trainings of hours."""
+    return bool(experiment.get("beyond") or experiment.get("hours"))
+
+
+@functools.cache
+def _load(path):
+    with open(path, "rb") as file:
         return tomllib.load(file)
 
 
@@ -134,7 +140,7 @@ class Plan:
     those of the entries."""
 
     def __init__(self, name, asked):
-        table = _load()
+        table = _load(FILE)
         self.name, self.asked = name, asked
         self.experiment, self.shared = table[name], table["shared"]
         self.data_dir = data_dir(asked.flags.get("data-dir"))
@@ -148,8 +154,6 @@ class Plan:
             self._add_published()
         else:
             self._add_preset()
-        for number, row in enumerate(self.rows):
-            row.number = number
         # All rows of a seed come before the next seed, so that an experiment that is stopped early is
         # a whole table of fewer seeds.  When it takes hours, all seeds of an entry come before the
         # next entry, so that some rows are whole.
@@ -159,7 +163,8 @@ class Plan:
     # ---- which entries ----
 
     def _entries(self):
-        found = [merged(entry, self.shared) for entry in self.experiment.get(self.asked.preset, [])]
+        default = [{"like": "long-smoke"}] if self.asked.preset == "smoke" else []
+        found = [merged(entry, self.shared) for entry in self.experiment.get(self.asked.preset, default)]
         return [entry | one for entry in found
                 for one in variants({"model": entry["model"]} if "model" in entry else {})]
 

@@ -6,6 +6,7 @@ import pytest
 
 import choose
 import estimate
+import experiment
 import program
 import registered
 import run
@@ -132,8 +133,20 @@ def test_two_trainings_of_one_name_are_refused(monkeypatch, tmp_path):
     monkeypatch.setattr(trainings, "FILE", tmp_path / "t.toml")
     with pytest.raises(Refused, match="two trainings are named resnet8-synthetic-sgd-full-order"):
         plan("twins")
-    (tmp_path / "t.toml").write_text(entry + f'trainings = [{{ order = "{long}a", name = "a" }}, {{ order = "{long}b" }}]\n')
+    (tmp_path / "named.toml").write_text(entry + f'trainings = [{{ order = "{long}a", name = "a" }}, {{ order = "{long}b" }}]\n')
+    monkeypatch.setattr(trainings, "FILE", tmp_path / "named.toml")
     assert plan("twins").rows[0].name == "resnet8-synthetic-sgd-full-a"
+
+
+def test_all_is_the_tables_of_the_paper():
+    """Trainings of hours are beyond it, without saying so."""
+    assert " ".join(experiment.listed(False)) == "validity compression ufp finetune memory cost timing inference"
+    hours = [name for name, entry in trainings.experiments().items() if entry.get("hours")]
+    assert len(hours) > 10 and set(hours) <= set(experiment.listed(True))
+
+
+def test_every_experiment_has_a_preset_of_seconds():
+    assert all(plan(name).rows for name in trainings.experiments())
 
 
 def test_other_data_stand_in_for_missing_ones(all_data, tmp_path):
