@@ -1,5 +1,6 @@
 """Fine-tuning a real model, group 3 of protocol.md: what each method reached, and what it took, for who has to choose."""
 import math
+import statistics
 from dataclasses import dataclass
 
 import numpy as np
@@ -164,11 +165,9 @@ def needs(model, precision, context=1024):
         asked = {"optimizer": "adamw"} | method.info
         if asked["submodels"] == "layers":
             asked["submodels"] = layers
-        answer = program.ask_once("info", *program.flags_of(**words, **asked))
-        label = "full" if asked["submodels"] == 1 else f"BCD-1/{asked['submodels']}"
-        steps = [cell.value for cell in answer["submodels"].column("operations")]
-        found.append((method.name, answer["memory"].value(f"{asked['optimizer']} {label}", "all") * MIB,
-                      compare.mean(steps)[0]))
+        steps = program.ask_once("info", *program.flags_of(**words, **asked))["submodels"].column("operations")
+        found.append((method.name, program.memory(**words, **asked)["all"],
+                      statistics.fmean(cell.value for cell in steps)))
     return [(name, size, steps / found[0][2]) for name, size, steps in found]
 
 

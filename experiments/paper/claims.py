@@ -85,12 +85,6 @@ COUNTED = {"ResNet-8": "resnet8", "ResNet-8x8": "resnet:depth=8,width=8",
            "GPT 4x128": "gpt:layers=4,width=128,heads=4,context=64,vocabulary=2048"}
 
 
-def operations_share(spec):
-    """The operations of a step of BCD-1/3, the mean over the submodels, over those of the full update."""
-    full, = program.operations(spec, 1)
-    return statistics.fmean(program.operations(spec, 3)) / full
-
-
 def sentences():
     """Other sentences of the paper: what is printed, and what its own numbers, or counts of ours, say."""
     text, version2 = published.cells()["text"], published.cells()["version2"]
@@ -115,6 +109,6 @@ def sentences():
         table.row(label, "version 2", share, share / cost,
                   "extrapolation: its multiplier at Table 4's costs")
     for name, spec in COUNTED.items():
-        table.row(f"operations of BCD-1/3 of {name}", "", None, Cell(operations_share(spec), CLOSED_FORM),
+        table.row(f"operations of BCD-1/3 of {name}", "", None, Cell(program.operations_share(spec, 3), CLOSED_FORM),
                   "of the full update's; 0.667 for equal parts")
     return table

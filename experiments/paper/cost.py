@@ -1,10 +1,10 @@
 """`bcd experiment cost`: what a training costs by the published times and prices."""
 import math
-import time
 
 import claims
+import compare
 import published
-import results
+import study
 import table01
 import tables05_14
 from errors import Refused
@@ -20,9 +20,7 @@ def multiplier(text):
     try:
         value = float(text)
     except ValueError:
-        import compare  # scipy takes long
-        import study
-        return compare.measured_multiplier(study.read(text.split(",")).trainings, f"--multiplier {text}"), True
+        return compare.measured_multiplier(study.read(text.split(",")), f"--multiplier {text}"), True
     if not 0 < value < math.inf:
         raise Refused(f"--multiplier {text}: it takes a number above 0, or files of results")
     return value, False
@@ -49,10 +47,8 @@ def prices(text):
     return {gpu: known[gpu] or price for gpu, price in published.section_prices().items()}
 
 
-def run(options):
-    started = time.time()
+def make(options):
     ours, is_measured = multiplier(options.multiplier)
     multipliers = Multipliers(ours=ours, is_measured=is_measured)
-    found = [table01.cards(), *tables05_14.all_reductions(multipliers), claims.claims(multipliers), claims.speedups(),
-             claims.sentences(), table01.prices(multipliers.published["tables"], prices(options.price))]
-    return results.finish(options, "cost", found, started)
+    return [table01.cards(), *tables05_14.all_reductions(multipliers), claims.claims(multipliers), claims.speedups(),
+             claims.sentences(), table01.prices(multipliers.published["tables"], prices(options.price))], {}

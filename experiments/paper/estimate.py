@@ -2,14 +2,11 @@
 and on a rented GPU, simulated by bcd plan."""
 import dataclasses
 import math
-import os
-import statistics
-import tempfile
 
-import h5py
 import numpy as np
 
 import program
+import store
 from cases import OF_METHOD
 from tables import CLOSED_FORM, SIMULATED, Column, Table, Tables
 from trainings import ONLY_BCD
@@ -42,38 +39,31 @@ def network_of(flags):
 def probe(flags):
     """Trains a few steps, of which the first is not timed.  Refuses what bcd train refuses."""
     short = {name: value for name, value in flags.items() if name not in ("steps", "epochs", "switch-every")}
-    with tempfile.TemporaryDirectory() as folder:
-        out = os.path.join(folder, "run")
-        short |= {"steps": PROBE_STEPS, "eval-samples": 1, "quiet": True, "out": out}
-        program.run("train", *program.flags_of(**short))
-        with h5py.File(os.path.join(out, "run.h5")) as file:
-            seconds = file["curve/seconds"][:]
-            return Probe(file["model"].attrs["spec"].decode(), float(seconds[-1] - seconds[0]) / (len(seconds) - 1),
-                         int(file["data"].attrs["samples"]), int(file["settings"].attrs["batch"]))
+    with program.trained(**short | {"steps": PROBE_STEPS, "eval-samples": 1}) as file:
+        seconds = file["curve/seconds"][:]
+        return Probe(store.attribute(file["model"], "spec"), float(seconds[-1] - seconds[0]) / (len(seconds) - 1),
+                     store.attribute(file["data"], "samples"), store.attribute(file["settings"], "batch"))
 
 
 def operations_share(row, known):
-    """What a step of a row computes, on the mean over its submodels, as a fraction of a full update."""
-    flags = row.flags
+    """What a step of a row computes, as a fraction of a full update."""
     if row.submodels == 1:
         return 1.0
-    each = program.operations(known.spec, row.submodels, flags.get("partition", ""), flags.get("always-active", ""),
-                              float(flags.get("correct-above", 0)))
-    full, = program.operations(known.spec, 1)
-    return statistics.fmean(each) / full
+    flags = row.flags
+    return program.operations_share(known.spec, row.submodels, flags.get("partition", ""),
+                                    flags.get("always-active", ""), float(flags.get("correct-above", 0)))
 
 
 def rented(row, known, gpu, price):
     """Simulates a step: its seconds, NaN if the training does not fit, and the dollars of a second (NaN: not known)."""
     flags = row.flags
-    method = f"BCD-1/{row.submodels}" if row.submodels > 1 else "full"
-    words = ["--model", known.spec, "--gpu", gpu, "--per-node", "1", "--batch", str(known.batch), "--optimizer",
-             flags["optimizer"], "--micro-batches", str(flags.get("accumulate", 1)), "--method",
-             "bcd" if row.submodels > 1 else "full", "--precision", flags.get("precision", "fp32"),
-             "--recompute" if flags.get("recompute") else "--no-recompute"]
-    words += program.flags_of(submodels=row.submodels if row.submodels > 1 else None, momentum=flags.get("momentum"),
-                              price=price or None)
-    table = program.ask("plan", *words)["plan"]
+    recompute, is_bcd = bool(flags.get("recompute")), row.submodels > 1
+    table = program.ask("plan", *program.flags_of(
+        model=known.spec, gpu=gpu, per_node=1, batch=known.batch, optimizer=flags["optimizer"],
+        micro_batches=flags.get("accumulate", 1), method="bcd" if is_bcd else "full",
+        precision=flags.get("precision", "fp32"), recompute=recompute, no_recompute=not recompute,
+        submodels=row.submodels if is_bcd else None, momentum=flags.get("momentum"), price=price or None))["plan"]
+    method = program.way(row.submodels)
     return table.value(method, "step") / 1e3, table.value(method, "dollars") / table.value(method, "gpu_hours") / 3600
 
 

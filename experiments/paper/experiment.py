@@ -9,6 +9,8 @@ import sys
 import time
 from collections.abc import Callable
 
+import numpy as np
+
 import compare
 import cost
 import errors
@@ -17,13 +19,13 @@ import figure03
 import memory
 import program
 import report
-import results
 import run
 import savings
 import study
 import timing
 import trainings
 from errors import WRONG_USE, Refused
+from tables import Tables
 
 HELP = """usage: bcd experiment NAME [FLAGS]
 
@@ -120,6 +122,10 @@ def names_of(text, separators, known=None):
     return names
 
 
+def optimizers(text):
+    return names_of(text, ",", program.ask_once("info")["optimizers"].labels)
+
+
 def read_flags(words):
     """Reads flags of bcd train, which checks them itself: --name value, or --name alone."""
     flags, words = {}, list(words)
@@ -156,7 +162,7 @@ def parse(words):
     parser.add_argument("name")
     parser.add_argument("--preset", choices=trainings.PRESETS, default="laptop")
     parser.add_argument("--models", "--model", type=lambda text: names_of(text, " "))
-    parser.add_argument("--optimizers", "--optimizer", type=lambda text: names_of(text, ",", program.optimizers()))
+    parser.add_argument("--optimizers", "--optimizer", type=optimizers)
     parser.add_argument("--seeds", type=whole(1, 100))
     parser.add_argument("--jobs", type=whole(1, 256), default=1)
     parser.add_argument("--minutes", type=minutes)
@@ -181,7 +187,7 @@ def train(name, options):
     plan = trainings.Plan(name, options)
     folder = pathlib.Path(options.out)
     path = folder / f"{name}.h5"
-    had = study.read([path]).trainings if path.exists() else []
+    had = study.read([path]) if path.exists() else []
     finished = run.finished_rows(plan, folder, {row["row"]: row for row in had}, path)
     rows = [row for row in plan.rows if row.name not in finished]
     for row in rows:
@@ -191,7 +197,7 @@ def train(name, options):
         print(f"{len(rows)} trainings" + (f", and {len(finished)} done before" if finished else ""), end="; ")
         tables = estimate.estimate(plan, rows, run.format_time, options.price)
         folder.mkdir(parents=True, exist_ok=True)
-        tables.write(folder / f"{name}-{options.preset}-estimate.h5", results.settings(options))
+        tables.write(folder / f"{name}-{options.preset}-estimate.h5", settings(options))
     if plan.long and not options.yes:
         return 0
     if plan.replaced and not options.quiet:
@@ -210,7 +216,7 @@ def train(name, options):
 
 def write_table(plan, folder, path):
     """Rewrites the table: rows of the plan first, in its order, and all others as they are in the table."""
-    had = {row["row"]: row for row in (study.read([path]).trainings if path.exists() else [])}
+    had = {row["row"]: row for row in (study.read([path]) if path.exists() else [])}
     rows = []
     for row in plan.rows:
         file = folder / "rows" / row.name / "run.h5"
@@ -223,6 +229,33 @@ def write_table(plan, folder, path):
     rows += had.values()
     compare.converge(rows)
     study.write(path, rows)
+
+
+def settings(options):
+    """The flags that were given, for /settings."""
+    own = {"preset": options.preset, "models": " ".join(options.models or []),
+           "optimizers": ",".join(options.optimizers or []), "seeds": options.seeds, "multiplier": options.multiplier,
+           "price": options.price, "out": options.out}
+    chosen = {"preset": "laptop", "out": "results" if options.preset == "laptop" else f"results-{options.preset}"}
+    return {name: str(value) for name, value in (own | options.flags).items() if value not in ("", None, chosen.get(name))}
+
+
+def make(name, options):
+    """Makes the tables of an experiment without long trainings, writes them to DIR/NAME.h5, and prints them."""
+    started = time.time()
+    found, measured = OTHERS[name].make(options)  # the provenance of what was measured, if on another device
+    asked = program.provenance()
+    known = asked | dict(measured or {}) | {
+        "command": asked["command"], "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+        "wall": time.time() - started, "seed": np.uint64(1)}
+    folder = pathlib.Path(options.out)
+    folder.mkdir(parents=True, exist_ok=True)
+    path, made = folder / f"{name}.h5", Tables(found, known)
+    made.write(path, settings(options))
+    if not options.quiet:
+        made.print(sys.stdout)
+        print(f"tables: {path}; as a page: bcd report {shlex.quote(str(path))}")
+    return 0
 
 
 # What holds for the pretraining of finetune, too.
@@ -273,34 +306,31 @@ def choose_data(before, after):
 
 @dataclasses.dataclass(frozen=True)
 class Other:
-    """An experiment that is not one of trainings.toml; or that does more: reads is None then.  Otherwise it reads these
-    settings and flags of bcd train."""
-    run: Callable
-    title: str = ""
-    reads: tuple | None = None
+    """An experiment without long trainings: how its tables are made, and the settings and flags of bcd train that it
+    reads."""
+    make: Callable
+    title: str
+    reads: tuple = ()
     beyond: bool = False
 
 
 OTHERS = {
-    "finetune": Other(finetune),
-    "memory": Other(memory.run, "bytes: closed form, planned and measured (Tables 4, 8 to 11, Figure 5)",
+    "memory": Other(memory.make, "bytes: closed form, planned and measured (Tables 4, 8 to 11, Figure 5)",
                     ("models", "device", "precision", "threads", "recompute")),
-    "cost": Other(cost.run, "dollars and GPU hours saved, by published times (Tables 1, 5 to 7, 12 to 14)",
+    "cost": Other(cost.make, "dollars and GPU hours saved, by published times (Tables 1, 5 to 7, 12 to 14)",
                   ("multiplier", "price")),
-    "timing": Other(timing.run, "steps, simulated and measured (Tables 3, 4, 15, 16, Figures 3, 4 and 6)",
+    "timing": Other(timing.make, "steps, simulated and measured (Tables 3, 4, 15, 16, Figures 3, 4 and 6)",
                     ("models", "device", "precision", "multiplier")),
     "inference": Other(figure03.inference, "pre-inference by all ranks, simulated and measured (Figure 3)",
                        ("device", "precision")),
-    "savings": Other(savings.run, "peaks of memory by BCD and by cheaper means", (), beyond=True),
+    "savings": Other(savings.make, "peaks of memory by BCD and by cheaper means", (), beyond=True),
 }
 CHOICES = "models", "optimizers", "seeds", "multiplier", "price"  # settings that no experiment has to read
 
 
 def check_read(name, options):
     """Refuses what the experiment would not read."""
-    other = OTHERS.get(name)
-    trains = other is None or other.reads is None
-    reads = ("models", "optimizers", "seeds", "price", *options.flags) if trains else other.reads
+    reads = OTHERS[name].reads if name in OTHERS else ("models", "optimizers", "seeds", "price", *options.flags)
     given = [choice for choice in CHOICES if getattr(options, choice)] + list(options.flags)
     unread = [flag for flag in given if flag not in reads]
     if unread:
@@ -311,7 +341,7 @@ def listed(beyond):
     """Returns names and titles of the experiments of the paper, or of those beyond it."""
     known = {name: table["title"] for name, table in trainings.experiments().items()
              if trainings.is_beyond_the_paper(table) == beyond and "part-of" not in table}
-    return known | {name: other.title for name, other in OTHERS.items() if other.title and other.beyond == beyond}
+    return known | {name: other.title for name, other in OTHERS.items() if other.beyond == beyond}
 
 
 def print_help():
@@ -350,7 +380,10 @@ def main(words):
             print(f"== {name}")
         if options.name == "all" and name == "cost" and not options.multiplier:
             options.multiplier = measured_multiplier(options)
-        status = OTHERS[name].run(options) if name in OTHERS else train(name, options)
+        if name in OTHERS:
+            status = make(name, options)
+        else:
+            status = finetune(options) if name == "finetune" else train(name, options)
         if status:
             return status
     if options.name == "all" and not options.quiet:

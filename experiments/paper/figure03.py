@@ -3,15 +3,9 @@ numbers.  Here a cycle of long phases is trained without --cache and with it, an
 simulated, and measured on the ranks that this machine has."""
 import math
 import os
-import pathlib
-import tempfile
-import time
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 import program
-import results
-import run
 import store
 import study
 import timing_measured
@@ -36,44 +30,34 @@ LAPTOP = [LongPhase(Network("gpt:layers=10,width=96,heads=4,context=64", "text",
           LongPhase(Network("resnet20", "synthetic", "sgd", 128), 3840, 4)]
 
 
-def training(options, phase, kept):
+def cycle(options, phase, **kept):
+    """A study.Training of a cycle, evaluated on the whole split."""
     network = phase.network
     flags = {"model": network.model, "data": network.data, "optimizer": network.optimizer, "batch": network.batch,
              "lr": 0.1 if network.optimizer == "sgd" else 1e-4, **trainings.PINNED, "submodels": THIRDS,
-             "limit": phase.samples, "epochs": THIRDS * phase.phase_epochs, "switch-every": f"{phase.phase_epochs}e"}
-    flags |= {"cache": "1G"} if kept else {}
-    flags |= {name: options.flags[name] for name in ("device", "precision") if name in options.flags}
-    return trainings.Training(f"{network.model[:80]}-{'cached' if kept else 'computed'}", flags)
+             "limit": phase.samples, "threads": 1, "epochs": THIRDS * phase.phase_epochs,
+             "switch-every": f"{phase.phase_epochs}e", "eval-samples": 0}
+    asked = {name: options.flags[name] for name in ("device", "precision") if name in options.flags}
+    with program.trained(**flags, **asked, **kept) as file:
+        return study.read_run(file.filename)
 
 
 def table(options):
-    """Trains, or continues an earlier call.  Returns the table, or None and the exit status of what was interrupted."""
     phases = SMOKE if options.preset == "smoke" else LAPTOP
-    rows = [training(options, phase, kept) for phase in phases for kept in (False, True)]
-    asked = SimpleNamespace(flags={"threads": 1})
-    plan = SimpleNamespace(rows=rows, asked=asked, needs_weights=False)
-    folder = pathlib.Path(options.out)
-    (folder / "rows").mkdir(parents=True, exist_ok=True)
-    one_at_a_time = SimpleNamespace(**vars(options) | {"jobs": 1})
-    done = run.finished_rows(plan, folder, {}, None)
-    status = run.Pool(plan, one_at_a_time, done, lambda: None).run()
-    if status:
-        return None, status
     found = Table("figure3", "Figure 3: the frozen prefix, computed or kept", "outputs of the prefix", [
         Column("seconds", "a cycle", "s", 1, MEASURED), Column("share", "of computed", "", 3, MEASURED),
         Column("peak", "peak memory", "MiB", 1, MEASURED), Column("loss", "valid. loss", "", 6, MEASURED)])
-    for phase, computed, kept in zip(phases, rows[::2], rows[1::2]):
-        files = [folder / "rows" / row.name / "run.h5" for row in (computed, kept)]
-        first, second = cycles = [study.read_run(str(file)) for file in files]
-        if first["valid_loss"] != second["valid_loss"] or differs(first, second):
+    for phase in phases:
+        computed, kept = cycle(options, phase), cycle(options, phase, cache="1G")
+        if computed["valid_loss"] != kept["valid_loss"] or differs(computed, kept):
             raise Refused(f"{phase.network.model}: the losses with --cache differ from those without")
-        for cycle, how in zip(cycles, ("computed", "kept")):
-            found.row(f"{phase.network.model} {how}", cycle["seconds"], cycle["seconds"] / first["seconds"],
-                      cycle["peak_total"] / MIB, cycle["valid_loss"])
+        for made, how in ((computed, "computed"), (kept, "kept")):
+            found.row(f"{phase.network.model} {how}", made["seconds"], made["seconds"] / computed["seconds"],
+                      made["peak_total"] / MIB, made["valid_loss"])
     found.note(
         f"BCD-1/3, a cycle of three phases of {phases[0].phase_epochs} epochs, one thread, without evaluations.  The first "
         "epoch of a phase computes the outputs that the others reuse.  The losses have the same bits.")
-    return found, 0
+    return found
 
 
 # ---- pre-inference by all ranks -----------------------------------------------------------------
@@ -114,15 +98,11 @@ RANKS = 1, 2, 4
 
 def seconds_here(what, ranks, processes):
     """Trains a cycle, in which ranks infer before each phase; returns the seconds of all pre-inferences."""
-    flags = {"model": what.model, "data": "text", "limit": what.samples, "batch": what.batch, "accumulate": what.parts,
-             "submodels": THIRDS, "switch-every": "1e", "epochs": THIRDS, "cache": "1G", "pre-infer": True, "threads": 1,
-             "placement": "plain", "pipeline": "mpi" if processes else f"local:{ranks}", "eval-every": 10**6,
-             "eval-samples": 1, "quiet": True}
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "run")
-        program.run("train", *program.flags_of(**flags, out=path), processes=ranks if processes else 0)
-        with store.reading(os.path.join(path, "run.h5")) as file:
-            return float(file["curve"].attrs["inference_seconds"])
+    with program.trained(ranks if processes else 0, model=what.model, data="text", limit=what.samples, batch=what.batch,
+                         accumulate=what.parts, submodels=THIRDS, switch_every="1e", epochs=THIRDS, cache="1G",
+                         pre_infer=True, threads=1, placement="plain",
+                         pipeline="mpi" if processes else f"local:{ranks}", eval_every=10**6) as file:
+        return store.attribute(file["curve"], "inference_seconds")
 
 
 def seconds_simulated(what, ranks):
@@ -159,5 +139,4 @@ def measured(options):
 
 def inference(options):
     """`bcd experiment inference`."""
-    started = time.time()
-    return results.finish(options, "inference", [simulated(), measured(options)], started)
+    return [simulated(), measured(options)], {}

@@ -1,7 +1,8 @@
-"""The figures of a report, drawn by matplotlib, of cases (page.ShownCase) and tables (page.ShownTable)."""
+"""The figures of a report, drawn by matplotlib, of cases (page.ShownCase) and tables."""
 import io
 import re
 import textwrap
+from typing import NamedTuple
 
 import matplotlib
 import numpy as np
@@ -31,14 +32,19 @@ STYLE = {  # of the figures; page.py draws with it
 
 
 def svg(figure, prefix):
-    """Returns the drawing as SVG for a page: with unique ids, without size and metadata."""
+    """Returns the drawing as SVG for a page: with unique ids, without size, metadata and control characters."""
     out = io.StringIO()
     figure.savefig(out, format="svg", transparent=True,
                    metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = out.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg"):], flags=re.S)
     text = re.sub(r' (width|height)="[0-9.]+pt"', "", text, count=2)
-    return re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{prefix}-", text)
+    return re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{prefix}-", clean(text))
+
+
+def clean(text):
+    """A text without control characters, which names from a file may hold."""
+    return "".join(c if c >= " " or c == "\n" else "\ufffd" for c in text)
 
 
 # ---- parts of figures ---------------------------------------------------------------------------
@@ -90,12 +96,10 @@ def logarithmic(axes, low, high):
     axes.minorticks_off()
 
 
-def unit_of(longest, names=("bytes", "KiB", "MiB", "GiB")):
+def unit_of(longest):
     """The largest unit in which the longest bar is more than two."""
-    scale = 0
-    while scale < 3 and longest > 2 * 1024 ** (scale + 1):
-        scale += 1
-    return 1024 ** scale, names[scale]
+    scale = max(k for k in range(4) if k == 0 or longest > 2 * 1024**k)
+    return 1024**scale, ("bytes", "KiB", "MiB", "GiB")[scale]
 
 
 def horizontal(axes, names, label=None):
@@ -279,19 +283,31 @@ def of_case(case):
 
 # ---- tables -------------------------------------------------------------------------------------
 
+class Series(NamedTuple):
+    """A numeric column; second: what was simulated of the column before, or one of more than there are colours."""
+    head: str
+    y: np.ndarray
+    colour: str
+    second: bool
+    mark: str
+
+
+def numbers(table, name):
+    return np.array([cell.value for cell in table.column(name)], float)
+
+
 def series_of(table):
-    """The numeric columns with their colours; `second`: what was simulated of the column before."""
+    """The numeric columns that have numbers."""
     number, before = -1, None
     for column in table.columns:
         if column.kind not in ("number", "per cent"):
             continue
         second = before is not None and column.name == before + "_simulated"
-        number += not second
-        column.colour = METHODS[number % len(METHODS)]
-        column.second, column.mark, before = second or number >= len(METHODS), number, column.name
-        column.y = column.values * (100 if column.kind == "per cent" else 1)
-        if np.isfinite(column.y).any():
-            yield column
+        number, before = number + (not second), column.name
+        y = numbers(table, column.name) * (100 if column.kind == "per cent" else 1)
+        if np.isfinite(y).any():
+            yield Series(column.head, y, METHODS[number % len(METHODS)], second or number >= len(METHODS),
+                         "os^"[number % 3])
 
 
 def draw_series(axes, table, series, x):
@@ -300,7 +316,7 @@ def draw_series(axes, table, series, x):
     for number, c in enumerate(series):
         if table.figure == "lines":
             handles += axes.plot(x, c.y, color=c.colour, linestyle="--" if c.second else "-",
-                                 linewidth=1.5, marker="os^"[c.mark % 3], markersize=4, label=c.head,
+                                 linewidth=1.5, marker=c.mark, markersize=4, label=c.head,
                                  markerfacecolor="none" if c.second else c.colour)
         else:
             how = {"alpha": 0.45} if c.second else {}
@@ -310,7 +326,7 @@ def draw_series(axes, table, series, x):
     return handles
 
 
-def table(table):
+def bars_or_lines(table):
     series = list(series_of(table))
     if not series or not table.labels:
         return None
@@ -338,8 +354,8 @@ def table(table):
 def timeline(table):
     """Draws a line for each rank, a colour for each pass; of a long step only the beginning."""
     passes = {"forward": SKY, "input gradient": BLUE, "weight gradient": ORANGE}
-    tasks = table.column("task").texts
-    begin, end = table.column("start").values, table.column("end").values
+    tasks = [cell.value for cell in table.column("task")]
+    begin, end = numbers(table, "start"), numbers(table, "end")
     ranks = list(dict.fromkeys(table.labels))
     until = end.max() * min(1, 2000 / len(table.labels))
     figure, axes = single("who computes what, simulated", 0.3 * len(ranks), 0.6)
@@ -357,16 +373,23 @@ def timeline(table):
     return figure
 
 
+def of_table(table):
+    """The figure of a table, or None."""
+    if table.figure == "timeline":
+        return timeline(table)
+    return bars_or_lines(table) if table.figure else None
+
+
 def cycle(tables):
     """One BCD cycle from the tables of `bcd trace`: what every block holds while each submodel
     trains.  None where they are no such tables."""
-    panels = [t for t in tables if t.name.startswith("submodel_") and t.column("part")][:16]
-    panels = [t for t in panels if len(t.labels) == len(panels[0].labels)]
     halves = [("parameters", "gradients", "state"), ("activations",)]
-    if not panels or not all(panels[0].column(role) for half in halves for role in half):
+    needed = {"part", *sum(halves, ())}
+    panels = [t for t in tables if t.name.startswith("submodel_") and needed <= {c.name for c in t.columns}][:16]
+    panels = [t for t in panels if len(t.labels) == len(panels[0].labels)]
+    if not panels:
         return None
-    held = [[{role: np.nan_to_num(t.column(role).values) for role in half} for half in halves]
-            for t in panels]
+    held = [[{role: np.nan_to_num(numbers(t, role)) for role in half} for half in halves] for t in panels]
     longest = [max(sum(h[half].values()).max() for h in held) for half in (0, 1)]
     if not min(longest) > 0:
         return None
@@ -377,7 +400,7 @@ def cycle(tables):
                    top + len(panels) * (gap + high) + BOTTOM)
     legend(figure, swatches(role for half in halves for role in half), 4)
     for number, t in enumerate(panels):
-        parts, last = t.column("part").texts, number + 1 == len(panels)
+        parts, last = [cell.value for cell in t.column("part")], number + 1 == len(panels)
         for half, (edges, what) in enumerate([((0.85, 2.65), "weights"), ((3.85, 0.15), "activations")]):
             axes = panel(figure, top + number * (gap + high) + gap, high, *edges)
             unit, unit_name = unit_of(longest[half])

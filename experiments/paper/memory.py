@@ -1,15 +1,91 @@
-"""`bcd experiment memory`: bytes, published, closed form, planned, and measured here."""
-import time
-
+"""`bcd experiment memory`: bytes, published, closed form, planned; and the peaks that the allocator counts in
+trainings of a few steps."""
 import figure05
-import memory_measured
-import results
+import networks
+import program
+import store
 import table08
 import tables09_11_memory
+from networks import Network
+from tables import CLOSED_FORM, DEVIATION, MEASURED, MIB, NONE, Column, Table
+
+PUBLISHED = 5, [Network("resnet14", "synthetic", "sgd", 128), Network("resnet50", "synthetic", "sgd", 128),
+                Network("gpt2-0.15B:vocabulary=50257", "text", "adam", 1)]
+PRESETS = {  # the largest number of submodels, and the networks
+    "smoke": (3, [Network("resnet:depth=8,width=4", "synthetic", "sgd", 16),
+                  Network("gpt:layers=2,width=32,heads=2,context=32", "text", "adam", 8)]),
+    "laptop": (5, [Network("resnet14", "synthetic", "sgd", 128),
+                   Network("gpt:layers=12,width=128,heads=4,context=64", "text", "adam", 8),
+                   Network("llama:layers=12,width=128,heads=4,ffn=344,context=64", "text", "adam", 8)]),
+    "gpu": PUBLISHED, "paper": PUBLISHED}
+CLOSED_FORMS = {"sgd": "2/M", "adam": "3/M"}
 
 
-def run(options):
-    started = time.time()
+def columns():
+    return [
+        Column("closed_form", "equal parts", "P+G+S", 3, CLOSED_FORM),
+        Column("trained_plan", "planned", "P+G+S", 3, CLOSED_FORM),
+        Column("trained", "peak", "P+G+S", 3, MEASURED),
+        Column("trained_deviation", "off", "", 1, NONE, DEVIATION),
+        Column("activations", "peak", "activat.", 3, MEASURED),
+        Column("all_plan", "planned", "all", 3, CLOSED_FORM),
+        Column("all", "peak", "all", 3, MEASURED),
+        Column("all_deviation", "off", "", 1, NONE, DEVIATION)]
+
+
+class Peaks:
+    """A training of a step with each submodel: bytes by role, planned and measured."""
+
+    def __init__(self, options, network, submodels):
+        with program.trained(**networks.flags(
+                options, network, submodels=submodels, steps=submodels, switch_every=1 if submodels > 1 else None,
+                schedule="constant", warmup=0, threads=options.flags.get("threads"),
+                recompute=options.flags.get("recompute", False))) as file:
+            roles = store.column(file["memory"], "role")
+            self.planned, self.peak = (
+                dict(zip(roles, store.column(file["memory"], name).tolist())) for name in ("planned", "peak"))
+            self.spec = store.attribute(file["model"], "spec")
+            self.provenance = store.attributes(file["provenance"])
+
+    @staticmethod
+    def trained(roles):
+        return (roles["parameters"] + roles["gradients"] + roles["state"]) / MIB
+
+
+def table(options, network, number):
+    """Returns the table of a network, and the provenance of its last training."""
+    found = Table(
+        f"measured{number}", f"Measured, MiB: {network.model[:80]}, {network.optimizer}, batch {network.batch}, a step "
+        "with each submodel", "update", columns(), unit="MiB")
+    for submodels in range(1, PRESETS[options.preset][0] + 1):
+        peaks = Peaks(options, network, submodels)
+        planned, trained = (Peaks.trained(roles) for roles in (peaks.planned, peaks.peak))
+        all_planned, all_peak = peaks.planned["total"] / MIB, peaks.peak["total"] / MIB
+        form = program.memory(network.optimizer, submodels, model=peaks.spec, precision=options.flags.get("precision"))
+        found.row(program.way(submodels), form["equal_parts"] / MIB, planned, trained, trained / planned - 1,
+                  peaks.peak["activations"] / MIB, all_planned, all_peak, all_peak / all_planned - 1)
+    form = CLOSED_FORMS[network.optimizer]
+    if peaks.provenance["precision"] == "bf16":
+        form = {"2/M": "1/2 + 3/M", "3/M": "1/2 + 4/M"}[form]
+    else:
+        form = f"1 + {form}"
+    found.note(
+        f"Peaks of the allocator, in {peaks.provenance['precision']} on the {options.flags.get('device', 'cpu')}.  "
+        "\"planned\" is computed from shapes before the training; \"equal parts\" is the closed form "
+        f"W ({form}), which submodels of whole blocks reach only when they can be cut evenly.")
+    return found, peaks.provenance
+
+
+def measure(options, first_number):
+    """Returns the tables of all networks, and the provenance of their trainings."""
+    found, provenance = [], None
+    for network in networks.chosen(options, PRESETS[options.preset][1]):
+        one, provenance = table(options, network, first_number + len(found))
+        found.append(one)
+    return found, provenance
+
+
+def make(options):
     found = [table08.table8(), table08.activations(), figure05.figure(), tables09_11_memory.table()]
-    measured, provenance = memory_measured.measure(options, len(found))
-    return results.finish(options, "memory", found + measured, started, provenance)
+    measured, provenance = measure(options, len(found))
+    return found + measured, provenance

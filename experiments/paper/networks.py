@@ -1,8 +1,7 @@
 """The networks that the experiments memory and timing measure: those of a preset, or of --models."""
 from dataclasses import dataclass
 
-import results
-from program import ask_once, flags_of
+from program import ask_once
 
 
 @dataclass(frozen=True)
@@ -31,6 +30,6 @@ def of_model(model, preset):
 def flags(options, network, **more):
     """Flags of bcd trace and train: the network, 256 samples, and the device that was asked for.  Every block belongs to
     a submodel, and no gradient is clipped."""
-    asked = {name: results.flag(options, name) for name in ("device", "precision")}
-    return flags_of(model=network.model, data=network.data, optimizer=network.optimizer, batch=network.batch, limit=256,
-                    clip=0, always_active="none", **asked, **more)
+    asked = {name: options.flags.get(name) for name in ("device", "precision")}
+    return dict(model=network.model, data=network.data, optimizer=network.optimizer, batch=network.batch, limit=256,
+                clip=0, always_active="none", **asked, **more)

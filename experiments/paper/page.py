@@ -8,9 +8,9 @@ import numpy as np
 
 import figures
 import store
+import study
 import tables
 from curves import RULE
-from study import UNITS
 
 WIDTH = 125  # characters of a table: wider ones are continued below, so that none leaves the page
 CASES_DRAWN = 16  # a report of hundreds opens on a phone, and is made in seconds
@@ -18,46 +18,21 @@ CASES_DRAWN = 16  # a report of hundreds opens on a phone, and is made in second
 
 # ---- tables -------------------------------------------------------------------------------------
 
-class ShownColumn:
-    """A column: values for figures (None in one of texts), and texts[row], the cells as printed."""
-
-    def __init__(self, column, cells):
-        self.name, self.head, self.kind, self.unit = column.name, column.head, column.kind, column.below
-        self.sources = [cell.source for cell in cells]
-        self.values = None if column.kind == tables.TEXT else np.array([cell.value for cell in cells], float)
-        self.texts = [clean(tables.printed(column, cell)) for cell in cells]
-        self.marked = any(self.sources)
-
-    @property
-    def width(self):
-        return max(map(len, [self.head, self.unit, *self.texts])) + 2 * self.marked
+def blocks(table):
+    """The places of its columns, in blocks that fit next to the labels; longer labels take two lines."""
+    labels = min(30, tables.width_of([table.head, *table.labels]))
+    columns = [tables.column_lines(table, place) for place in range(len(table.columns))]
+    return tables.blocks(labels, list(map(tables.width_of, columns)), WIDTH)
 
 
-class ShownTable:
-    """A table; `blocks`: its columns, in blocks that fit next to the labels."""
-
-    def __init__(self, table):
-        self.name, self.title, self.head, self.figure, self.axis = (
-            clean(text) for text in (table.name, table.title, table.head, table.figure, table.axis))
-        self.notes, self.labels = [clean(note) for note in table.notes], [clean(label) for label in table.labels]
-        self.columns = [ShownColumn(column, table.column(column.name)) for column in table.columns]
-        self.legend = tables.legend(table)
-        self.label_width = min(30, max(map(len, [self.head, *self.labels])))  # longer ones take two lines
-        self.blocks = [[self.columns[place] for place in block] for block in
-                       tables.blocks(self.label_width, [column.width for column in self.columns], WIDTH)]
-
-    def column(self, name):
-        return next((column for column in self.columns if column.name == name), None)
-
-    def draw(self):
-        if self.figure == "timeline":
-            return figures.timeline(self)
-        return figures.table(self) if self.figure else None
+def marked_columns(table):
+    """Of each column, whether a cell of it has a source."""
+    return [any(cell.source for cell in cells) for cells in zip(*table.rows)]
 
 
-def clean(text):
-    """A text without control characters."""
-    return "".join(c if c >= " " or c == "\n" else "\ufffd" for c in text)
+def finalized(value):
+    """What is printed on the page, without control characters; a drawing as it is."""
+    return value if not isinstance(value, str) or hasattr(value, "__html__") else figures.clean(value)
 
 
 # ---- trainings ----------------------------------------------------------------------------------
@@ -66,13 +41,13 @@ def fields(training):
     """{name: text} of each column, setting and attribute of provenance, "" for an unknown one."""
     values = {**training.row, **{f"--{flag}": value for flag, value in training.settings.items()},
               **training.provenance, "specification": training.spec, "switches": reasons(training.switches)}
-    return {clean(name): shown(value, UNITS.get(name, "")) for name, value in values.items()}
+    return {name: shown(value, study.UNITS.get(name, "")) for name, value in values.items()}
 
 
 def shown(value, unit):
     if isinstance(value, float):
         value = f"{value:.6g}" if math.isfinite(value) else ""
-    return clean(f"{value} {unit}".strip()) if value != "" else ""
+    return f"{value} {unit}".strip() if value != "" else ""
 
 
 def reasons(switches):
@@ -88,7 +63,7 @@ class ShownCase:
     """A network, data set and optimizer, with all methods it was trained by; of `methods` there are figures."""
 
     def __init__(self, case):
-        self.name, self.every, self.methods = clean(case.name), case.methods, case.methods[:len(figures.METHODS)]
+        self.name, self.every, self.methods = case.name, case.methods, case.methods[:len(figures.METHODS)]
         self.trainings = [t for method in case.methods for t in method.trainings]
         self.first = self.trainings[0]
         steps = sorted({int(t["steps"]) for t in self.trainings})
@@ -96,7 +71,7 @@ class ShownCase:
         every = [fields(t) for t in self.trainings]
         self.common = {name: value for name, value in every[0].items()
                        if all(other.get(name) == value for other in every)}
-        labels = [f"{clean(method.name)}, seed {t['seed']}" for method in case.methods for t in method.trainings]
+        labels = [f"{method.name}, seed {t['seed']}" for method in case.methods for t in method.trainings]
         self.own = [(label, {name: value for name, value in own.items() if value and name not in self.common})
                     for label, own in zip(labels, every)]
 
@@ -157,7 +132,7 @@ def verdict_first(table, cases):
         verdict = table.text(label, "end_verdict")
         found.append(f"{label}, {epochs} epochs, {seeds} seed{'s' if seeds != '1' else ''}: {end}, the full update {full}; "
                      f"difference {difference}{interval}{': ' + verdict if verdict else ''}.")
-    return [clean(sentence) for sentence in found]
+    return found
 
 
 @matplotlib.rc_context(figures.STYLE)
@@ -165,20 +140,19 @@ def make(out, directory, report):
     """Writes the page of a report.Report, and into `directory`, unless it is None, each figure."""
     draw = Drawer(directory)
     cases = [ShownCase(case) for case in sorted(report.cases.cases, key=lambda case: case.weight, reverse=True)]
-    sections = [([ShownTable(table) for table in section],
-                 {name: clean(str(value)) for name, value in section.provenance.items()}) for section in report.sections]
     for number, case in enumerate(cases):
         made = figures.of_case(case) if number < CASES_DRAWN else ()
         drawn = [(draw(f"{number} {case.name} {name}", figure), caption) for name, figure, caption in made]
         case.figures = [figure for figure in drawn if figure[0]]
-    for shown_tables, _ in sections:
-        for table in shown_tables:
-            table.drawing = draw(f"{table.name} {table.title}"[:80], table.draw())
-    cycles = [draw("cycle", figures.cycle(shown_tables)) for shown_tables, _ in sections]
+    drawings = [{table.name: draw(f"{table.name} {table.title}"[:80], figures.of_table(table)) for table in section}
+                for section in report.sections]
+    cycles = [draw("cycle", figures.cycle(section)) for section in report.sections]
     templates = jinja2.FileSystemLoader(os.path.dirname(os.path.abspath(__file__)))
-    template = jinja2.Environment(loader=templates, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    template = jinja2.Environment(loader=templates, autoescape=True, trim_blocks=True, lstrip_blocks=True,
+                                  finalize=finalized)
     ends = next((table for table in report.sections[0] if table.name == "converged"), None)
     write_whole(out, template.get_template("page.html").render(
-        sections=list(zip(sections, cycles)), cases=cases, marks=tables.MARKS, drawn=CASES_DRAWN, convergence=RULE,
-        unfinished=clean(report.study.unfinished), first_words=verdict_first(ends, cases),
-        answers=[table for table in sections[0][0] if table.name == "answer"]))
+        sections=list(zip(report.sections, drawings, cycles)), cases=cases, tables=tables, blocks=blocks,
+        marked_columns=marked_columns, drawn=CASES_DRAWN, convergence=RULE,
+        unfinished=study.unfinished(report.trainings), first_words=verdict_first(ends, cases),
+        answers=[table for table in report.sections[0] if table.name == "answer"]))

@@ -70,8 +70,7 @@ def draw(folder):
     """Writes all pictures into a folder, by their NAMES."""
     for name, case in SCORES.items():
         page.save(scores(*case), str(folder / name))
-    shown = [page.ShownTable(table) for table in program.ask(*CYCLE)]
-    page.save(figures.cycle(shown), str(folder / "cycle.svg"))
+    page.save(figures.cycle(program.ask(*CYCLE)), str(folder / "cycle.svg"))
     page.save(gap(), str(folder / "gap.svg"))
     for name in choose.PICTURES:
         page.save(choose.PICTURES[name](choose.tuned(choose.trainings(choose.FILE))), str(folder / name))

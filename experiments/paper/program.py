@@ -1,13 +1,16 @@
 """The program `bcd`, which is asked by its command line and answers in HDF5."""
+import contextlib
 import functools
 import os
 import pathlib
 import shlex
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 
+import store
 import tables
 from errors import Refused
 
@@ -55,6 +58,18 @@ def run(*arguments, processes=0):
         raise Refused(complaints[-1].removeprefix("bcd: ") or f"{shlex.join(command)}: failed")
 
 
+@contextlib.contextmanager
+def trained(processes=0, **flags):
+    """Trains by these flags of bcd train in a directory of its own; yields run.h5, an h5py.File, and removes all.  What
+    is not asked for, an evaluation, is of one sample."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = os.path.join(folder, "run")
+        flags = {"eval-samples": 1} | flags | {"quiet": True, "out": out}
+        run("train", *flags_of(**flags), processes=processes)
+        with store.reading(os.path.join(out, "run.h5")) as file:
+            yield file
+
+
 def flags_of(**flags):
     """Words of a command line: flags_of(batch=8, per_node=2, cache=True) is --batch 8 --per-node 2 --cache; those that
     are None or False are left out."""
@@ -66,25 +81,33 @@ def flags_of(**flags):
     return words
 
 
-@functools.cache
-def optimizers():
-    """The optimizers by name, each with its vectors of state of a matrix and of other parameters."""
-    table = ask_once("info")["optimizers"]
-    return {name: (table.value(name, "matrix_state"), table.value(name, "other_state")) for name in table.labels}
+def way(submodels):
+    """As tables name a full update, or BCD."""
+    return f"BCD-1/{submodels}" if submodels > 1 else "full"
+
+
+def memory(optimizer, submodels, **flags):
+    """What `bcd info` plans, in bytes by column of its table `memory`: of the largest submodel."""
+    table = ask_once("info", *flags_of(optimizer=optimizer, submodels=submodels, **flags))["memory"]
+    label = f"{optimizer} {way(submodels)}"
+    return {column.name: table.value(label, column.name) * tables.MIB for column in table.columns}
 
 
 @functools.cache
 def operations(spec, submodels, partition="", always_active="", correct_above=0.0):
     """Floating point operations (two for a multiply-add) of a step on one sample, of each submodel, counted from
     shapes; None when the settings do not make these submodels, or the program does not know the model."""
-    given = {"--partition": partition, "--always-active": always_active,
-             "--correct-above": f"{correct_above:.17g}" if correct_above else ""}
-    flags = [word for flag, value in given.items() if value for word in (flag, value)]
     try:
-        answer = ask("info", "--model", spec, "--submodels", str(submodels), *flags)
+        answer = ask("info", *flags_of(model=spec, submodels=submodels, partition=partition or None,
+                                      always_active=always_active or None, correct_above=correct_above or None))
     except Refused:
         return None
     return [cell.value for cell in answer["submodels"].column("operations")]
+
+
+def operations_share(spec, submodels, *settings):
+    """The operations of a step, on the mean over the submodels, over those of the full update."""
+    return statistics.fmean(operations(spec, submodels, *settings)) / operations(spec, 1)[0]
 
 
 def provenance(command=None):

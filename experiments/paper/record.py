@@ -51,7 +51,7 @@ PHASES = dict.fromkeys(NETWORKS, "40") | dict.fromkeys(
 @functools.cache
 def trainings(name):
     """The trainings of a file of results."""
-    return study.read([str(RESULTS / name)]).trainings
+    return study.read([str(RESULTS / name)])
 
 
 # What a method's settings are unless it names another one.
@@ -95,17 +95,10 @@ def same(value, wanted):
     return value == str(wanted) if isinstance(value, str) else float(value) == float(wanted)
 
 
-def nearest(training, part):
-    """The evaluation nearest to a part of a training."""
-    return int(np.argmin(np.abs(training.evaluation["step"] - part * training["steps"])))
-
-
 def score_at(training, part=1.0):
-    """The score after a part of a training; NaN before the first mean."""
-    last = nearest(training, part)
-    if last < curves.MEAN - 1:
-        return math.nan
-    return float(curves.scores(training)[last - curves.MEAN + 1:last + 1].mean())
+    """The score at the evaluation nearest to a part of a training; NaN before the first mean."""
+    steps = training.evaluation["step"]
+    return curves.mean_score(training, steps[np.argmin(np.abs(steps - part * training["steps"]))])[0]
 
 
 def scores(network, method, part=1.0):

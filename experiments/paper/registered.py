@@ -9,11 +9,9 @@ import numpy as np
 
 import compare
 import curves
-import measures
 import trainings
 from cases import Method, partner
-from measures import MEAN, Measure, MeasureTable
-from tables import CLOSED_FORM, FREE, MEASURED, MIB, NONE, RECOMPUTED, TEXT, Cell, Column, Table
+from tables import FREE, MEASURED, NONE, RECOMPUTED, TEXT, Cell, Column, Table
 
 RULES = "By the rules of the second trainings (experiments/paper/protocol.md)"
 
@@ -283,28 +281,3 @@ def plateaus(cases):
                "those of the full update, means over seeds.  Last fifth: the mean of the last fifth of the evaluations less "
                f"that of the fifth before; below {CLIMBS} points the plateau stays.")
     return table
-
-
-# ---- what it takes ------------------------------------------------------------------------------
-
-def at_its_lowest(pair):
-    losses = pair.training.evaluation["loss"]
-    return float(losses.min()) if len(losses) else math.nan
-
-
-COSTS = MeasureTable(
-    "costs", "What each method takes", [
-        measures.SEEDS,
-        Measure("loss", "valid. loss", "at the end", 4, measures.column("valid_loss")),
-        Measure("lowest", "valid. loss", "lowest", 4, at_its_lowest),
-        Measure("updates", "updates", "", 0, measures.column("steps"), MEAN, NONE),
-        Measure("seconds", "training", "s", 0, measures.column("seconds"), MEAN),
-        Measure("closed_form", "P+G+S", "MiB, equal parts", 0, measures.closed_form, MEAN, CLOSED_FORM),
-        Measure("planned", "all roles", "MiB", 0, measures.peak, MEAN),
-        Measure("resident", "resident", "MiB", 0, measures.column("resident", 1 / MIB), MEAN),
-    ],
-    ["Of trainings that start from a model.  P+G+S: parameters, gradients and optimizer state, of "
-     "submodels of equal size; of LoRA with its adapters, whose gradients and state alone there are.  All roles: the peak, "
-     "which is what was planned.  Resident: of the process, by the operating system, mapped files and tokens included.",
-     "Seconds are of a machine on which other work may have run at the same time."],
-    selects=lambda method: method.is_registered and bool(method.first.setting("init")))

@@ -17,7 +17,6 @@ import study
 import tables
 from cases import Cases
 from errors import Refused
-from study import Study
 from tables import Tables
 
 USAGE = "bcd report FILE... [FLAGS]"
@@ -40,7 +39,7 @@ def make(trainings, paper=True, heaviest_first=False):
     if not trainings:
         return [], cases
     made = [answer.table(cases), registered.answers(cases), registered.best_rates(cases), registered.plateaus(cases),
-            registered.COSTS.make(cases), scaling.lengths(cases), scaling.widths(cases)]
+            scaling.lengths(cases), scaling.widths(cases)]
     if paper:
         made += [table.make(cases) for table in comparison.COMPARISONS]
         made.append(multipliers.table(cases))
@@ -50,30 +49,23 @@ def make(trainings, paper=True, heaviest_first=False):
 
 
 class Report:
-    """Files as read: `study`, its cases, and `sections`: the Tables made of it, then those of each file of tables."""
+    """Files as read: `trainings`, their `cases`, and `sections`: the Tables made of these, then those of each file of
+    tables."""
 
     def __init__(self, paths, paper=False):
         """paper: make the tables of the paper of runs, too."""
-        self.study, self.sections = Study(), []
         formats = {path: store.format_of(path) for path in paths}
         of_tables = [path for path in paths if formats[path] == tables.FORMAT]
         of_trainings = [path for path in paths if path not in of_tables]
-        self.study = study.read(of_trainings)
+        self.trainings = study.read(of_trainings)
         only_runs = not paper and all(formats[path] == study.RUN_FORMAT for path in of_trainings)
-        found, self.cases = make(self.study.trainings, not only_runs, len(of_trainings) > 1)
+        found, self.cases = make(self.trainings, not only_runs, len(of_trainings) > 1)
         self.sections = [Tables(found), *(tables.read(path) for path in of_tables)]
-        if not self.study.trainings and not of_tables:
+        if not self.trainings and not of_tables:
             raise Refused(f"report: {paths[0]}: no training has finished yet")
 
     def __iter__(self):
         return (table for section in self.sections for table in section)
-
-    def __getitem__(self, name):
-        """The first table of that name."""
-        for table in self:
-            if table.name == name:
-                return table
-        raise KeyError(f"no table {name}; there are {', '.join(table.name for table in self)}")
 
 
 def tables_of(paths):
@@ -110,12 +102,12 @@ def parse(arguments):
 def main(arguments):
     asked = parse(arguments)
     report = Report(asked.files, paper=bool(asked.table))
-    if report.study.unfinished:
-        print(f"bcd: {report.study.unfinished}", file=sys.stderr)
+    if study.unfinished(report.trainings):
+        print(f"bcd: {study.unfinished(report.trainings)}", file=sys.stderr)
     if asked.study:
-        if not report.study.trainings:
+        if not report.trainings:
             raise Refused(f"report: --study {asked.study}: no trainings in these files")
-        study.write(asked.study, report.study.trainings)
+        study.write(asked.study, report.trainings)
         return
     print_tables(report, asked)
     if not asked.table and not asked.markdown:

@@ -15,8 +15,6 @@ import subprocess
 import sys
 import time
 
-import h5py
-
 import program
 import store
 import study
@@ -47,8 +45,6 @@ def time_is_up(options):
 
 def same_value(stored, asked):
     """Compares a stored setting with a flag; numbers are compared as numbers."""
-    if isinstance(stored, bytes):
-        stored = stored.decode(errors="replace")
     asked = "" if asked == "none" else text_of(asked)
     try:
         return float(stored or 0) == float(asked or 0)
@@ -75,8 +71,7 @@ def compare(stored, flags, place, command=""):
         if name in LOCAL or name not in stored or same_value(stored[name], asked):
             continue
         if name not in LENGTH:
-            had = stored[name].decode(errors="replace") if isinstance(stored[name], bytes) else stored[name]
-            raise Refused(f"{place}: trained with --{name} {had}; for {text_of(asked)} choose another --out")
+            raise Refused(f"{place}: trained with --{name} {stored[name]}; for {text_of(asked)} choose another --out")
         finished = False
     return finished
 
@@ -89,16 +84,12 @@ class Run:
         path = directory / "run.h5"
         if not path.exists():
             return
-        try:
-            with h5py.File(path, "r", locking=False) as file:
-                self.settings = dict(file["settings"].attrs)
-                self.status = store.attribute(file, "status")
-                self.command = store.attribute(file["provenance"], "command")
-                steps = int(file["curve/step"][-1]) if len(file["curve/step"]) else 0
-                length = self.settings.get("epochs", 0) * float(file["data"].attrs["steps_per_epoch"])
-                self.done = min(1.0, steps / (length or self.settings["steps"] or 1))
-        except (OSError, KeyError) as error:
-            raise Refused(f"{path}: {error}") from None
+        with store.reading(path) as file:
+            self.settings, self.status = store.attributes(file["settings"]), store.attribute(file, "status")
+            self.command = store.attribute(file["provenance"], "command")
+            steps = int(file["curve/step"][-1]) if len(file["curve/step"]) else 0
+            length = self.settings.get("epochs", 0) * store.attribute(file["data"], "steps_per_epoch")
+            self.done = min(1.0, steps / (length or self.settings["steps"] or 1))
 
     @property
     def ended(self):

@@ -2,13 +2,8 @@
 
 Each way trains for six updates, BCD in phases of one, so that every submodel trains; the program measures the peak of
 its memory.  Of the largest network it is only asked for the plan."""
-import pathlib
-import tempfile
-import time
-
 import measures
 import program
-import results
 import study
 from measures import Pair
 from tables import CLOSED_FORM, MEASURED, MIB, Column, Table
@@ -42,7 +37,7 @@ LARGE = "llama:layers=30,width=576,heads=9,groups=3,ffn=1536,tied=1,vocabulary=4
 LARGE_NAME = "LLaMA of 135M, 2 x 128 tokens"
 
 
-def measured(networks, folder):
+def measured(networks):
     table = Table("savings", "What saves memory: peaks of a training", "network, way", [
         Column("all", "all memory", "MiB", 1, MEASURED),
         Column("ratio", "all memory", "/ full", 2, MEASURED),
@@ -50,12 +45,11 @@ def measured(networks, folder):
         Column("activations", "activations", "MiB", 2, MEASURED),
         Column("workspace", "workspace", "MiB", 2, MEASURED)])
     provenance = None
-    for key, (name, network, ways) in networks.items():
+    for name, network, ways in networks.values():
         full = None
-        for number, (way, flags) in enumerate(ways):
-            out = folder / f"{key}-{number}"
-            program.run("train", *program.flags_of(**STEPS | network | flags), "--out", str(out))
-            made = study.read_run(str(out / "run.h5"))
+        for way, flags in ways:
+            with program.trained(**STEPS | network | flags) as file:
+                made = study.read_run(file.filename)
             provenance, pair = made.provenance, Pair(made, None)
             full = full or made["peak_total"]
             table.row(f"{name}: {way}", measures.peak(pair), made["peak_total"] / full, measures.trained_memory(pair),
@@ -77,9 +71,7 @@ def planned():
     return table
 
 
-def run(options):
-    started = time.time()
+def make(options):
     networks = NETWORKS if options.preset != "smoke" else {"resnet8": NETWORKS["resnet8"]}
-    with tempfile.TemporaryDirectory() as folder:
-        table, provenance = measured(networks, pathlib.Path(folder))
-    return results.finish(options, "savings", [table, planned()], started, provenance)
+    table, provenance = measured(networks)
+    return [table, planned()], provenance

@@ -78,17 +78,13 @@ def order(settings):
 # ---- LoRA -------------------------------------------------------------------------------------------------------
 
 
-def rate(settings, step):
-    """The learning rate as a fraction of the highest: a warm-up, then a cosine (ref/optimizers)."""
-    warmup, steps, final = settings["warmup"], settings["steps"], settings["final-lr"]
-    if step < warmup:
-        return (step + 1) / warmup
-    wave = 0.5 * (1 + math.cos(math.pi * (step - warmup) / (steps - warmup)))
-    return final + (1 - final) * wave
-
-
 def threads_of(full):
     return full.settings["threads"] or 1
+
+
+def rates_like(full, lr):
+    """The learning rate of each update, by the schedule of the full update but with this highest rate."""
+    return lr / full["lr"] * full.curve["lr"]
 
 
 def lora(full, lr):
@@ -109,7 +105,7 @@ def lora(full, lr):
     active = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(active, lr=lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=settings["weight-decay"])
     train, valid = read_tokens(settings["data"]), read_tokens(settings["valid"])
-    context, spent = settings["context"], 0.0
+    context, spent, rates = settings["context"], 0.0, rates_like(full, lr)
     updates, evaluations = [], []
 
     def logits_of(tokens, samples):
@@ -133,7 +129,7 @@ def lora(full, lr):
     for step, samples in enumerate(order(settings)):
         start = time.perf_counter()
         for group in optimizer.param_groups:
-            group["lr"] = lr * rate(settings, step)
+            group["lr"] = rates[step]
         optimizer.zero_grad(set_to_none=True)
         loss = torch.nn.functional.cross_entropy(*logits_of(train, samples))
         loss.backward()
@@ -154,8 +150,8 @@ def as_training(full, lr, measured, provenance):
     seconds, losses = (np.array(column) for column in zip(*updates))
     settings = full.settings | {"lr": lr}
     curve = {"step": steps.astype(np.uint64), "samples": (full["batch"] * steps).astype(np.uint64), "loss": losses,
-             "lr": np.array([lr * rate(settings, step) for step in range(len(steps))]),
-             "submodel": np.zeros(len(steps), np.int32), "seconds": seconds}
+             "lr": rates_like(full, lr), "submodel": np.zeros(len(steps), np.int32),
+             "seconds": seconds}
     when, loss, accuracy, after = (np.array(column) for column in zip(*evaluations))
     evaluation = {"step": when.astype(np.uint64), "loss": loss, "accuracy": accuracy, "perplexity": np.exp(loss),
                   "seconds": after}
@@ -180,6 +176,8 @@ def train_lora(run, lr, out):
     import transformers
 
     full = study.read_run(str(pathlib.Path(run) / "run.h5"))
+    if len(full.curve["lr"]) != full.settings["steps"]:
+        raise Refused(f"{run}: it has no learning rate for each of {full.settings['steps']} updates")
     imported = resident() / tables.MIB
     start, started = time.perf_counter(), datetime.datetime.now(datetime.timezone.utc)
     measured = lora(full, lr)
@@ -198,7 +196,7 @@ def add(out, made):
     folder = os.open(os.path.dirname(os.path.abspath(out)), os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
-        had = study.read([out]).trainings if os.path.exists(out) else []
+        had = study.read([out]) if os.path.exists(out) else []
         rows = [one for one in had if one["row"] != made["row"]] + [made]
         compare.converge(rows)
         study.write(out, rows)

@@ -1,6 +1,6 @@
 """Trainings, from run.h5 and from files of many ("bcd study" in experiments/results/README.md), and to such files.
 
-    study = read(["runs/full/run.h5", "validity.h5"])       study.trainings, study.unfinished
+    trainings = read(["runs/full/run.h5", "validity.h5"])
     write("validity.h5", trainings)                         compare.converge(trainings) fills what is computed
 
 A Training has the columns of /table by name, training["steps"], and setting("lr"), provenance["cpu"], and curves:
@@ -15,7 +15,6 @@ import numpy as np
 import curves
 import program
 import store
-import tables
 from errors import Refused
 
 FORMAT, VERSION = "bcd study", 2
@@ -83,13 +82,10 @@ COLUMNS = [
     ("status", TEXT, "", "finished, or diverged: its loss is not finite, and its curves end before"),
 ]
 UNITS = {name: unit for name, _, unit, _ in COLUMNS}
-# Those that compare.converge computes; older files lack some.
+# Those that compare.converge computes.
 COMPUTED = {"steps_to_converge", "epochs_to_converge", "level", "multiplier", "valid_steps", "valid_level",
             "valid_multiplier", "train_loss", "plateau_steps", "plateau_epochs", "plateau_score", "plateau_spread",
             "end_score", "end_spread"}
-
-# What older files know nothing of, with what held for them.
-LATER = {"resident": math.nan, "status": FINISHED}
 
 # The curves: group in a study, group in a run, attribute here, units of the columns.
 PARTS = [
@@ -194,13 +190,6 @@ class Training:
         return Training(self.row, self.settings, self.provenance, self.spec, curve, self.evaluation, self.switches)
 
 
-class Study:
-    """Trainings of files, as read; `unfinished`: a line about runs that have not finished, or ""."""
-
-    def __init__(self):
-        self.trainings, self.unfinished = [], ""
-
-
 # ---- a run --------------------------------------------------------------------------------------
 
 def read_run(path):
@@ -234,7 +223,7 @@ def run_row(path, status, settings, provenance, model, data, parts):
                 "parameters": model["parameters"], "batch": settings["batch"], "lr": settings["lr"],
                 "weight_decay": settings["weight-decay"], "fraction": settings["fraction"], "seed": settings["seed"],
                 "checksum": f"{data['checksum']:016x}",
-                "closed_form": closed_form(model, submodels, settings, provenance["precision"])})
+                "closed_form": closed_form(model["spec"], submodels, settings, provenance["precision"])})
     done = int(curve["step"][-1]) if len(curve["step"]) else 0
     row["steps"] = settings["steps"] if status == DIVERGED else done
     row["epochs"] = row["steps"] / data["steps_per_epoch"]
@@ -249,32 +238,11 @@ def run_row(path, status, settings, provenance, model, data, parts):
     return row
 
 
-def closed_form(model, submodels, settings, precision):
-    """Bytes of parameters, gradients and optimizer state in equal submodels, as the paper counts; k, the vectors of
-    state, is what the program says, except that sgd has none without momentum.  Where k depends on the parameter, or blocks are
-    always active, so does the program's form for this model."""
-    if submodels > 1 and settings.get("always-active", "") not in ("", "none"):
-        return always_active_form(model, submodels, settings, precision)
-    optimizer, bf16 = settings["optimizer"], precision == "bf16"
-    matrix, other = program.optimizers().get(optimizer, (math.nan, math.nan))
-    frozen = model["parameters"] * (2 if bf16 else 4)
-    if matrix != other and optimizer in program.optimizers():
-        answer = program.ask_once("info", "--model", model["spec"], "--optimizer", optimizer, "--precision", precision)
-        trained = answer["memory"].value(f"{optimizer} full", "equal_parts") * tables.MIB - frozen
-    else:
-        vectors = 0 if optimizer == "sgd" and settings["momentum"] == 0 else matrix
-        trained = model["parameters"] * 4 * (1 + vectors + bf16)
-    return frozen + trained / submodels
-
-
-def always_active_form(model, submodels, settings, precision):
-    """The same where blocks are always active, as the program counts it."""
-    optimizer = settings["optimizer"]
-    flags = program.flags_of(model=model["spec"], optimizer=optimizer, precision=precision, submodels=submodels,
-                             momentum=settings["momentum"] if optimizer == "sgd" else None,
-                             always_active=settings["always-active"])
-    answer = program.ask_once("info", *flags)
-    return answer["memory"].value(f"{optimizer} BCD-1/{submodels}", "equal_parts") * tables.MIB
+def closed_form(spec, submodels, settings, precision):
+    """Bytes of parameters, gradients and optimizer state in equal submodels, as the program counts them."""
+    optimizer, always_active = settings["optimizer"], settings.get("always-active") if submodels > 1 else None
+    return program.memory(optimizer, submodels, model=spec, precision=precision, always_active=always_active or None,
+                          momentum=settings["momentum"] if optimizer == "sgd" else None)["equal_parts"]
 
 
 def directory_name(path):
@@ -320,9 +288,7 @@ def read_study(path):
 
 
 def read_table(group):
-    rows, missing = len(group["row"]), dict.fromkeys(COMPUTED, math.nan) | LATER
-    return {name: plain(store.column(group, name, *([[missing[name]] * rows] if name in missing else [])))
-            for name, _, _, _ in COLUMNS}
+    return {name: plain(store.column(group, name)) for name, _, _, _ in COLUMNS}
 
 
 def read_columns(file, group):
@@ -432,15 +398,12 @@ def check(training, path):
 
 def read(paths):
     """The trainings of run.h5 files and of studies."""
-    study, unfinished = Study(), []
-    for path in paths:
-        if store.format_of(path) != RUN_FORMAT:
-            study.trainings += read_study(path)
-            continue
-        training = read_run(path)
-        study.trainings.append(training)
-        if not training.is_finished:
-            unfinished.append(f"{training['row']} ({training['status']})")
-    if unfinished:
-        study.unfinished = "not at its end: " + ", ".join(unfinished)
-    return study
+    return [training for path in paths
+            for training in ([read_run(path)] if store.format_of(path) == RUN_FORMAT else read_study(path))]
+
+
+def unfinished(trainings):
+    """A line about runs that are not at their end, or ""."""
+    names = [f"{training['row']} ({training['status']})" for training in trainings
+             if not (training.file or training.is_finished)]
+    return "not at its end: " + ", ".join(names) if names else ""

@@ -1,19 +1,17 @@
 """Tables 8 and 4: parameters, gradients and Adam's state; and the activations they leave out."""
 import math
 
+import program
 import published
-from program import ask_once, flags_of
-from tables import CLOSED_FORM, DEVIATION, GIB, MIB, NONE, PUBLISHED, RECOMPUTED, Column, Table
+from program import ask_once
+from tables import CLOSED_FORM, DEVIATION, GIB, NONE, PUBLISHED, RECOMPUTED, Column, Table
 
 UNDESCRIBED = "L-8.0B"  # in Table 4, but not in Table 8
 
 
 def plan(model, optimizer="adam", submodels=1, recompute=False):
-    """The memory of a training of one sample in fp32, in bytes by column of `bcd info --out`, table memory: of the
-    largest of the submodels."""
-    memory = ask_once("info", *flags_of(model=model, optimizer=optimizer, batch=1, recompute=recompute))["memory"]
-    label = f"{optimizer} BCD-1/{submodels}" if submodels > 1 else f"{optimizer} full"
-    return {column.name: memory.value(label, column.name) * MIB for column in memory.columns}
+    """The memory of a training of one sample in fp32."""
+    return program.memory(optimizer, submodels, model=model, batch=1, recompute=recompute)
 
 
 def parameters(model):

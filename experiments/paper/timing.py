@@ -1,14 +1,12 @@
 """`bcd experiment timing`: steps, published, simulated, and measured here."""
 import math
 import statistics
-import time
 
 import cost
 import figure03
 import figure04
 import figure06
 import published
-import results
 import run as trainer
 import steps
 import table03_04
@@ -90,12 +88,8 @@ def simulated(multiplier):
     return [*found, submodels(), figure04.figure(multiplier), *figure06.figures(), offload()]
 
 
-def run(options):
-    started = time.time()
+def make(options):
     multiplier, _ = cost.multiplier(options.multiplier)
     found = simulated(published.cells()["text"]["multiplier_average"] if math.isnan(multiplier) else multiplier)
-    cycle, status = figure03.table(options)
-    if status:
-        return status
     measured, provenance = timing_measured.measure(options, trainer.format_time)
-    return results.finish(options, "timing", [*found, cycle, *measured], started, provenance)
+    return [*found, figure03.table(options), *measured], provenance

@@ -23,7 +23,8 @@ def is_smoke(options):
 
 def trace(options, network, threads, **flags):
     few = 3 if is_smoke(options) else None
-    return program.ask("trace", *networks.flags(options, network, threads=threads, steps=few, **flags))
+    flags = networks.flags(options, network, threads=threads, steps=few, **flags)
+    return program.ask("trace", *program.flags_of(**flags))
 
 
 # ---- submodels on one stage -----------------------------------------------------------------------

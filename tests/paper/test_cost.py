@@ -8,6 +8,7 @@ import pytest
 
 import claims
 import cost
+import experiment
 import table01
 import tables
 import tables05_14
@@ -158,7 +159,7 @@ def test_file(tmp_path, monkeypatch):
     options = SimpleNamespace(out=str(tmp_path), preset="laptop", models=None, optimizers=None, seeds=None, multiplier="2.5",
                               price="", quiet=True, flags={"threads": "1"})
     monkeypatch.setattr(sys, "argv", ["/usr/lib/bcd/paper/experiment.py", "cost", "--multiplier", "2.5"])
-    assert cost.run(options) == 0
+    assert experiment.make("cost", options) == 0
     file = tables.read(str(tmp_path / "cost.h5"))
     assert file.provenance["command"] == "bcd experiment cost --multiplier 2.5" and file.provenance["device"] == "cpu"
     assert file["table5"].cell("G-10B worst", "multiplier_ours").source == GIVEN

@@ -52,18 +52,18 @@ def test_trains_once_and_then_longer(tmp_path):
     out = experiment(*TWO_ROWS, "--steps", 8, "--jobs", 2, cwd=tmp_path)
     assert "row 2 of 2: " + BCD3 in out and ": trained" in out and "table: results-smoke/validity.h5" in out
     table = tmp_path / "results-smoke" / "validity.h5"
-    rows = study.read([table]).trainings
+    rows = study.read([table])
     assert [(row["row"], row["steps"], row["submodels"]) for row in rows] == [(FULL, 8, 1), (BCD3, 8, 3)]
     # A table that could not be written is written by the same command later.
     table.unlink()
     assert experiment(*TWO_ROWS, "--steps", 8, cwd=tmp_path).count("done before") == 2
-    assert len(study.read([table]).trainings) == 2
+    assert len(study.read([table])) == 2
     # The table alone is enough, as it may come from another machine.
     for path in sorted((tmp_path / "results-smoke" / "rows").rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
     assert experiment(*TWO_ROWS, "--steps", 8, cwd=tmp_path).count("done before") == 2
     experiment(*TWO_ROWS, "--steps", 12, "--quiet", cwd=tmp_path)
-    assert [row["steps"] for row in study.read([table]).trainings] == [12, 12]
+    assert [row["steps"] for row in study.read([table])] == [12, 12]
     complaint = experiment(*TWO_ROWS, "--steps", 12, "--lr", 0.5, cwd=tmp_path, status=1)
     assert "trained with --lr 0.003; for 0.5 choose another --out" in complaint
     # A flag that is not asked for any more is another training, too.
@@ -75,7 +75,7 @@ def test_trains_once_and_then_longer(tmp_path):
 def test_other_rows_stay_in_the_table(tmp_path):
     experiment(*TWO_ROWS, "--steps", 4, "--quiet", cwd=tmp_path)
     experiment(*TWO_ROWS, "--steps", 4, "--quiet", "--submodels", 2, cwd=tmp_path)
-    rows = study.read([tmp_path / "results-smoke" / "validity.h5"]).trainings
+    rows = study.read([tmp_path / "results-smoke" / "validity.h5"])
     assert [row["submodels"] for row in rows] == [1, 2, 3]
 
 
@@ -93,7 +93,7 @@ def test_a_signal_lets_trainings_save(tmp_path, number):
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode == 128 + number
-    assert study.read([row / "run.h5"]).trainings[0]["steps"] > 0
+    assert study.read([row / "run.h5"])[0]["steps"] > 0
 
 
 def test_kill_leaves_no_training_and_the_resumed_one_has_the_same_bits(tmp_path):
@@ -123,7 +123,7 @@ def test_rows_that_diverge_are_in_the_table(tmp_path):
     process = start(*wild, cwd=tmp_path)
     out, complaint = process.communicate()
     assert process.returncode == 0 and out.count(": diverged") == 2 and complaint.count("the last finite state") == 2
-    rows = study.read([tmp_path / "results-smoke" / "validity.h5"]).trainings
+    rows = study.read([tmp_path / "results-smoke" / "validity.h5"])
     assert [(row["row"], row["status"], row["steps"]) for row in rows] == [
         (name, "diverged", 40) for name in (FULL, BCD3)]
     assert experiment(*wild, cwd=tmp_path).count("done before") == 2
@@ -137,7 +137,7 @@ def test_a_row_that_fails_leaves_the_others(tmp_path):
     complaint = process.communicate()[1]
     assert process.returncode == 1
     assert complaint.strip().split("\n")[-1] == "bcd: 1 of 2 rows failed and are not in the table"
-    row, = study.read([tmp_path / "results-smoke" / "validity.h5"]).trainings
+    row, = study.read([tmp_path / "results-smoke" / "validity.h5"])
     assert row["row"] == BCD3
 
 
@@ -155,7 +155,7 @@ def test_a_row_that_is_killed_before_it_begins_lets_the_others_save(tmp_path):
     complaint = process.communicate(timeout=60)[1]
     assert process.returncode == 1
     assert complaint == f"bcd: {BCD3} was killed before it began; the same command continues\n"
-    assert study.read([rows / FULL / "run.h5"]).trainings[0]["steps"] > 0
+    assert study.read([rows / FULL / "run.h5"])[0]["steps"] > 0
 
 
 def test_hours_are_only_estimated_without_yes(tmp_path):
@@ -197,14 +197,14 @@ def test_mistakes_are_one_line(tmp_path, words, line):
 def test_a_file_of_flags_is_overridden(tmp_path):
     (tmp_path / "flags").write_text("\ufeffsteps 4 # short\nlr 0.5\n\n")
     experiment(*TWO_ROWS, "--config", "flags", "--lr", 0.25, "--quiet", cwd=tmp_path)
-    rows = study.read([tmp_path / "results-smoke" / "validity.h5"]).trainings
+    rows = study.read([tmp_path / "results-smoke" / "validity.h5"])
     assert [(row["steps"], row["lr"]) for row in rows] == [(4, 0.25)] * 2
 
 
 def test_finetune_starts_from_one_model(tmp_path):
     out = experiment("finetune", "--preset", "smoke", "--threads", 1, cwd=tmp_path)
     assert out.count("\ntable: ") == 2
-    rows = study.read([tmp_path / "results-smoke" / "finetune.h5"]).trainings
+    rows = study.read([tmp_path / "results-smoke" / "finetune.h5"])
     assert [row["submodels"] for row in rows] == [1, 3] and rows[0].curve["loss"][0] == rows[1].curve["loss"][0]
     assert rows[0].curve["loss"][0] < 4.5  # random weights: log 256 = 5.5
     complaint = experiment("finetune", "--init", "x", cwd=tmp_path, status=1)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 import figure05
-import memory_measured
+import memory
 import networks
 import table08
 import tables09_11_memory
@@ -50,7 +50,7 @@ def asked(**more):
 
 def test_measured(golden):
     """The bytes that the allocator counts are those that were planned."""
-    tables, provenance = memory_measured.measure(asked(), 4)
+    tables, provenance = memory.measure(asked(), 4)
     assert [table.name for table in tables] == ["measured4", "measured5"] and provenance["device"] == "cpu"
     for table in tables:
         assert table.labels == ["full", "BCD-1/2", "BCD-1/3"]
@@ -66,5 +66,5 @@ def test_measured(golden):
 @pytest.mark.parametrize("model, data, optimizer, batch", [
     ("resnet20", "synthetic", "sgd", 16), ("gpt:layers=1,width=8,heads=1,context=8", "text", "adam", 8)])
 def test_models(model, data, optimizer, batch):
-    chosen = networks.chosen(asked(models=[model]), memory_measured.PRESETS["smoke"][1])
+    chosen = networks.chosen(asked(models=[model]), memory.PRESETS["smoke"][1])
     assert chosen == [networks.Network(model, data, optimizer, batch)]

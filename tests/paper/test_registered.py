@@ -7,12 +7,14 @@ import pytest
 from scipy import stats
 
 import compare
+import finetune
+import program
 import registered
 import smollm
 import study
 from cases import Cases
 from errors import Refused
-from samples import GPT, LATER, PROVENANCE, evaluations, like, training
+from samples import GPT, LATER, PROVENANCE, curve, evaluations, like, training
 
 
 def scored(accuracies, **columns):
@@ -252,7 +254,8 @@ def test_plateaus_are_of_constant_rates():
 
 def fine_tuned(loss, **columns):
     made = of_loss(loss, init="model", optimizer="adamw", schedule="cosine", steps=10, **columns)
-    made.settings |= {"warmup": 2, "steps": 10, "final-lr": 0.1, "context": 8}
+    made.settings |= {"steps": 10, "context": 8}
+    made.curve = curve([3.0] * 10)
     return made
 
 
@@ -267,12 +270,12 @@ def test_lora_is_compared_with_the_full_update(tmp_path):
     """It is no full update, although it has one submodel, and goes through a file."""
     full = [fine_tuned(loss, seed=seed) for seed, loss in enumerate((2.00, 2.01, 2.02), 1)]
     study.write(str(tmp_path / "lora.h5"), [lora(one, 1.9) for one in full])
-    cases = Cases(full + study.read([str(tmp_path / "lora.h5")]).trainings)
+    cases = Cases(full + study.read([str(tmp_path / "lora.h5")]))
     table = registered.answers(cases)
     label, = table.labels
     assert label.endswith("LoRA of rank 16") and table.value(label, "answer") == "yes"
     assert table.value(label, "difference") == pytest.approx(0.11)
-    costs = registered.COSTS.make(cases)
+    costs = finetune.FINETUNE.make(cases)
     assert costs.value(label, "resident") == 5 and costs.value(label, "updates") == 10
     assert costs.value(label, "closed_form") == pytest.approx(4 * (1000 + 4 * 10) / 2**20)
     assert costs.value(label, "lowest") == pytest.approx(1.9)
@@ -291,7 +294,7 @@ def test_two_that_end_together_are_both_added(tmp_path):
         process.start()
     for process in processes:
         process.join()
-    assert {one["row"] for one in study.read([out]).trainings} == {one["row"] for one in made}
+    assert {one["row"] for one in study.read([out])} == {one["row"] for one in made}
 
 
 def test_a_missing_tokenizer_is_one_line(tmp_path, monkeypatch):
@@ -302,5 +305,8 @@ def test_a_missing_tokenizer_is_one_line(tmp_path, monkeypatch):
 
 
 def test_rates_of_lora_follow_the_schedule():
-    rates = lora(fine_tuned(2.0), 1.9).curve["lr"] / 2e-4
+    """That of bcd train: two updates of warm-up, then a cosine to a tenth."""
+    with program.trained(model="gpt:layers=1,width=8,heads=1,context=8", data="text", limit=32, batch=8, steps=10, lr=0.5,
+                         schedule="cosine", warmup=2, final_lr=0.1, context=8) as file:
+        rates = lora(study.read_run(file.filename), 1.9).curve["lr"] / 2e-4
     assert rates[:3] == pytest.approx([0.5, 1, 1]) and rates[6] == pytest.approx(0.55) and rates[-1] > 0.1

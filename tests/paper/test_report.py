@@ -288,7 +288,7 @@ def test_one_table(folder):
 def test_study(folder):
     """The trainings of all files are written into one, which is read back the same."""
     assert done(folder, "mine/full", "b", "study.h5", "--study", "again.h5") == ""
-    again = study.read([str(folder / "again.h5")]).trainings
+    again = study.read([str(folder / "again.h5")])
     assert [t["row"] for t in again] == ["full", "b", "images-1", "images-3", "text-1", "text-3"]
     done(folder, "again.h5", "--study", "twice.h5")
     assert (folder / "again.h5").read_bytes() == (folder / "twice.h5").read_bytes()
@@ -366,25 +366,49 @@ def test_page(folder):
     assert text.index("id=\"answer\"") < text.index(">training loss, nats") < text.index("<section id=\"table2_")
 
 
-def test_page_has_every_cell():
-    """Cells of the committed tables are on the page as in the text, in whatever blocks of columns."""
-    found = tables.of(str(RESULTS / "cost.h5"))
-    for table in found:
-        shown = page.ShownTable(table)
-        assert [column.name for block in shown.blocks for column in block] == [column.name for column in table.columns]
-        for column in shown.columns:
-            assert column.texts == [table.text(label, column.name) if table.labels.count(label) == 1 else column.texts[row]
-                                    for row, label in enumerate(table.labels)]
+def test_page_has_every_cell(tmp_path):
+    """Cells of a committed file of tables, and of a wide one, are on the page as in the text, each with its mark, in
+    blocks of columns."""
+    wide = Tables([], {"command": "x"})
+    wide.add("wide", "Wide", "row", [Column(f"c{c}", f"column {c}", "of many", 0, MEASURED) for c in range(20)]).row(
+        "one", *range(20))
+    wide.write(str(tmp_path / "wide.h5"))
+    files = [str(RESULTS / "cost.h5"), str(tmp_path / "wide.h5")]
+    done(tmp_path, *files, "--out", "cells.html")
+    text = (tmp_path / "cells.html").read_text(encoding="utf-8")
+    printed = [html.unescape(re.sub("<.*?>", "", cell)) for cell in re.findall(r"<td.*?>(.*?)</td>", text)]
+    blocks = [(table, places) for file in files for table in tables.of(file) for places in page.blocks(table)]
+    assert printed == [tables.printed(table.columns[place], row[place]) + tables.MARKS[row[place].source]
+                       for table, places in blocks for row in table.rows for place in places]
+    assert len(page.blocks(blocks[-1][0])) > 1
+    heads = re.findall(r"<th scope=\"col\"[^>]*>([^<]*)<small>", text)
+    assert heads == [html.escape(table.columns[place].head) for table, places in blocks for place in places]
 
 
 def test_no_table_runs_out_of_the_page():
-    """Blocks of columns, with the labels, are no wider than the page."""
+    """Blocks of columns, with the labels, of which long ones take two lines, are no wider than the page; each column is
+    in one."""
     for path in RESULTS.glob("*.h5"):
         for table in report.Report([str(path)], paper=True):
-            shown = page.ShownTable(table)
-            for block in shown.blocks:
-                used = shown.label_width + sum(2 + column.width for column in block)
+            widths = [tables.width_of(tables.column_lines(table, place)) for place in range(len(table.columns))]
+            blocks = page.blocks(table)
+            assert sum(blocks, []) == list(range(len(table.columns)))
+            for block in blocks:
+                used = min(30, tables.width_of([table.head, *table.labels])) + sum(2 + widths[place] for place in block)
                 assert used <= page.WIDTH or len(block) == 1, (path.name, table.name)
+
+
+def test_control_characters_are_not_on_the_page(tmp_path):
+    """Neither in tables nor in figures."""
+    made = Tables([], {"command": "x\x1b"})
+    table = made.add("t", "T\x1b", "row", [Column("x", "head\x1b", "", 0, MEASURED)], figure="lines", axis="axis\x1b")
+    table.row("one\x1b", 1)
+    table.row("two", 2)
+    table.note("A note\x1b.")
+    made.write(str(tmp_path / "t.h5"))
+    done(tmp_path, "t.h5", "--out", "t.html")
+    text = (tmp_path / "t.html").read_text(encoding="utf-8")
+    assert "\x1b" not in text and text.count("\ufffd") >= 7
 
 
 def test_longest_with_most_seeds_first(tmp_path):

@@ -20,7 +20,7 @@ TABLES = [name for name, kind in FILES.items() if kind == tables.FORMAT]
 
 
 def read(name):
-    return study.read([RESULTS / f"{name}.h5"]).trainings
+    return study.read([RESULTS / f"{name}.h5"])
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -3,10 +3,8 @@ import io
 import math
 import os
 import statistics
-import time
 from types import SimpleNamespace
 
-import h5py
 import pytest
 
 import figure03
@@ -20,19 +18,16 @@ from tables import DEVIATION, MEASURED, NONE, SIMULATED, Cell, Column, Table, Ta
 GPT = "gpt:layers=4,width=16,heads=2,context=16"
 
 
-def asked(folder, **more):
-    return SimpleNamespace(**({"out": str(folder), "preset": "smoke", "models": None, "multiplier": "", "price": "",
-                               "quiet": True, "flags": {}, "deadline": None, "jobs": 1} | more))
+def asked():
+    return SimpleNamespace(preset="smoke", models=None, quiet=True, flags={})
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    options = asked(tmp_path_factory.mktemp("times"))
-    cycle, status = figure03.table(options)
-    assert status == 0
-    measured, provenance = timing_measured.measure(options, str)
+def made():
+    cycle = figure03.table(asked())
+    measured, provenance = timing_measured.measure(asked(), str)
     assert provenance["device"] == "cpu" and provenance["threads"] == 1
-    return {"out": options.out} | {table.name: table for table in [cycle, *measured]}
+    return {table.name: table for table in [cycle, *measured]}
 
 
 def test_kept_prefix(made):
@@ -45,11 +40,11 @@ def test_kept_prefix(made):
     assert kept["share"].value == kept["seconds"].value / computed["seconds"].value
 
 
-def test_cycle(made):
-    """A cycle of three phases of two epochs of 64 samples in batches of 8, on one thread."""
-    with h5py.File(os.path.join(made["out"], "rows", f"{GPT}-computed", "run.h5")) as run:
-        assert len(run["curve/step"]) == 3 * 2 * 64 // 8 and len(run["switches/step"]) == 3
-        assert run["provenance"].attrs["threads"] == 1
+def test_cycle():
+    """A cycle of three phases of two epochs of 64 samples in batches of 8, on one thread, evaluated on all of the split."""
+    run = figure03.cycle(asked(), figure03.SMOKE[0])
+    assert len(run.curve["step"]) == 3 * 2 * 64 // 8 and len(run.switches["step"]) == 3
+    assert run["threads"] == 1 and run.setting("eval-samples") == 0
 
 
 def test_steps_have_a_mean(made):
@@ -136,14 +131,3 @@ def test_combine():
     assert combined.cell("one", "ms").spread == 1
     assert combined.notes[0].startswith("Each number is the median of 3 measurements")
     assert combined.notes[1] == "Mean absolute deviation 20.0 %."
-
-
-def test_goes_on_where_it_stopped(tmp_path):
-    """Time is up at once: the first training saves and ends, and the same call resumes it."""
-    assert figure03.table(asked(tmp_path, deadline=time.monotonic())) == (None, 75)
-    path = tmp_path / "rows" / f"{GPT}-computed" / "run.h5"
-    with h5py.File(path) as run:
-        assert run["provenance"].attrs["threads"] == 1 and run.attrs["status"] != b"finished"
-    table, status = figure03.table(asked(tmp_path))
-    assert status == 0 and len(table.rows) == 2
-    assert tables.printed(table.columns[1], table.rows[0][1]) == "1.000"

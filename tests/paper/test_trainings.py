@@ -41,7 +41,7 @@ TABLES = [path.stem for path in sorted(RESULTS.glob("*.h5")) if path.stem in tra
 @pytest.mark.parametrize("name", TABLES)
 def test_rows_have_the_settings_of_committed_ones(name, all_data):
     file = f"{name}.h5"
-    committed = {row["row"]: row.settings for row in study.read([RESULTS / file]).trainings}
+    committed = {row["row"]: row.settings for row in study.read([RESULTS / file])}
     rows = plan(name, "laptop", data_dir=str(all_data)).rows
     assert {row.name for row in rows} & set(committed)
     for row in rows:
@@ -164,7 +164,7 @@ def test_other_models_take_the_settings_of_their_kind(all_data):
 
 
 def test_what_was_trained_otherwise_is_refused():
-    stored = {"lr": 0.1, "epochs": 6.0, "always-active": b"", "switch-every": b"1e", "threads": 8}
+    stored = {"lr": 0.1, "epochs": 6.0, "always-active": "", "switch-every": "1e", "threads": 8}
     asked = {"lr": 0.1, "epochs": 6, "always-active": "none", "switch-every": "1e", "threads": 1}
     assert run.compare(stored, asked, "x")
     assert not run.compare(stored, asked | {"epochs": 7}, "x")
@@ -177,7 +177,7 @@ def test_what_was_trained_otherwise_is_refused():
 def test_plateau_has_the_best_rates():
     """Each of its methods has the rate, and with a cosine also the phases, of the best score in rates.h5."""
     found = {}
-    for training in study.read([RESULTS / "rates.h5"]).trainings:
+    for training in study.read([RESULTS / "rates.h5"]):
         key = training["submodels"], training.setting("schedule"), str(training.setting("switch-every"))
         key = key[:2] if training["submodels"] == 1 else key
         found.setdefault(key, []).append((registered.at_the_end(training), training["lr"]))
@@ -227,7 +227,7 @@ def test_what_was_added_has_the_best_rate():
 
 def paired(rows, file):
     """Each row of a plan, and its training in a file of results."""
-    found = {training["row"]: training for training in study.read([RESULTS / file]).trainings}
+    found = {training["row"]: training for training in study.read([RESULTS / file])}
     return [(row, found[row.name]) for row in rows]
 
 
@@ -270,9 +270,10 @@ def test_equal_memory():
 def test_every_training_can_be_estimated(name, monkeypatch):
     """The few steps that are timed have a length and evaluations of their own; no flag is given twice."""
     asked = []
-    monkeypatch.setattr(program, "run", lambda *words: asked.append([word for word in words if word.startswith("--")]))
+    monkeypatch.setattr(program, "run",
+                        lambda *words, processes: asked.append([word for word in words if word.startswith("--")]))
     for row in plan(name, "laptop").rows:
-        with pytest.raises(FileNotFoundError):  # nothing was trained
+        with pytest.raises(Refused, match="run.h5: no such file"):  # nothing was trained
             estimate.probe(estimate.full_update(row.flags))
         assert len(set(asked[-1])) == len(asked[-1]) and "--steps" in asked[-1], row.name
 
