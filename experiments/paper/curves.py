@@ -105,23 +105,18 @@ def training_multiplier(training, full):
     return to_same_loss(smooth_training(training, window), smooth_training(full, window), False)
 
 
-def validation_multiplier(training, full):
-    """The same by single validation losses, which are over the whole split; NaN where one of the two begins at that loss
-    or below: it reached it at an unknown update."""
-    own, other = smooth_validation(training, 1), smooth_validation(full, 1)
+def validation_multiplier(training, full, count=1):
+    """The same by means of `count` validation losses, each over the whole split; NaN where one of the two has no such
+    mean, or begins at that loss or below: it reached it at an unknown update."""
+    own, other = smooth_validation(training, count), smooth_validation(full, count)
     level, steps, multiplier = to_same_loss(own, other, True)
     known = not math.isnan(level) and min(own[1][0], other[1][0]) > level
     return (level, steps, multiplier) if known else (level, NAN, NAN)
 
 
 def plateau_multiplier(training, full):
-    """The multiplier by means of MEAN evaluations, because the lowest of many single ones is the luckiest.  NaN when a
-    training has no such mean, or begins at that loss or below: it reached it at an unknown update."""
-    own, other = smooth_validation(training, MEAN), smooth_validation(full, MEAN)
-    level, _, multiplier = to_same_loss(own, other, True)
-    if math.isnan(level) or not min(own[1][0], other[1][0]) > level:
-        return NAN
-    return multiplier
+    """The multiplier by means of MEAN evaluations, because the lowest of many single ones is the luckiest."""
+    return validation_multiplier(training, full, MEAN)[2]
 
 
 # ---- a training by itself -----------------------------------------------------------------------

@@ -8,7 +8,6 @@ import tomllib
 import numpy as np
 
 import choose
-import claims
 import compare
 import comparison
 import curves
@@ -17,15 +16,12 @@ import record
 import registered
 import report
 import tables
+# The sources call these.
+from choose import before_tuning, lora_libraries, needs, timed_on, tuned_rates
+from claims import time_over_distributed
+from published import largest_loss_difference
 
 CHANGES = record.RESULTS.parent / "paper" / "changes.toml"
-CALLS = {}
-
-
-def call(function):
-    """Makes a function known to the sources."""
-    CALLS[function.__name__] = function
-    return function
 
 
 # ---- numbers ------------------------------------------------------------------------------------
@@ -33,57 +29,46 @@ def call(function):
 def mean(values, decimals=2, sign=""):
     """The mean over seeds and their standard deviation: "84.29 ± 0.44".  NaN has no place in it, which is said:
     "1.43 ± 0.36 (2 of 3)"; of nothing: "–"."""
-    known = [value for value in values if not math.isnan(value)]
+    value, spread, known = compare.mean(values)
     if not known:
         return "–"
-    text = f"{statistics.fmean(known):{sign}.{decimals}f}"
-    if len(known) > 1:
-        text += f" ± {statistics.stdev(known):.{decimals}f}"
-    return text if len(known) == len(values) else f"{text} ({len(known)} of {len(values)})"
+    text = f"{value:{sign}.{decimals}f}" + (f" ± {spread:.{decimals}f}" if known > 1 else "")
+    return text if known == len(values) else f"{text} ({known} of {len(values)})"
 
 
-@call
 def span(values, decimals=2, sign=""):
     """The lowest and the highest value: "0.63 to 0.74"."""
     return f"{min(values):{sign}.{decimals}f} to {max(values):{sign}.{decimals}f}"
 
 
-@call
 def name(network):
     return record.NETWORKS[network][0]
 
 
-@call
 def parameters(network):
     return record.first(network, "full")["parameters"]
 
 
-@call
 def seeds(network, method="full"):
     return len(record.seeds(network, method))
 
 
-@call
 def epochs(network, method="full"):
     return f"{record.first(network, method)['epochs']:.0f}"
 
 
-@call
 def phases(network, method):
     return record.first(network, method).settings["switch-every"]
 
 
-@call
 def fraction(network, method):
     return f"{record.first(network, method).settings['fraction']:g}"
 
 
-@call
 def score(network, method="full", part=1.0):
     return mean(record.scores(network, method, part))
 
 
-@call
 def at_equal_updates(network, method):
     """The score of BCD after as many updates as the full update had; "–" under a cosine that is longer."""
     bcd, full = record.pairs(network, method)[0]
@@ -92,7 +77,6 @@ def at_equal_updates(network, method):
     return score(network, method, min(1.0, full["steps"] / bcd["steps"]))
 
 
-@call
 def rounded(network, method, decimals, equal=False):
     """The mean score, with its unit; `equal`: after as many updates as the full update had."""
     bcd, full = record.pairs(network, method)[0]
@@ -100,12 +84,10 @@ def rounded(network, method, decimals, equal=False):
     return f"{statistics.fmean(record.scores(network, method, part)):.{decimals}f}" + (" %" if bcd.is_images else "")
 
 
-@call
-def gap(network, method, part=1.0, full_part=None, full=None):
-    return mean(record.gaps(network, method, part, full_part, full), sign="+")
+def gap(network, method, part=1.0, full=None):
+    return mean(record.gaps(network, method, part, full), sign="+")
 
 
-@call
 def gap_percent(network, method, part, ratio):
     """The gaps of the seeds after a part of BCD's training, in per cent of the score of the full update after as many
     epochs over a ratio: their span, "0.6 to 2.7"."""
@@ -117,7 +99,6 @@ def compared(network, method):
     return compare.welch(record.scores(network, method), record.scores(network, "full"))
 
 
-@call
 def interval(network, method):
     found = compared(network, method)
     return f"{found.low:+.2f} to {found.high:+.2f}"
@@ -129,23 +110,19 @@ def p_value(p):
     return f"{p:.3f}" if p < 0.0995 else f"{p:.2f}"
 
 
-@call
 def p(network, method):
     return p_value(compared(network, method).p)
 
 
-@call
 def corrected(network, method, paired=False):
     return p_value(record.decided(paired)[network, method])
 
 
-@call
 def significant(paired=False):
     """How many of the comparisons with three seeds are significant at 5 %, corrected for their number."""
     return sum(value < 0.05 for value in record.decided(paired).values())
 
 
-@call
 def verdict(network, method):
     """What the ends say of BCD: behind or ahead where the test decides, else the direction and why it does not."""
     ends = record.behind(network, method)
@@ -157,29 +134,35 @@ def verdict(network, method):
     return side if record.decided()[network, method] < 0.05 else "undecided"
 
 
-@call
-def same_loss(network, method):
-    return mean(record.multipliers(network, method, curves.plateau_multiplier))
+def of_seeds(value, decimals=2, sign=""):
+    """A function of a network and a method: the mean of a value of its trainings."""
+    def found(network, method="full"):
+        return mean([value(training) for training in record.seeds(network, method).values()], decimals, sign)
+    return found
 
 
-@call
-def same_training_loss(network, method):
-    return mean(record.multipliers(network, method, record.same_training_loss))
+def of_pairs(rule):
+    """A function of the same: the mean of its multipliers by a rule."""
+    def found(network, method):
+        return mean(record.multipliers(network, method, rule))
+    return found
 
 
-@call
-def own_plateau(network, method):
-    return mean(record.multipliers(network, method, record.own_plateau))
+same_loss = of_pairs(curves.plateau_multiplier)
+same_training_loss = of_pairs(record.same_training_loss)
+own_plateau = of_pairs(record.own_plateau)
+gain_after = of_seeds(record.gain, sign="+")  # after its plateau
+at_plateau = of_seeds(lambda each: each["plateau_score"])  # where early stopping ends it; "–" where it ends none
+final_loss = of_seeds(lambda each: each.evaluation["loss"][-curves.MEAN:].mean(), 3)
+training_loss = of_seeds(lambda each: each["train_loss"], 4)  # of the last fortieth of the updates
 
 
-@call
 def mean_own_plateau(*what):
     """The mean of the mean multipliers of these pairs of a network and a method, by default of all that have one."""
     found = [record.multipliers(*each, record.own_plateau) for each in what or record.THREE_SEEDS + record.FEWER_SEEDS]
     return f"{statistics.fmean(np.nanmean(values) for values in found if np.isfinite(values).any()):.2f}"
 
 
-@call
 def gains(*what, part=None):
     """For pairs of a network and a method: what each gains, in the mean of its seeds, after a part of its training, or
     after its plateau; the lowest and the highest."""
@@ -190,13 +173,6 @@ def gains(*what, part=None):
     return span(found, 1, "+")
 
 
-@call
-def gain_after(network, method):
-    """What it gains after its plateau, ± between seeds."""
-    return mean([record.gain(each) for each in record.seeds(network, method).values()], sign="+")
-
-
-@call
 def best(network, method="full"):
     """The highest mean of five evaluations: (score, epoch)."""
     each, = record.seeds(network, method).values()
@@ -206,19 +182,11 @@ def best(network, method="full"):
     return f"{means[at]:.2f}", f"{epoch:.0f}"
 
 
-@call
 def lowest_loss(network, method="full"):
     each, = record.seeds(network, method).values()
     return f"{curves.trailing(each.evaluation['loss'], curves.MEAN).min():.3f}"
 
 
-@call
-def final_loss(network, method="full"):
-    """The mean validation loss of the last five evaluations."""
-    return mean([each.evaluation["loss"][-curves.MEAN:].mean() for each in record.seeds(network, method).values()], 3)
-
-
-@call
 def phase_updates(network, method):
     """The lengths of all finished phases: their mean, and their median."""
     switches = [each.switches["step"].astype(int) for each in record.seeds(network, method).values()]
@@ -226,44 +194,27 @@ def phase_updates(network, method):
     return f"{lengths.mean():.0f}", f"{np.median(lengths):.0f}"
 
 
-@call
 def difference(network, method, other):
     """Of two methods of BCD: the difference of their scores, and its interval."""
     found = compare.welch(record.scores(network, method), record.scores(network, other))
     return f"{found.value:+.2f} ({found.low:+.2f} to {found.high:+.2f})"
 
 
-@call
-def training_loss(network, method="full"):
-    """The mean training loss of the last fortieth of the updates."""
-    return mean([each["train_loss"] for each in record.seeds(network, method).values()], 4)
-
-
-@call
 def updates(network, method="full"):
     return record.first(network, method)["steps"]
 
 
-@call
-def at_plateau(network, method="full"):
-    """The score where early stopping ends the training; "–" where it ends none."""
-    return mean([each["plateau_score"] for each in record.seeds(network, method).values()])
-
-
-@call
 def plateaus():
     """Of the trainings of converged.h5: how many came to a plateau, and how many there are."""
     found = [each["plateau_steps"] for each in record.trainings("converged.h5")]
     return sum(map(math.isfinite, found)), len(found)
 
 
-@call
 def planned():
     """How many trainings `bcd experiment converged` has."""
     return len(made_of("converged-laptop-estimate.h5")["estimate"].labels) - 1
 
 
-@call
 def added_rates():
     """What was added to the rates of group 3: method, rate and loss, by rising rate."""
     names = {"sgd": "full, SGD without momentum", "adamw": choose.FULL}
@@ -272,7 +223,6 @@ def added_rates():
     return sorted(found, key=lambda each: (each[0] != names["sgd"], each[0] == "BCD-1/3", each[1]))
 
 
-@call
 def while_choosing_rates():
     """Group 3's trainings of one seed on the text that chose the rates, with what was added to them later: the lowest
     loss of each of three methods at the best of its rates."""
@@ -285,11 +235,6 @@ def while_choosing_rates():
             {"full": ("adamw", 0, 1), "plain": ("sgd", 0, 1), "thirds": ("adamw", 0, 3)}.items()}
 
 
-for function in (choose.tuned_rates, choose.before_tuning, choose.lora_libraries, choose.needs, choose.timed_on):
-    call(function)
-
-
-@call
 def fine_tuned():
     """Each method of fine-tuning as text, by columns.  gain: what its loss fell by over what that of the full update
     did; same_time: the loss of the full update after as many seconds, in the middle of its schedule."""
@@ -311,13 +256,11 @@ def fine_tuned():
     return rows
 
 
-@call
 def by_method():
     """The same by the names of the methods."""
     return {row["name"]: row for row in fine_tuned()}
 
 
-@call
 def tuned_difference(name, other):
     """By how much lower one method of fine-tuning ended than another, with its interval; and p, of this test alone."""
     losses = {one.method.name: one.losses for one in choose.tuned(choose.trainings(choose.FILE))}
@@ -329,19 +272,16 @@ def each_of(losses):
     return " ".join(f"{loss:.3f}" for loss in losses)
 
 
-@call
 def pairing():
     """The correlations of the scores of BCD and of the full update over seeds: the lowest, the highest and the mean."""
     found = record.correlations()
     return f"{span(found)}, with a mean of {statistics.fmean(found):.2f}"
 
 
-@call
 def listed(values):
     return ", ".join(f"{value:.2f}" for value in values)
 
 
-@call
 def pairs_behind():
     """Of all pairs of seeds in the long trainings: how many end behind, how many there are, and are of less data."""
     every = record.THREE_SEEDS + record.FEWER_SEEDS
@@ -349,7 +289,6 @@ def pairs_behind():
     return sum(ends), len(ends), sum(len(record.pairs(*what)) for what in every if " x0." in what[1])
 
 
-@call
 def remedy(change):
     """Of a change to BCD-1/3 with a cosine: its difference from plain BCD, and p, corrected for the changes tried."""
     ps = {each: compare.welch(record.scores("half10-cosine", "bcd3 " + each), record.scores("half10-cosine", "bcd3")).p
@@ -357,7 +296,6 @@ def remedy(change):
     return dict(zip(ps, map(p_value, compare.holm(list(ps.values())))))[change]
 
 
-@call
 def seeds_to_decide(network, method, other, points):
     """The seeds of each with which a difference of so many points would be found, by the spreads measured here."""
     spreads = [statistics.stdev(record.scores(network, each)) for each in (method, other)]
@@ -387,7 +325,6 @@ OURS_LESS = {
          "1 1": [("half10", "full"), ("half", "full")]}}
 
 
-@call
 def published_rows(table, images=None):
     """The trainings of Table 2, 9, 10 or 11, with their cells as text; `images`: of image models, or of the others."""
     rows = []
@@ -402,12 +339,8 @@ def published_rows(table, images=None):
     return rows
 
 
-call(published.largest_loss_difference)
-
-
 # ---- steps in pipelines -------------------------------------------------------------------------
 
-@call
 def pipeline_ratios(table):
     """A measured step of the full update on two ranks over one of BCD-1/3 on one, for each number of micro-batches."""
     found = made_of("timing.h5")[table]
@@ -417,7 +350,6 @@ def pipeline_ratios(table):
     return [steps["full plain", 2, micro] / steps["BCD-1/3 plain", 1, micro] for micro in counts]
 
 
-@call
 def filled_ratios():
     """The simulated speed of BCD-1/3 on half the GPUs over that of the full update, in filled pipelines, for each pair
     of published Table 4."""
@@ -431,12 +363,8 @@ def filled_ratios():
     return ratios
 
 
-call(claims.time_over_distributed)
-
-
 # ---- changes ------------------------------------------------------------------------------------
 
-@call
 def changes():
     with open(CHANGES, "rb") as file:
         return tomllib.load(file)["change"]
@@ -450,25 +378,21 @@ def made_of(files):
     return report.tables_of([str(record.RESULTS / name) for name in files.split(",")])
 
 
-@call
 def cell(files, table, row, column):
     """A cell as it is printed, without its mark, by the label of its row and the name of its column."""
     return made_of(files)[table].text(row, column)
 
 
-@call
 def value(files, table, row, column):
     return made_of(files)[table].value(row, column)
 
 
-@call
 def operations():
     """An update of BCD-1/3 over a full one, counted from shapes: the least and the most of the long trainings."""
     table = made_of("converged.h5")["per_update"]
     return span([cell.value for label, cell in zip(table.labels, table.column("operations")) if "1/3" in label])
 
 
-@call
 def hours(file):
     """Of training, evaluations left out: the table has the mean seconds of each row's seeds."""
     table = made_of(file)["trainings"]
@@ -503,4 +427,5 @@ class Printed:
 
 def functions():
     """All of them, by name, for one document."""
-    return CALLS | {"table": Printed().table, "three_seeds": record.THREE_SEEDS, "ours": OURS, "ours_less": OURS_LESS}
+    return globals() | {"table": Printed().table, "three_seeds": record.THREE_SEEDS, "ours": OURS,
+                        "ours_less": OURS_LESS}

@@ -113,10 +113,9 @@ def pairs(network, method, full=None):
 
 # ---- budgets ------------------------------------------------------------------------------------
 
-def gaps(network, method, part=1.0, full_part=None, full=None):
-    """BCD - full for each seed, after a part of BCD's training and of the full update's, by default the same part."""
-    return [score_at(bcd, part) - score_at(other, part if full_part is None else full_part)
-            for bcd, other in pairs(network, method, full)]
+def gaps(network, method, part=1.0, full=None):
+    """BCD - full for each seed, after the same part of both trainings."""
+    return [score_at(bcd, part) - score_at(other, part) for bcd, other in pairs(network, method, full)]
 
 
 def behind(network, method):

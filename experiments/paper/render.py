@@ -15,6 +15,7 @@ import jinja2
 import document
 import page
 import pictures
+import tables
 from errors import Refused, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -53,16 +54,9 @@ def aligned(lines, width=WIDTH):
     right = [cell.endswith(":") for cell in rows[1]]
     cells = [rows[0]] + rows[2:]
     widths = [max(3, *(len(row[c]) for row in cells)) for c in range(len(rows[0]))]
-    blocks, used = [[]], 0
-    for c in range(1, len(widths)):
-        if blocks[-1] and used + widths[c] + 3 > width - widths[0] - 4:
-            blocks.append([])
-            used = 0
-        blocks[-1].append(c)
-        used += widths[c] + 3
     out = []
-    for block in blocks:
-        columns = [0, *block]
+    for block in tables.blocks(widths[0] + 4, [width_of + 1 for width_of in widths[1:]], width):
+        columns = [0, *(place + 1 for place in block)]
         pad = [str.rjust if right[c] else str.ljust for c in columns]
         made = ["| " + " | ".join(p(row[c], widths[c]) for p, c in zip(pad, columns)) + " |" for row in cells]
         rule = "|" + "|".join("-" * (widths[c] + 1) + (":" if right[c] else "-") for c in columns) + "|"
