@@ -4,7 +4,6 @@ import statistics
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.figure import Figure
 
 import compare
 import figures
@@ -169,54 +168,3 @@ def needs(model, precision, context=1024):
         found.append((method.name, program.memory(**words, **asked)["all"],
                       statistics.fmean(cell.value for cell in steps)))
     return [(name, size, steps / found[0][2]) for name, size, steps in found]
-
-
-# ---- pictures --------------------------------------------------------------------------------
-
-BYTES = [(lambda each: each.trained, "parameters, gradients, state, MiB (LoRA: closed form)"),
-         (lambda each: each.mean("resident", 1 / MIB), "resident in the process, MiB")]
-
-
-def against_bytes(found):
-    """Loss against bytes of what tuned() found, a mark for each method; its line is the range of its seeds."""
-    figure = Figure(figsize=(8, 3.6))
-    before = np.mean([one.evaluation["loss"][0] for one in found[0].trainings])
-    for axis, (bytes_of, label) in zip(figure.subplots(1, 2, sharey=True), BYTES):
-        for each in found:
-            size, method = bytes_of(each), each.method
-            if math.isfinite(size):
-                axis.plot([size] * 2, [min(each.losses), max(each.losses)], color=method.colour, linewidth=1.2)
-                axis.plot([size], [np.mean(each.losses)], method.mark, color=method.colour, markersize=7,
-                          markeredgecolor=figures.INK, markeredgewidth=0.5, label=method.name)
-        axis.set_xlim(left=0)
-        axis.set_xlabel(label)
-        axis.grid(axis="x")
-    return finished(figure, f"validation loss (before: {before:.2f})")
-
-
-def finished(figure, label):
-    figure.axes[0].set_ylabel(label)
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="lower center", ncol=5, fontsize=8)
-    figure.subplots_adjust(left=0.08, right=0.98, top=0.97, bottom=0.29, wspace=0.06)
-    return figure
-
-
-def on_the_way(found):
-    """Loss against tokens and against seconds of training, a line for each method: the means over its seeds, and the time
-    of its updates on an idle machine."""
-    figure, speed, first = Figure(figsize=(8, 3.6)), seconds_per_update(), found[0].trainings[0]
-    tokens = first["batch"] * first.setting("context")
-    axes = [(lambda name: tokens / 1e3, "thousand tokens trained on"),
-            (lambda name: speed.get(name, math.nan), "seconds of training (LoRA: by PyTorch)")]
-    for axis, (of_an_update, label) in zip(figure.subplots(1, 2, sharey=True), axes):
-        for each in found:
-            updates = each.trainings[0].evaluation["step"].astype(float)
-            axis.plot(updates * of_an_update(each.method.name),
-                      np.mean([one.evaluation["loss"] for one in each.trainings], axis=0),
-                      color=each.method.colour, marker=each.method.mark, markersize=4, linewidth=1, label=each.method.name)
-        axis.set_xlim(left=0)
-        axis.set_xlabel(label)
-    return finished(figure, "validation loss")
-
-
-PICTURES = {"choose.svg": against_bytes, "choose-way.svg": on_the_way}

@@ -9,13 +9,13 @@ import numpy as np
 
 import choose
 import compare
-import comparison
 import curves
 import published
 import record
 import registered
 import report
 import tables
+import tables02_09_11
 # The sources call these.
 from choose import before_tuning, lora_libraries, needs, timed_on, tuned_rates
 from claims import time_over_distributed
@@ -334,7 +334,7 @@ def published_rows(table, images=None):
             if row.is_ten_perplexity:
                 score = f"{row.score:.2f} r"
             multiplier = "" if math.isnan(row.multiplier) else f"{row.multiplier:.2f} r"
-            rows.append({"label": comparison.label(row), "trained": f"{row.duration:.0f} p",
+            rows.append({"label": tables02_09_11.label(row), "trained": f"{row.duration:.0f} p",
                          "multiplier": multiplier, "score": score, "loss": f"{row.loss:.4f} p", "memory": f"{row.mib:.2f} p"})
     return rows
 
@@ -414,7 +414,7 @@ class Printed:
         kept = [c for c, column in enumerate(found.columns) if column.name not in without]
         some = [r for r, label in enumerate(found.labels) if rows is None or any(word in label for word in rows)]
         notes = [note for note in found.notes
-                 if (note not in self.notes or note == comparison.VOCABULARY)
+                 if (note not in self.notes or note == tables02_09_11.VOCABULARY)
                  and not any(note.startswith(word) for word in without_notes)]
         self.notes.update(notes)
         shown = tables.Table(found.name, found.title, found.head, [found.columns[c] for c in kept], notes=notes,

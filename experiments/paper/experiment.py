@@ -1,7 +1,6 @@
 """bcd experiment NAME: asks bcd the questions of the paper, and writes each answer to DIR/NAME.h5."""
 
 import argparse
-import copy
 import dataclasses
 import pathlib
 import shlex
@@ -11,17 +10,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-import compare
 import cost
 import errors
-import estimate
 import figure03
+import finetune
 import memory
 import program
-import report
 import run
 import savings
-import study
 import timing
 import trainings
 from errors import WRONG_USE, Refused
@@ -85,7 +81,6 @@ Flags
 
 All other flags are those of bcd train (see bcd train --help), and override the preset's.
 """
-LONG_CURVE_ROW = 20  # updates of a row of a long training's stored curve: 120 epochs of CIFAR-10 are 46,920
 
 
 # ---- the command line -----------------------------------------------------------------------------
@@ -181,65 +176,6 @@ def parse(words):
 # ---- experiments ----------------------------------------------------------------------------------
 
 
-def train(name, options):
-    """Trains the rows of an experiment of trainings.toml, and writes its table; long ones are only estimated without
-    --yes.  Returns the exit status."""
-    plan = trainings.Plan(name, options)
-    folder = pathlib.Path(options.out)
-    path = folder / f"{name}.h5"
-    had = study.read([path]) if path.exists() else []
-    finished = run.finished_rows(plan, folder, {row["row"]: row for row in had}, path)
-    rows = [row for row in plan.rows if row.name not in finished]
-    for row in rows:
-        row.check_files()
-    # One that has begun already has printed its estimate.
-    if plan.long and not (options.yes and (folder / "rows").exists()):
-        print(f"{len(rows)} trainings" + (f", and {len(finished)} done before" if finished else ""), end="; ")
-        tables = estimate.estimate(plan, rows, run.format_time, options.price)
-        folder.mkdir(parents=True, exist_ok=True)
-        tables.write(folder / f"{name}-{options.preset}-estimate.h5", settings(options))
-    if plan.long and not options.yes:
-        return 0
-    if plan.replaced and not options.quiet:
-        print("; ".join(f"{data} is missing, {other} replaces it" for data, other in plan.replaced)
-              + " (data/fetch downloads the data sets)")
-    folder.mkdir(parents=True, exist_ok=True)
-    if finished:  # a session that ended in between may not have written all of them
-        write_table(plan, folder, path)
-    status = run.Pool(plan, options, finished, lambda: write_table(plan, folder, path)).run()
-    if status == 0 and not options.quiet:
-        print()
-        report.tables_of([path]).print(sys.stdout)
-        print(f"table: {path}; as a page: bcd report {shlex.quote(str(path))}")
-    return status
-
-
-def write_table(plan, folder, path):
-    """Rewrites the table: rows of the plan first, in its order, and all others as they are in the table."""
-    had = {row["row"]: row for row in (study.read([path]) if path.exists() else [])}
-    rows = []
-    for row in plan.rows:
-        file = folder / "rows" / row.name / "run.h5"
-        training = study.read_run(file) if file.exists() else None
-        if training and training["status"] in study.ENDED:
-            had.pop(row.name, None)
-            rows.append(training.thinned(LONG_CURVE_ROW) if plan.hours else training)
-        elif row.name in had:
-            rows.append(had.pop(row.name))
-    rows += had.values()
-    compare.converge(rows)
-    study.write(path, rows)
-
-
-def settings(options):
-    """The flags that were given, for /settings."""
-    own = {"preset": options.preset, "models": " ".join(options.models or []),
-           "optimizers": ",".join(options.optimizers or []), "seeds": options.seeds, "multiplier": options.multiplier,
-           "price": options.price, "out": options.out}
-    chosen = {"preset": "laptop", "out": "results" if options.preset == "laptop" else f"results-{options.preset}"}
-    return {name: str(value) for name, value in (own | options.flags).items() if value not in ("", None, chosen.get(name))}
-
-
 def make(name, options):
     """Makes the tables of an experiment without long trainings, writes them to DIR/NAME.h5, and prints them."""
     started = time.time()
@@ -251,57 +187,11 @@ def make(name, options):
     folder = pathlib.Path(options.out)
     folder.mkdir(parents=True, exist_ok=True)
     path, made = folder / f"{name}.h5", Tables(found, known)
-    made.write(path, settings(options))
+    made.write(path, run.settings(options))
     if not options.quiet:
         made.print(sys.stdout)
         print(f"tables: {path}; as a page: bcd report {shlex.quote(str(path))}")
     return 0
-
-
-# What holds for the pretraining of finetune, too.
-SHARED = ("context", "device", "precision", "threads", "data-dir")
-NO_PRETRAINING = ("text1", "text2")  # halves of the project's own text
-
-
-def finetune(options):
-    """Fine-tunes a pretrained model on other data by full update and by BCD.  Without --init it first pretrains a model
-    by full update and exports it to DIR/pretrained, so that all trainings start from the same files."""
-    init = options.flags.get("init")
-    if options.preset == "paper":
-        print("finetune: the published settings are not known; --preset gpu has our own")
-        return 0
-    if init and "data" not in options.flags:
-        raise Refused(f"--init {init}: give --data, to fine-tune on")
-    if init and options.models:
-        raise Refused(f"--init {init}: the model comes from there; leave out --models and --model")
-    options = copy.deepcopy(options)
-    if not init:
-        before = copy.deepcopy(options)
-        before.seeds, before.optimizers = 1, None
-        before.flags = {name: value for name, value in options.flags.items() if name in SHARED}
-        choose_data(before, options)
-        status = train("pretraining", before)
-        plan = trainings.Plan("pretraining", before)
-        if status or (plan.long and not options.yes):
-            return status
-        folder = pathlib.Path(options.out)
-        init = str(folder / "pretrained")
-        program.run("export", str(folder / "rows" / plan.rows[0].name), "--out", init)
-        options.flags["init"], options.models = init, None
-    return train("finetune", options)
-
-
-def choose_data(before, after):
-    """Takes the two halves of the project's own text when one of the data sets is missing."""
-    known = trainings.experiments()
-    first, then = (known[name][after.preset][0]["data"] for name in ("pretraining", "finetune"))
-    folder, given = trainings.data_dir(after.flags.get("data-dir")), "data" in after.flags
-    if trainings.is_present(first, folder) and (given or trainings.is_present(then, folder)):
-        return
-    if not after.quiet:
-        print(f"{first} or {then} is missing; text1 and text2 replace both")
-    before.flags["data"] = NO_PRETRAINING[0]
-    after.flags.setdefault("data", NO_PRETRAINING[1])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -383,7 +273,7 @@ def main(words):
         if name in OTHERS:
             status = make(name, options)
         else:
-            status = finetune(options) if name == "finetune" else train(name, options)
+            status = finetune.run(options) if name == "finetune" else run.train(name, options)
         if status:
             return status
     if options.name == "all" and not options.quiet:

@@ -1,43 +1,53 @@
-"""Fine-tuning (trainings with --init) by full update and by BCD, next to what the second version of the paper (arXiv
-2506.12037v2, 26 September 2025) publishes about it."""
-import math
+"""`bcd experiment finetune`: a pretrained model, and what full update and BCD make of it on other data."""
+import copy
+import pathlib
 
-import measures
-from measures import MEAN, SEEDS, Measure, MeasureTable
-from tables import CLOSED_FORM, MIB, NONE
+import program
+import run as trainer
+import trainings
+from errors import Refused
 
-
-def loss_before(pair):
-    """All seeds and methods start from the same weights."""
-    evaluation = pair.training.evaluation
-    return float(evaluation["loss"][0]) if len(evaluation["step"]) and evaluation["step"][0] == 0 else math.nan
-
-
-def at_its_lowest(pair):
-    losses = pair.training.evaluation["loss"]
-    return float(losses.min()) if len(losses) else math.nan
+# What holds for the pretraining of finetune, too.
+SHARED = ("context", "device", "precision", "threads", "data-dir")
+NO_PRETRAINING = ("text1", "text2")  # halves of the project's own text
 
 
-FINETUNE = MeasureTable(
-    "finetune", "Fine-tuning by full update and by BCD", [
-        SEEDS,
-        Measure("validation_loss", "valid. loss", "", 4, measures.column("valid_loss")),
-        Measure("perplexity", "perplexity", "", 2, measures.column("perplexity")),
-        Measure("lowest", "valid. loss", "lowest", 4, at_its_lowest),
-        Measure("before", "valid. loss", "before", 4, loss_before, MEAN),
-        Measure("updates", "updates", "", 0, measures.column("steps"), MEAN, NONE),
-        Measure("seconds", "training", "s", 1, measures.column("seconds")),
-        Measure("trained_memory", "P+G+S", "MiB", 2, measures.trained_memory, MEAN),
-        Measure("closed_form", "equal parts", "P+G+S, MiB", 2, measures.closed_form, MEAN, CLOSED_FORM),
-        Measure("memory", "memory", "MiB", 2, measures.peak, MEAN),
-        Measure("resident", "resident", "MiB", 0, measures.column("resident", 1 / MIB), MEAN),
-    ],
-    ["All trainings of a network start from the same weights.  Means and spreads over seeds.  Memory: the peak of all "
-     "roles; P+G+S: parameters, gradients, optimizer state.",
-     "Equal parts: P+G+S of submodels of equal size; of LoRA with its adapters, whose gradients and state alone there are.  "
-     "Resident: of the process, by the operating system, mapped files and tokens included.  Training: on a machine on which "
-     "other work may have run at the same time.",
-     "Published, in the abstract of the second version of the paper (arXiv 2506.12037v2): BCD reduces \"the training cost "
-     "of a 7B model to 33% on A100/A800 and only 2.6% on RTX 4090\", and is in most cases at least as accurate as the full "
-     "update and other ways to fine-tune.  The accuracies are in tables that we do not have."],
-    selects=lambda method: bool(method.first.setting("init")))
+def run(options):
+    """Fine-tunes a pretrained model on other data by full update and by BCD.  Without --init it first pretrains a model
+    by full update and exports it to DIR/pretrained, so that all trainings start from the same files."""
+    init = options.flags.get("init")
+    if options.preset == "paper":
+        print("finetune: the published settings are not known; --preset gpu has our own")
+        return 0
+    if init and "data" not in options.flags:
+        raise Refused(f"--init {init}: give --data, to fine-tune on")
+    if init and options.models:
+        raise Refused(f"--init {init}: the model comes from there; leave out --models and --model")
+    options = copy.deepcopy(options)
+    if not init:
+        before = copy.deepcopy(options)
+        before.seeds, before.optimizers = 1, None
+        before.flags = {name: value for name, value in options.flags.items() if name in SHARED}
+        choose_data(before, options)
+        status = trainer.train("pretraining", before)
+        plan = trainings.Plan("pretraining", before)
+        if status or (plan.long and not options.yes):
+            return status
+        folder = pathlib.Path(options.out)
+        init = str(folder / "pretrained")
+        program.run("export", str(folder / "rows" / plan.rows[0].name), "--out", init)
+        options.flags["init"], options.models = init, None
+    return trainer.train("finetune", options)
+
+
+def choose_data(before, after):
+    """Takes the two halves of the project's own text when one of the data sets is missing."""
+    known = trainings.experiments()
+    first, then = (known[name][after.preset][0]["data"] for name in ("pretraining", "finetune"))
+    folder, given = trainings.data_dir(after.flags.get("data-dir")), "data" in after.flags
+    if trainings.is_present(first, folder) and (given or trainings.is_present(then, folder)):
+        return
+    if not after.quiet:
+        print(f"{first} or {then} is missing; text1 and text2 replace both")
+    before.flags["data"] = NO_PRETRAINING[0]
+    after.flags.setdefault("data", NO_PRETRAINING[1])

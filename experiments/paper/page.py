@@ -101,11 +101,6 @@ class Drawer:
         return jinja2.utils.markupsafe.Markup(drawing)
 
 
-def write_whole(path, text):
-    with store.replacing(path) as part, open(part, "w", encoding="utf-8") as out:
-        out.write(text)
-
-
 def save(figure, path):
     """Saves a figure on white, as wide as a column of text.  It says what drew it, because another version
     places some letters elsewhere."""
@@ -113,7 +108,7 @@ def save(figure, path):
     head, rest = drawing.split(">", 1)
     drawing = f'{head} width="700"><rect width="100%" height="100%" fill="#fff"/>{rest}'
     by = f"<!-- matplotlib {matplotlib.__version__} -->"
-    write_whole(path, f'<?xml version="1.0" encoding="utf-8"?>\n{by}\n{drawing}')
+    store.write_text(path, f'<?xml version="1.0" encoding="utf-8"?>\n{by}\n{drawing}')
 
 
 def verdict_first(table, cases):
@@ -151,7 +146,7 @@ def make(out, directory, report):
     template = jinja2.Environment(loader=templates, autoescape=True, trim_blocks=True, lstrip_blocks=True,
                                   finalize=finalized)
     ends = next((table for table in report.sections[0] if table.name == "converged"), None)
-    write_whole(out, template.get_template("page.html").render(
+    store.write_text(out, template.get_template("page.html").render(
         sections=list(zip(report.sections, drawings, cycles)), cases=cases, tables=tables, blocks=blocks,
         marked_columns=marked_columns, drawn=CASES_DRAWN, convergence=RULE,
         unfinished=study.unfinished(report.trainings), first_words=verdict_first(ends, cases),

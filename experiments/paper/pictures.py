@@ -1,7 +1,9 @@
 """The pictures of the documents, as SVG."""
+import math
 import statistics
 
 import matplotlib
+import numpy as np
 from matplotlib.figure import Figure
 
 import choose
@@ -11,6 +13,7 @@ import program
 import record
 import report
 from figures import BLUE, GREEN, GREY, INK, PINK, RED
+from tables import MIB
 
 RUNS = "resnet8-cifar10-full.h5,resnet8-cifar10-bcd3.h5"
 # A picture of scores against updates: its files, and the name of the case there.
@@ -34,7 +37,9 @@ IMAGES = [
 TEXT = [("gpt", "bcd2", "GPT 4x128, BCD-1/2", BLUE, "-"), ("gpt", "bcd3", "GPT 4x128, BCD-1/3", RED, "-"),
         ("gpt", "bcd4", "GPT 4x128, BCD-1/4", GREEN, "-")]
 PARTS = [k / 8 for k in range(1, 9)]
-NAMES = [*SCORES, "cycle.svg", "gap.svg", *choose.PICTURES]
+# Against which bytes the losses of fine-tuning are drawn.
+BYTES = [(lambda each: each.trained, "parameters, gradients, state, MiB (LoRA: closed form)"),
+         (lambda each: each.mean("resident", 1 / MIB), "resident in the process, MiB")]
 
 
 def scores(files, name):
@@ -65,6 +70,56 @@ def gap():
     return figure
 
 
+# ---- fine-tuning ---------------------------------------------------------------------------------
+
+def against_bytes(found):
+    """Loss against bytes of what choose.tuned() found, a mark for each method; its line is the range of its seeds."""
+    figure = Figure(figsize=(8, 3.6))
+    before = np.mean([one.evaluation["loss"][0] for one in found[0].trainings])
+    for axis, (bytes_of, label) in zip(figure.subplots(1, 2, sharey=True), BYTES):
+        for each in found:
+            size, method = bytes_of(each), each.method
+            if math.isfinite(size):
+                axis.plot([size] * 2, [min(each.losses), max(each.losses)], color=method.colour, linewidth=1.2)
+                axis.plot([size], [np.mean(each.losses)], method.mark, color=method.colour, markersize=7,
+                          markeredgecolor=INK, markeredgewidth=0.5, label=method.name)
+        axis.set_xlim(left=0)
+        axis.set_xlabel(label)
+        axis.grid(axis="x")
+    return with_legend(figure, f"validation loss (before: {before:.2f})")
+
+
+def with_legend(figure, label):
+    figure.axes[0].set_ylabel(label)
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="lower center", ncol=5, fontsize=8)
+    figure.subplots_adjust(left=0.08, right=0.98, top=0.97, bottom=0.29, wspace=0.06)
+    return figure
+
+
+def on_the_way(found):
+    """Loss against tokens and against seconds of training, a line for each method: the means over its seeds, and the time
+    of its updates on an idle machine."""
+    figure, speed, first = Figure(figsize=(8, 3.6)), choose.seconds_per_update(), found[0].trainings[0]
+    tokens = first["batch"] * first.setting("context")
+    axes = [(lambda name: tokens / 1e3, "thousand tokens trained on"),
+            (lambda name: speed.get(name, math.nan), "seconds of training (LoRA: by PyTorch)")]
+    for axis, (of_an_update, label) in zip(figure.subplots(1, 2, sharey=True), axes):
+        for each in found:
+            updates = each.trainings[0].evaluation["step"].astype(float)
+            axis.plot(updates * of_an_update(each.method.name),
+                      np.mean([one.evaluation["loss"] for one in each.trainings], axis=0),
+                      color=each.method.colour, marker=each.method.mark, markersize=4, linewidth=1, label=each.method.name)
+        axis.set_xlim(left=0)
+        axis.set_xlabel(label)
+    return with_legend(figure, "validation loss")
+
+
+CHOOSE = {"choose.svg": against_bytes, "choose-way.svg": on_the_way}
+NAMES = [*SCORES, "cycle.svg", "gap.svg", *CHOOSE]
+
+
+# ---- all -----------------------------------------------------------------------------------------
+
 @matplotlib.rc_context(figures.STYLE)
 def draw(folder):
     """Writes all pictures into a folder, by their NAMES."""
@@ -72,5 +127,5 @@ def draw(folder):
         page.save(scores(*case), str(folder / name))
     page.save(figures.cycle(program.ask(*CYCLE)), str(folder / "cycle.svg"))
     page.save(gap(), str(folder / "gap.svg"))
-    for name in choose.PICTURES:
-        page.save(choose.PICTURES[name](choose.tuned(choose.trainings(choose.FILE))), str(folder / name))
+    for name, picture in CHOOSE.items():
+        page.save(picture(choose.tuned(choose.trainings(choose.FILE))), str(folder / name))

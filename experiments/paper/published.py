@@ -152,7 +152,7 @@ def table_multiplier():
 
 
 @dataclass(frozen=True)
-class Training:
+class PublishedRow:
     """A row of Table 2, 9, 10 or 11: a model trained by one method."""
     table: int
     row: str  # as printed, with the optimizer
@@ -203,7 +203,7 @@ def trainings(table):
         label = row.get("row") or " ".join(
             ([f"{row['fraction']:g}"] if "fraction" in row else []) + [unfrozen] + ([row["optimizer"].upper()
              if row["optimizer"] == "sgd" else "Adam"] if gpt else []))
-        found.append(Training(
+        found.append(PublishedRow(
             table, label, row.get("model", "gpt2-0.15B" if gpt else "resnet14"),
             row.get("data", "wikitext2" if gpt else "cifar10"), row.get("optimizer", "sgd"), row["submodels"],
             row.get("fraction", 1.0), row["duration"], row["score"], row["loss"], row.get("mib", math.nan)))

@@ -13,8 +13,8 @@ import textwrap
 import jinja2
 
 import document
-import page
 import pictures
+import store
 import tables
 from errors import Refused, run
 
@@ -113,7 +113,7 @@ def main(arguments):
     if arguments:
         raise Refused("render.py takes no arguments")
     for source, name in DOCUMENTS.items():
-        page.write_whole(str(ROOT / name), render(source))
+        store.write_text(str(ROOT / name), render(source))
     pictures.draw(ROOT / "experiments" / "results")
 
 

@@ -6,15 +6,14 @@ import sys
 import answer
 import beyond
 import compare
-import comparison
 import errors
-import finetune
 import multipliers
 import registered
 import scaling
 import store
 import study
 import tables
+import tables02_09_11
 from cases import Cases
 from errors import Refused
 from tables import Tables
@@ -41,9 +40,9 @@ def make(trainings, paper=True, heaviest_first=False):
     made = [answer.table(cases), registered.answers(cases), registered.best_rates(cases), registered.plateaus(cases),
             scaling.lengths(cases), scaling.widths(cases)]
     if paper:
-        made += [table.make(cases) for table in comparison.COMPARISONS]
+        made += [table.make(cases) for table in tables02_09_11.COMPARISONS]
         made.append(multipliers.table(cases))
-    made += [table.make(cases) for table in (beyond.CONVERGED, beyond.SAME_LOSS, beyond.PER_UPDATE, finetune.FINETUNE)]
+    made += [table.make(cases) for table in (beyond.CONVERGED, beyond.SAME_LOSS, beyond.PER_UPDATE, beyond.FINETUNE)]
     made.append(beyond.trainings(cases))
     return [table for table in made if table is not None], cases
 

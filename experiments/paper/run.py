@@ -15,9 +15,13 @@ import subprocess
 import sys
 import time
 
+import compare
+import estimate
 import program
+import report
 import store
 import study
+import trainings
 from errors import Refused
 from trainings import text_of
 
@@ -26,6 +30,7 @@ PR_SET_PDEATHSIG = 1
 # Flags that may differ between the rows of a table and from a training that goes on.
 LENGTH = ("steps", "epochs")
 LOCAL = ("threads", "data-dir", "save-every", "keep-last", "quiet", "out")
+LONG_CURVE_ROW = 20  # updates of a row of a long training's stored curve: 120 epochs of CIFAR-10 are 46,920
 
 
 def format_time(seconds):
@@ -61,7 +66,7 @@ def given_in(command):
     return {word[2:].removeprefix("no-") for word in words if word.startswith("--")} - {*LOCAL, *LENGTH, "brief", "device"}
 
 
-def compare(stored, flags, place, command=""):
+def is_as_asked(stored, flags, place, command=""):
     """Returns whether a training with stored settings, by this command, is what flags ask for; false where they ask for
     another length.  Any other difference is an error that names `place`."""
     finished = True
@@ -103,10 +108,10 @@ def finished_rows(plan, folder, table, path):
     for row in plan.rows:
         run = Run(folder / "rows" / row.name)
         if run.settings is not None:
-            done = compare(run.settings, row.flags, folder / "rows" / row.name, run.command) and run.ended
+            done = is_as_asked(run.settings, row.flags, folder / "rows" / row.name, run.command) and run.ended
         else:
             had = table.get(row.name)
-            done = had and not plan.needs_weights and compare(had.settings, row.flags, path, had.provenance["command"])
+            done = had and not plan.needs_weights and is_as_asked(had.settings, row.flags, path, had.provenance["command"])
         if done:
             finished.add(row.name)
     return finished
@@ -296,3 +301,66 @@ def relative_work(row):
     if flags.get("limit") and "epochs" in flags:
         length *= min(1, int(flags["limit"]) / 5e4)
     return length * (0.5 + 0.5 / row.submodels if row.submodels > 1 else 1)
+
+
+# ---- an experiment --------------------------------------------------------------------------------
+
+
+def settings(options):
+    """The flags that were given, for /settings."""
+    own = {"preset": options.preset, "models": " ".join(options.models or []),
+           "optimizers": ",".join(options.optimizers or []), "seeds": options.seeds, "multiplier": options.multiplier,
+           "price": options.price, "out": options.out}
+    chosen = {"preset": "laptop", "out": "results" if options.preset == "laptop" else f"results-{options.preset}"}
+    return {name: str(value) for name, value in (own | options.flags).items()
+            if value not in ("", None, chosen.get(name))}
+
+
+def train(name, options):
+    """Trains the rows of an experiment of trainings.toml, and writes its table; long ones are only estimated without
+    --yes.  Returns the exit status."""
+    plan = trainings.Plan(name, options)
+    folder = pathlib.Path(options.out)
+    path = folder / f"{name}.h5"
+    had = study.read([path]) if path.exists() else []
+    finished = finished_rows(plan, folder, {row["row"]: row for row in had}, path)
+    rows = [row for row in plan.rows if row.name not in finished]
+    for row in rows:
+        row.check_files()
+    # One that has begun already has printed its estimate.
+    if plan.long and not (options.yes and (folder / "rows").exists()):
+        print(f"{len(rows)} trainings" + (f", and {len(finished)} done before" if finished else ""), end="; ")
+        tables = estimate.estimate(plan, rows, format_time, options.price)
+        folder.mkdir(parents=True, exist_ok=True)
+        tables.write(folder / f"{name}-{options.preset}-estimate.h5", settings(options))
+    if plan.long and not options.yes:
+        return 0
+    if plan.replaced and not options.quiet:
+        print("; ".join(f"{data} is missing, {other} replaces it" for data, other in plan.replaced)
+              + " (data/fetch downloads the data sets)")
+    folder.mkdir(parents=True, exist_ok=True)
+    if finished:  # a session that ended in between may not have written all of them
+        write_table(plan, folder, path)
+    status = Pool(plan, options, finished, lambda: write_table(plan, folder, path)).run()
+    if status == 0 and not options.quiet:
+        print()
+        report.tables_of([path]).print(sys.stdout)
+        print(f"table: {path}; as a page: bcd report {shlex.quote(str(path))}")
+    return status
+
+
+def write_table(plan, folder, path):
+    """Rewrites the table: rows of the plan first, in its order, and all others as they are in the table."""
+    had = {row["row"]: row for row in (study.read([path]) if path.exists() else [])}
+    rows = []
+    for row in plan.rows:
+        file = folder / "rows" / row.name / "run.h5"
+        training = study.read_run(file) if file.exists() else None
+        if training and training["status"] in study.ENDED:
+            had.pop(row.name, None)
+            rows.append(training.thinned(LONG_CURVE_ROW) if plan.hours else training)
+        elif row.name in had:
+            rows.append(had.pop(row.name))
+    rows += had.values()
+    compare.converge(rows)
+    study.write(path, rows)

@@ -30,6 +30,12 @@ def replacing(path):
             os.remove(part)
 
 
+def write_text(path, text):
+    """Writes a text file as a whole; see `replacing`."""
+    with replacing(path) as part, open(part, "w", encoding="utf-8") as out:
+        out.write(text)
+
+
 @contextlib.contextmanager
 def writing(path, kind, version):
     """Yields an h5py.File to write, of a format and version; see `replacing`."""

@@ -35,7 +35,8 @@ IMAGES = ("synthetic", "cifar10", "cifar10-holdout", "cifar100")
 
 
 @dataclasses.dataclass
-class Training:
+class Row:
+    """A training to do."""
     name: str  # of its directory, and its row in the experiment's file
     flags: dict  # of bcd train
     files: tuple = ()  # of flags, in {data}
@@ -262,7 +263,7 @@ class Plan:
         if any(row.flags != flags for row in same):
             raise Refused(f"{FILE.name}: {self.name}: two trainings are named {name}; give one a name")
         if not same:
-            self.rows.append(Training(name, flags, tuple(files.values()), entry.get("prepare", "")))
+            self.rows.append(Row(name, flags, tuple(files.values()), entry.get("prepare", "")))
 
 
 def _replaced_length(key, given):

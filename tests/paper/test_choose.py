@@ -8,6 +8,7 @@ import pytest
 
 import choose
 import document
+import pictures
 import program
 import render
 from conftest import ROOT
@@ -74,7 +75,7 @@ def test_what_they_reached(methods):
 
 def test_pictures(methods, files):
     """A mark or a line in both halves for each method, and the loss before training."""
-    marks, lines = (draw(methods) for draw in choose.PICTURES.values())
+    marks, lines = (draw(methods) for draw in pictures.CHOOSE.values())
     assert "before: 4.00" in marks.axes[0].get_ylabel()
     for axis in marks.axes:
         found = [line for line in axis.lines if line.get_marker() not in ("None", "")]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import beyond
 import compare
-import finetune
 import program
 import registered
 import smollm
@@ -275,7 +275,7 @@ def test_lora_is_compared_with_the_full_update(tmp_path):
     label, = table.labels
     assert label.endswith("LoRA of rank 16") and table.value(label, "answer") == "yes"
     assert table.value(label, "difference") == pytest.approx(0.11)
-    costs = finetune.FINETUNE.make(cases)
+    costs = beyond.FINETUNE.make(cases)
     assert costs.value(label, "resident") == 5 and costs.value(label, "updates") == 10
     assert costs.value(label, "closed_form") == pytest.approx(4 * (1000 + 4 * 10) / 2**20)
     assert costs.value(label, "lowest") == pytest.approx(1.9)

@@ -48,7 +48,7 @@ def test_rows_have_the_settings_of_committed_ones(name, all_data):
         if row.name in committed:  # from a directory "data"
             flags = {flag: str(value).replace(str(all_data), "data") if flag in ("init", "data", "valid") else value
                      for flag, value in row.flags.items()}
-            assert run.compare(committed[row.name], flags, file)
+            assert run.is_as_asked(committed[row.name], flags, file)
 
 
 def test_every_entry_makes_rows(all_data):
@@ -166,10 +166,10 @@ def test_other_models_take_the_settings_of_their_kind(all_data):
 def test_what_was_trained_otherwise_is_refused():
     stored = {"lr": 0.1, "epochs": 6.0, "always-active": "", "switch-every": "1e", "threads": 8}
     asked = {"lr": 0.1, "epochs": 6, "always-active": "none", "switch-every": "1e", "threads": 1}
-    assert run.compare(stored, asked, "x")
-    assert not run.compare(stored, asked | {"epochs": 7}, "x")
+    assert run.is_as_asked(stored, asked, "x")
+    assert not run.is_as_asked(stored, asked | {"epochs": 7}, "x")
     with pytest.raises(Refused, match="x: trained with --lr 0.1; for 0.2 choose another --out"):
-        run.compare(stored, asked | {"lr": 0.2}, "x")
+        run.is_as_asked(stored, asked | {"lr": 0.2}, "x")
 
 
 # ---- group 2 of protocol.md -----------------------------------------------------------------------
@@ -300,7 +300,7 @@ def estimated(monkeypatch, capsys):
         seconds = []
         monkeypatch.setattr(estimate, "probe", lambda flags: estimate.Probe(spec, step_s, 10000, batch))
         made = estimate.estimate(argparse.Namespace(asked=argparse.Namespace(yes=False, flags={})),
-                                 [trainings.Training(name, flags) for name, flags in rows.items()],
+                                 [trainings.Row(name, flags) for name, flags in rows.items()],
                                  lambda time: seconds.append(time) or "", price)
         return seconds, made["estimate"], capsys.readouterr().out
     return make
