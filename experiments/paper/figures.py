@@ -9,6 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
+import curves
+
 # Okabe and Ito's colours, distinct for every kind of colour vision; lines differ in dashes too.
 BLUE, RED, GREEN, PINK, SKY, ORANGE, YELLOW, GREY = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#f0e442", "#999999")
@@ -21,7 +23,6 @@ INK, SOFT, LINE = "#1c1c1a", "#5c5c57", "#dcdcd6"  # the page replaces these
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 5.8, 0.72, 0.15, 0.36, 0.5  # inches
 POINTS, BANDS = 240, 100  # of a line; of the range around a single seed
-LAST = 5  # evaluations in the mean where a line of scores is named
 STYLE = {  # of the figures; page.py draws with it
     "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
     "font.size": 9, "svg.fonttype": "none", "pdf.fonttype": 42, "svg.hashsalt": "bcd",
@@ -180,10 +181,10 @@ def draw_methods(case, heading, label, lines, scale, markers=None):
 
 def loss_along(case, along, label):
     """The smoothed training loss of each method."""
-    curves = [t.curve for method in case.methods for t in method.trainings]
+    every = [t.curve for method in case.methods for t in method.trainings]
     shortest = min(len(method.trainings[0].curve["step"]) for method in case.methods)
     window, lines = max(min(10, shortest), shortest // 40), []
-    low, high = min(c["loss"].min() for c in curves), max(c["loss"].max() for c in curves)
+    low, high = min(c["loss"].min() for c in every), max(c["loss"].max() for c in every)
     for method in case.methods:
         first, n = method.trainings[0], min(len(t.curve["step"]) for t in method.trainings)
         at = np.unique(np.linspace(0, n - 1, min(n, POINTS)).astype(int))
@@ -222,10 +223,9 @@ def score(case):
     images, lines = case.first["input"] == "images", []
     for method in case.methods:
         n = min(len(t.evaluation["step"]) for t in method.trainings)
-        seeds = [(100 * t.evaluation["accuracy"] if images else t.evaluation["perplexity"])[:n]
-                 for t in method.trainings]
+        seeds = [curves.scores(t)[:n] for t in method.trainings]
         lines.append((method.trainings[0].evaluation["step"][:n], seeds, None,
-                      np.mean([one[-LAST:] for one in seeds])))
+                      np.mean([one[-curves.MEAN:] for one in seeds])))
 
     def scale(axes):
         if not images:  # the first twentieth may be far above the rest, and leaves the panel

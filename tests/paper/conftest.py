@@ -7,6 +7,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "experiments" / "results"
 sys.path[:0] = [str(ROOT / "experiments" / "paper"), str(ROOT / "tests" / "experiments")]
 
 
@@ -40,7 +41,7 @@ def golden():
     import tables
 
     def check(file, table, simulated=0.0, waiting=(), name=None, only_columns=False):
-        before = tables.of(str(ROOT / "experiments" / "results" / f"{file}.h5"))[name or table.name]
+        before = tables.of(str(RESULTS / f"{file}.h5"))[name or table.name]
         for place, column in enumerate(table.columns):
             old, = (c for c in before.columns if c.name == column.name)
             assert (old.head, old.below, old.kind, old.decimals) == (column.head, column.below, column.kind, column.decimals)

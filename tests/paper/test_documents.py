@@ -11,10 +11,9 @@ import document
 import pictures
 import published
 import render
+from conftest import RESULTS, ROOT
 from errors import Refused
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-RESULTS = ROOT / "experiments" / "results"
 
 
 @pytest.mark.parametrize("source, document", render.DOCUMENTS.items())

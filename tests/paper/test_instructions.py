@@ -1,11 +1,10 @@
 """The instructions of ref/README.md name every place where an op or an optimizer is named."""
 import functools
-import pathlib
 import re
 
 import program
+from conftest import ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCES = "ref", "cuda", "dist", "data", "experiments"
 
 

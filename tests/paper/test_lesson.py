@@ -1,13 +1,12 @@
 """The lesson's page (ref/lesson/README.md) says what the program prints: in chapters, figures and exercises."""
 import importlib.util
 import os
-import pathlib
 import re
 import subprocess
 
 import pytest
+from conftest import ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 LESSON = ROOT / "ref" / "lesson"
 SOURCE = LESSON / "bcd_lesson.c"
 PAGE = (LESSON / "README.md").read_text()

@@ -1,7 +1,6 @@
 """What paper_repro.md says about the long trainings: numbers from the raw curves, and the sentences that rest on
 them."""
 import math
-import pathlib
 import statistics
 
 import h5py
@@ -14,8 +13,8 @@ import document
 import published
 import record
 import study
+from conftest import RESULTS
 
-RESULTS = pathlib.Path(__file__).resolve().parents[2] / "experiments" / "results"
 
 
 # ---- rules --------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@ import copy
 import html.parser
 import math
 import os
-import pathlib
 import re
 import subprocess
 
@@ -15,11 +14,10 @@ import program
 import report
 import study
 import tables
+from conftest import RESULTS
 from samples import GPT, MIB, evaluations, like, pairs, training
 from tables import CLOSED_FORM, MEASURED, NONE, PUBLISHED, RECOMPUTED, Column, Tables
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-RESULTS = ROOT / "experiments" / "results"
 LABEL, HERE, HERE_GPT = "resnet8 synthetic sgd BCD-1/3", "  here: resnet8 synthetic sgd ", "  here: gpt-2x64 text sgd "
 
 

@@ -10,9 +10,8 @@ import curves
 import store
 import study
 import tables
-from conftest import ROOT, git, has_history
+from conftest import RESULTS, git, has_history
 
-RESULTS = ROOT / "experiments" / "results"
 FILES = {path.stem: store.format_of(path) for path in sorted(RESULTS.glob("*.h5"))}
 STUDIES = [name for name, kind in FILES.items() if kind == study.FORMAT]
 INCOMPLETE = ["no-augmentation"]  # groups of the second trainings, of which nothing is said yet

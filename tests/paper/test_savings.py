@@ -1,11 +1,10 @@
 """savings.h5: peaks of memory that a training has today as well."""
-import pathlib
-
 import savings
 import tables
+from conftest import RESULTS
 from test_experiment import experiment
 
-STORED = tables.read(str(pathlib.Path(__file__).resolve().parents[2] / "experiments" / "results" / "savings.h5"))
+STORED = tables.read(str(RESULTS / "savings.h5"))
 
 
 def test_stored_peaks(tmp_path):

@@ -1,7 +1,6 @@
 """The files of trainings are written and read back; older and damaged files; rows from run.h5."""
 import math
 import os
-import pathlib
 import random
 import re
 import subprocess
@@ -18,11 +17,11 @@ import program
 import store
 import study
 import tables
+from conftest import RESULTS, ROOT
 from errors import Refused
 from samples import STEPS, curve, like, pairs, training
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = ROOT / "experiments" / "results" / "README.md"
+PAGE = RESULTS / "README.md"
 SMALL = ("train --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --threads 1 --steps 24 --quiet "
          "--eval-every 12")
 
@@ -300,7 +299,7 @@ def test_a_run_that_diverged(runs, tmp_path):
 def test_knows_every_flag(runs):
     """A flag that changes what is learned is either in the first files or has here the value that means "without it".
     Trainings from before and after the flag are then one case."""
-    first = study.read([str(ROOT / "experiments" / "results" / "gpt-wikitext2-full.h5")])[0].settings
+    first = study.read([str(RESULTS / "gpt-wikitext2-full.h5")])[0].settings
     for name in ("full", "text"):
         new = study.read([f"{runs}/{name}/run.h5"])[0].settings
         unknown = set(new) - set(first) - set(study.ADDED_FLAGS) - cases.IRRELEVANT

@@ -8,11 +8,11 @@ import pytest
 
 import check_schema
 import tables
-from conftest import ROOT
+from conftest import RESULTS
 from errors import Refused
 from tables import CLOSED_FORM, DEVIATION, GIVEN, MEASURED, PERCENT, PUBLISHED, SIMULATED, Cell, Column, Table, Tables
 
-PAGE = ROOT / "experiments" / "results" / "README.md"
+PAGE = RESULTS / "README.md"
 PROVENANCE = {"commit": "abc", "command": "bcd experiment memory", "compiler": "gcc", "flags": "", "cpu": "a processor",
               "device": "cpu", "precision": "fp32", "threads": 2, "seed": np.uint64(7),
               "started": "2026-01-01T00:00:00Z", "wall": 1.5}

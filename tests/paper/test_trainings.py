@@ -12,10 +12,9 @@ import registered
 import run
 import study
 import trainings
-from conftest import ROOT
+from conftest import RESULTS
 from errors import Refused
 
-RESULTS = ROOT / "experiments" / "results"
 SMALL = "resnet:depth=8,width=2"
 
 
