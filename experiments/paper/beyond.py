@@ -1,5 +1,5 @@
 """Tables that the paper does not have: BCD over the full update of the same seed, to the same loss, per update, and in
-memory; each training to its own convergence; all trainings."""
+memory; each training to its own convergence; all trainings; fine-tuning."""
 import math
 
 import curves
