@@ -9,7 +9,7 @@ from conftest import git, has_history
 
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
-KNOWN = 35, "319d8c93ebf0f2c3"
+KNOWN = 36, "ba9b9e8ad0fe4a84"
 
 
 def chained(changes):
