@@ -11,6 +11,7 @@ import measures
 import program
 import record
 import registered
+import study
 from cases import Cases
 from tables import MIB
 
@@ -100,10 +101,22 @@ class Tuned:
         return compare.mean([one[column] * scale for one in self.trainings])[0]
 
     @property
+    def peak(self):
+        """MiB of parameters, gradients and state, measured; NaN of another program."""
+        return compare.mean([measures.trained_memory(measures.Pair(one, None)) for one in self.trainings])[0]
+
+    @property
+    def equal_parts(self):
+        """The same by closed form, of submodels of equal size; the file of an older build left out what is always
+        active."""
+        first = self.trainings[0]
+        if math.isnan(self.peak):
+            return self.mean("closed_form", 1 / MIB)
+        return study.closed_form(first["model"], first["submodels"], first.settings, first["precision"]) / MIB
+
+    @property
     def trained(self):
-        """MiB of parameters, gradients and state: the measured peak, else, of another program, the closed form."""
-        peak = compare.mean([measures.trained_memory(measures.Pair(one, None)) for one in self.trainings])[0]
-        return peak if math.isfinite(peak) else self.mean("closed_form", 1 / MIB)
+        return self.peak if math.isfinite(self.peak) else self.equal_parts
 
     @property
     def updates(self):

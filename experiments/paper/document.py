@@ -253,7 +253,8 @@ def fine_tuned():
             "p": p_value(one.p) if d else "", "seconds": "–" if math.isnan(time) else f"{time:.2f}",
             "operations": "–" if math.isnan(one.operations) else f"{one.operations / full.operations:.2f}",
             "trained": f"{one.trained:.0f}", "updates": one.updates, "rate": f"{one.trainings[0]['lr']:g}".replace("e-0", "e-"),
-            **{column: mean([one.mean(column, 1 / tables.MIB)], 0) for column in ("closed_form", "peak_total", "resident")}})
+            "equal_parts": f"{one.equal_parts:.0f}",
+            **{column: mean([one.mean(column, 1 / tables.MIB)], 0) for column in ("peak_total", "resident")}})
     return rows
 
 

@@ -12,14 +12,17 @@ import pictures
 import program
 import render
 from conftest import ROOT
-from samples import GPT, LATER, MIB, evaluations, like, training
+from samples import LATER, MIB, evaluations, like, training
 from test_registered import fine_tuned, lora
 from test_trainings import plan
 
 
+DEEP = "gpt:layers=30,width=8,heads=1,context=8,vocabulary=16"  # has 30 submodels
+
+
 def made_of(row, loss):
     columns = {name: row.flags[name] for name in ("optimizer", "order", "momentum") if name in row.flags}
-    made = training(GPT, False, row.submodels, started=LATER, init="model", seed=row.seed, schedule="cosine", steps=10,
+    made = training(DEEP, False, row.submodels, started=LATER, init="model", seed=row.seed, schedule="cosine", steps=10,
                     context=8, resident=(6 - loss) * 100 * MIB, **columns)
     made.evaluation = evaluations([0, 120, 240], [4.0, loss - 0.1, loss])
     return made
@@ -33,6 +36,8 @@ def trained():
     found = {name: [made_of(row, 3 + names.index(row.name.split("-seed")[0]) / 10 + (row.seed - 1) / 1000)
                     for row in some] for name, some in rows.items()}
     found["smollm-lora"] = [lora(fine_tuned(3.0, seed=seed), 2.499 + seed / 1000) for seed in (1, 2, 3)]
+    for one in found["smollm-lora"]:
+        one.row["model"] = DEEP
     for name, some in found.items():
         for one in some:
             one.file = f"{name}.h5"
