@@ -1,5 +1,4 @@
-/* Token files: refused, or every token is below the vocabulary and writing them again gives the
- * same. */
+/* Token files: refused, or every token is below the vocabulary. */
 #include <stdlib.h>
 #include <string.h>
 
