@@ -151,7 +151,7 @@ typedef struct {
 } Options;
 
 typedef enum {
-    OPTION_IS_TEXT, /* with choices: a list of them, separated by commas */
+    OPTION_IS_TEXT,
     OPTION_IS_INT,
     OPTION_IS_COUNT, /* uint64_t */
     OPTION_IS_REAL,  /* double */
@@ -177,7 +177,7 @@ typedef struct {
     OptionKind kind;
     size_t offset;              /* of the field in Options */
     double min, max;            /* max of a text: its length */
-    const char *const *choices; /* of OPTION_IS_CHOICE, or in a list */
+    const char *const *choices; /* of OPTION_IS_CHOICE */
     int choice_count;
     OptionRole role;
     const char *default_text; /* NULL: filled in later, from model, data and optimizer */

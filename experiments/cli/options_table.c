@@ -26,7 +26,6 @@ static const char *const placement_choices[PLACEMENTS + 1] = {[PLACEMENT_PLAIN] 
 #define ROOM(field) (sizeof((Options *)0)->field - 1) /* the longest text */
 #define TEXT(field) VALUE(field, OPTION_IS_TEXT, 0, ROOM(field))
 #define NAMES(names) names, sizeof names / sizeof *names
-#define LIST(field, names) OPTION_IS_TEXT, offsetof(Options, field), 0, ROOM(field), NAMES(names)
 #define INT(field, min, max) VALUE(field, OPTION_IS_INT, min, max)
 #define COUNT(field, min, max) VALUE(field, OPTION_IS_COUNT, min, max)
 #define REAL(field, min, max) VALUE(field, OPTION_IS_REAL, min, max)

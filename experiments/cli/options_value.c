@@ -80,24 +80,10 @@ static int parse_switch(Options *options, const char *text) {
     return 0;
 }
 
-/* Checks that a list holds choices alone, and none twice. */
-static int check_list(const Option *option, const char *list) {
-    Text copy = text_of("%s", list);
-    unsigned found = 0;
-    for (char *item = strtok(copy.text, ", "); item; item = strtok(NULL, ", ")) {
-        int choice = 0;
-        if (parse_choice(option, item, &choice)) return -1;
-        if (found & 1u << choice) return error_set("--%s: %s is given twice", option->name, item);
-        found |= 1u << choice;
-    }
-    return 0;
-}
-
 static int assign_text(const Option *option, const char *text, char *value) {
     if ((double)strlen(text) > option->max)
         return error_set("--%s \"%.40s...\": longer than %.0f characters", option->name, text,
                          option->max);
-    if (option->choices && check_list(option, text)) return -1;
     strcpy(value, text);
     return 0;
 }
@@ -182,7 +168,7 @@ Text options_format(const Options *options, int row) {
 
 Text option_argument(const Option *option) {
     Text text = text_of("%s", option->argument ? option->argument : "");
-    for (int i = 0; i < option->choice_count && option->kind == OPTION_IS_CHOICE; i++)
+    for (int i = 0; i < option->choice_count; i++)
         text_add(&text, "%s%s", i ? "|" : "", option->choices[i]);
     return text;
 }

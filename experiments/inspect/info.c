@@ -71,7 +71,7 @@ static int add_presets(Tables *tables, OptimizerKind kind, Precision precision) 
         const bool large = memory_closed_form(model, &optimizer, precision, 1) >= 100 * MIB;
         table_row(table, "%s", preset->name);
         table_put(table, 0, (double)model->param_count);
-        table_text(table, UNIT, SOURCE_NONE, large ? "GiB" : "MiB");
+        table_text(table, UNIT, large ? "GiB" : "MiB");
         for (int m = 1; m <= MAX_SUBMODELS; m++)
             table_put(table, FULL + m - 1,
                       memory_closed_form(model, &optimizer, precision, m) / (large ? GIB : MIB));
@@ -118,7 +118,7 @@ static void add_gpus(Tables *tables) {
         tables_add(tables, "gpus", "GPUs that bcd plan knows", "--gpu", columns, COLUMNS);
     for (const Gpu *gpu = gpu_table; gpu->key; gpu++) {
         table_row(table, "%s", gpu->key);
-        table_text(table, NAME, SOURCE_NONE, "%s", gpu->name);
+        table_text(table, NAME, "%s", gpu->name);
         table_put(table, NUMBERS, gpu->memory_bytes / GIB, gpu->memory_rate / 1e9,
                   gpu->flops[PRECISION_FP32] / 1e12, gpu->flops[PRECISION_TF32] / 1e12,
                   gpu->flops[PRECISION_BF16] / 1e12, gpu->interconnect_bandwidth / 1e9,
@@ -145,9 +145,9 @@ static void add_block(Table *table, const Model *model, int number) {
     }
     table_row(table, "%s", block->name);
     table_put(table, 0, number, params);
-    table_text(table, 2, SOURCE_NONE, "%d x %d x %d", out.h, out.w, out.c);
+    table_text(table, 2, "%d x %d x %d", out.h, out.w, out.c);
     table_put(table, 3, flops);
-    table_text(table, 4, SOURCE_NONE, "%s", ops.text);
+    table_text(table, 4, "%s", ops.text);
 }
 
 static void add_blocks(Tables *tables, const Model *model) {

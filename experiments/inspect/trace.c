@@ -73,7 +73,7 @@ static void add_blocks(Tables *tables, StepCost *step, const Bench *bench, const
                                       [STATE] = (double)bytes[b].state,
                                       [ACTIVATIONS] = (double)bytes[b].activations};
         table_row(table, "%s", model->block[b].name);
-        table_text(table, PART, SOURCE_NONE, "%s",
+        table_text(table, PART, "%s",
                    bench->active[b]    ? "active"
                    : b < lowest_active ? "prefix"
                                        : "frozen");

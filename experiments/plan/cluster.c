@@ -175,7 +175,7 @@ static double put_rank(Table *table, const TaskList *list, int rank) {
         const char *pass = pass_names[task->kind];
         if (!pass || task->end <= task->start) continue;
         table_row(table, "rank %2d", rank);
-        table_text(table, TASK_WHAT, SOURCE_NONE, "%s", pass);
+        table_text(table, TASK_WHAT, "%s", pass);
         table_put(table, TASK_CHUNK, task->chunk, task->micro_batch, 1e3 * task->start,
                   1e3 * task->end);
         busy_ms += 1e3 * (task->end - task->start);

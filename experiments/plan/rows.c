@@ -116,9 +116,9 @@ void plan_row(Table *table, const PlanQuestion *q, const char *label, const Plan
     const Prediction *p = &plan->prediction;
     double tokens = q->line->options.plan.tokens, dollars = plan_dollars(plan, tokens);
     table_row(table, "%s", label);
-    table_text(table, SETTING, SOURCE_NONE, "%s", plan_setting(plan).text);
+    table_text(table, SETTING, "%s", plan_setting(plan).text);
     table_put(table, BYTES, p->total_bytes / GIB);
-    table_text(table, LIMIT, SOURCE_NONE, "%s", plan_limit(plan).text);
+    table_text(table, LIMIT, "%s", plan_limit(plan).text);
     if (p->fits)
         table_put(table, STEP, 1e3 * p->step_s, fmax(0, p->bubble), p->tokens_per_s,
                   plan_gpu_hours(plan, tokens), dollars, dollars * plan->updates,
@@ -127,7 +127,7 @@ void plan_row(Table *table, const PlanQuestion *q, const char *label, const Plan
 
 void plan_row_without(Table *table, const char *label, const char *why) {
     table_row(table, "%s", label);
-    table_text(table, LIMIT, SOURCE_NONE, "%s", why);
+    table_text(table, LIMIT, "%s", why);
 }
 
 /* ---- rates ----------------------------------------------------------------------------------- */

@@ -118,19 +118,6 @@ static bool length_known(const Options *options, const Option *option) {
            (options_given(options, "steps") || options_given(options, "epochs"));
 }
 
-int settings_check(const Options *options, const char *path) {
-    for (int row = 0; option_table[row].name; row++) {
-        const Option *option = &option_table[row];
-        if (!stored_in_a_run(option) || options->given[row] || option->default_text) continue;
-        if (!length_known(options, option))
-            return error_set("%s: /settings has no %s, which has no default; the file is damaged",
-                             path, option->name);
-    }
-    return 0;
-}
-
-/* ---- a resume -------------------------------------------------------------------------------- */
-
 int settings_resume(Options *stored, const Options *asked) {
     Options resumed = *asked;
     for (int row = 0; option_table[row].name; row++) {

@@ -22,10 +22,6 @@ int settings_read_file(const char *path, Options *options);
  * and an error that begins with `where` and names a flag in which they differ. */
 int settings_compare(const Options *a, const Options *b, const char *where);
 
-/* After reading the file at `path`: -1 and an error if a flag without a default is missing.  An
- * older file lacks newer flags; the default of such a flag is what the program did before. */
-int settings_check(const Options *options, const char *path);
-
 /* Puts the flags of a resume (`asked`) over the settings that the run stored, and refuses those
  * that would change its result.  -1 and an error. */
 int settings_resume(Options *stored, const Options *asked);

@@ -114,14 +114,13 @@ void table_put_all(Table *table, int first, int count, const double *values) {
         table_number(table, first + c, values[c], table->column[first + c].source);
 }
 
-void table_text(Table *table, int column, Source source, const char *format, ...) {
+void table_text(Table *table, int column, const char *format, ...) {
     if (table->failed) return;
     Cell *cell = &last_row(table)[column];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(cell->text, sizeof cell->text, format, arguments);
     va_end(arguments);
-    cell->source = *cell->text ? source : SOURCE_NONE;
 }
 
 const Table *tables_find(const Tables *tables, const char *name) {

@@ -114,7 +114,8 @@ void table_row(Table *table, const char *format, ...) BCD_PRINTF(2, 3);
                   (const double[]){__VA_ARGS__})
 void table_put_all(Table *table, int first, int count, const double *values);
 void table_number(Table *table, int column, double value, Source source);
-void table_text(Table *table, int column, Source source, const char *format, ...) BCD_PRINTF(4, 5);
+/* A text has no source. */
+void table_text(Table *table, int column, const char *format, ...) BCD_PRINTF(3, 4);
 
 /* Find by name; NULL when there is none. */
 const Table *tables_find(const Tables *tables, const char *name);

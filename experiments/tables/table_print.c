@@ -20,18 +20,6 @@ static Text format_number(double value, int decimals, bool sign) {
     return text_of(sign ? "%+.*f" : "%.*f", decimals, value);
 }
 
-/* Returns the digits after the point: all that the paper printed for a published number, else those
- * of the column. */
-static int decimals_of(const Cell *cell, double value, int decimals) {
-    enum { MAX = 6 };
-    if (cell->source != SOURCE_PUBLISHED || decimals == DECIMALS_FREE) return decimals;
-    for (; decimals < MAX; decimals++) {
-        double scaled = value * pow(10, decimals);
-        if (fabs(scaled - round(scaled)) <= 1e-9 * fmax(1, fabs(scaled))) break;
-    }
-    return decimals;
-}
-
 Text table_format(const Table *table, int row, int column) {
     const TableColumn *c = &table->column[column];
     const Cell *cell = &table->cell[row * table->columns + column];
@@ -39,8 +27,7 @@ Text table_format(const Table *table, int row, int column) {
     double value = round_12(factor * cell->value);
     if (c->kind == COLUMN_TEXT) return text_of("%s", cell->text);
     if (!isfinite(value)) return text_of("%s", isnan(value) ? "" : "inf");
-    Text text =
-        format_number(value, decimals_of(cell, value, c->decimals), c->kind == COLUMN_DEVIATION);
+    Text text = format_number(value, c->decimals, c->kind == COLUMN_DEVIATION);
     if (c->kind != COLUMN_NUMBER) text_add(&text, " %%");
     return text;
 }

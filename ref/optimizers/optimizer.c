@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "../base/error.h"
 #include "optimizers.h"
@@ -30,15 +29,6 @@ static_assert(OPTIMIZERS(ONE) == OPTIMIZER_KINDS, "a row for every optimizer");
 static const Optimizer *row_of(const OptimizerSettings *s, const Param *param) {
     const Optimizer *row = optimizers[s->kind];
     return row->others && param->kind != PARAM_MATRIX ? row->others : row;
-}
-
-int optimizer_find(const char *name) {
-    char known[16 * OPTIMIZER_KINDS] = "";
-    for (int kind = 0; kind < OPTIMIZER_KINDS; kind++) {
-        if (strcmp(optimizer_names[kind], name) == 0) return kind;
-        strcat(strcat(known, " "), optimizer_names[kind]);
-    }
-    return error_set("optimizer: no \"%.40s\"; there are%s", name, known);
 }
 
 int optimizer_check(const OptimizerSettings *s) {

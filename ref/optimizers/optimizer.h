@@ -39,8 +39,6 @@ typedef struct {
     double step_factor;
 } OptimizerSettings;
 
-/* Returns the OptimizerKind of a name, or -1 and an error that lists the known names. */
-int optimizer_find(const char *name);
 /* Returns -1 and an error if settings->kind is none of the above. */
 int optimizer_check(const OptimizerSettings *settings);
 

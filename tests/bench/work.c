@@ -28,8 +28,9 @@ void work_fill(Batch *batch, const Model *m) {
 }
 
 int work_optimizer(OptimizerSettings *settings, const char *name) {
-    int kind = optimizer_find(name);
-    if (kind < 0) return -1;
+    int kind = 0;
+    while (kind < OPTIMIZER_KINDS && strcmp(optimizer_names[kind], name)) kind++;
+    if (kind == OPTIMIZER_KINDS) return error_set("no optimizer %s", name);
     *settings = optimizer_defaults((OptimizerKind)kind);
     return 0;
 }

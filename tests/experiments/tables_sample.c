@@ -20,7 +20,7 @@ static void add_memory(Tables *tables) {
     table_number(table, CLOSED, 12.345, SOURCE_CLOSED_FORM);
     table_put(table, DEVIATION, 12.345 / 12 - 1);
     table_row(table, "two | three");
-    table_text(table, PARTS, SOURCE_PUBLISHED, "%d/%d", 1, 2);
+    table_text(table, PARTS, "%d/%d", 1, 2);
     table_number(table, CLOSED, 0.5, SOURCE_CLOSED_FORM);
     table_note(table, "A note.");
 }

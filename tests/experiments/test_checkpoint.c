@@ -129,8 +129,8 @@ static void resumes_exactly(const void *row) {
 }
 
 /* Its settings can be rebuilt from those in the file. */
-static void settings_come_back(const void *row) {
-    const char *path = scratch_path("settings.h5"), *flags = ((const Place *)row)->flags;
+static void settings_come_back(const void *place) {
+    const char *path = scratch_path("settings.h5"), *flags = ((const Place *)place)->flags;
     Setup a;
     BcdState state = {0};
     Options options;

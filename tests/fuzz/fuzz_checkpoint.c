@@ -69,7 +69,7 @@ static Sound sound_tables(void) {
     Table *table = tables_add(&tables, "sound", "Sound", "model", columns, 2);
     table_row(table, "one");
     table_number(table, 0, 1.5, SOURCE_MEASURED);
-    table_text(table, 1, SOURCE_PUBLISHED, "1/2");
+    table_text(table, 1, "1/2");
     table_note(table, "A note.");
     unlink(path); /* tables do not replace the checkpoint that is there */
     if (tables_write(&tables, &line, path)) abort();
