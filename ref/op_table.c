@@ -71,6 +71,9 @@ static double flops_attention(const Node *node, Pass pass) {
 
 /* ---- calls ---- */
 
+/* A plain stage calls the textbook loops, another their counterparts. */
+#define CALL(op, ...) (io->plain ? op : fast_##op)(__VA_ARGS__)
+
 static int rows_in(const Node *node, const NodeIO *io) { return io->n * node_positions(node); }
 
 static size_t count_of(const Node *node, const NodeIO *io) {
@@ -78,61 +81,54 @@ static size_t count_of(const Node *node, const NodeIO *io) {
 }
 
 static void linear(const Node *node, const NodeIO *io) {
-    (io->plain ? linear_forward : fast_linear_forward)(
-        io->y, io->x, io->weight, io->bias, rows_in(node, io), node->in_shape.c, node->out_shape.c);
+    CALL(linear_forward, io->y, io->x, io->weight, io->bias, rows_in(node, io), node->in_shape.c,
+         node->out_shape.c);
 }
 
 static void linear_dx(const Node *node, const NodeIO *io) {
-    (io->plain ? linear_input_gradient : fast_linear_input_gradient)(
-        io->dx, io->dy, io->weight, rows_in(node, io), node->in_shape.c, node->out_shape.c,
-        io->add_dx);
+    CALL(linear_input_gradient, io->dx, io->dy, io->weight, rows_in(node, io), node->in_shape.c,
+         node->out_shape.c, io->add_dx);
 }
 
 static void linear_dw(const Node *node, const NodeIO *io) {
     const int rows = rows_in(node, io), c = node->in_shape.c, o = node->out_shape.c;
     if (io->dweight)
-        (io->plain ? linear_weight_gradient : fast_linear_weight_gradient)(
-            io->dweight, io->dy, io->x, rows, c, o, io->add_dweight);
-    if (io->dbias)
-        (io->plain ? bias_gradient : fast_bias_gradient)(io->dbias, io->dy, rows, o, io->add_dbias);
+        CALL(linear_weight_gradient, io->dweight, io->dy, io->x, rows, c, o, io->add_dweight);
+    if (io->dbias) CALL(bias_gradient, io->dbias, io->dy, rows, o, io->add_dbias);
 }
 
 static void conv2d(const Node *node, const NodeIO *io) {
-    (io->plain ? conv2d_forward : fast_conv2d_forward)(io->y, io->x, io->weight,
-                                                       node_conv(node, io->n));
+    CALL(conv2d_forward, io->y, io->x, io->weight, node_conv(node, io->n));
 }
 
 static void conv2d_dx(const Node *node, const NodeIO *io) {
-    (io->plain ? conv2d_input_gradient : fast_conv2d_input_gradient)(
-        io->dx, io->dy, io->weight, node_conv(node, io->n), io->add_dx);
+    CALL(conv2d_input_gradient, io->dx, io->dy, io->weight, node_conv(node, io->n), io->add_dx);
 }
 
 static void conv2d_dw(const Node *node, const NodeIO *io) {
-    (io->plain ? conv2d_weight_gradient : fast_conv2d_weight_gradient)(
-        io->dweight, io->dy, io->x, node_conv(node, io->n), io->add_dweight);
+    CALL(conv2d_weight_gradient, io->dweight, io->dy, io->x, node_conv(node, io->n),
+         io->add_dweight);
 }
 
 static void batchnorm(const Node *node, const NodeIO *io) {
     const int c = node->in_shape.c;
-    (io->plain ? batchnorm_forward : fast_batchnorm_forward)(
-        io->y, io->aux, io->aux + c, io->running_mean, io->running_var, io->x, io->skip, io->weight,
-        io->bias, rows_in(node, io), c, node->relu, io->use_running,
-        io->hold_running ? 0 : BATCHNORM_MOMENTUM);
+    CALL(batchnorm_forward, io->y, io->aux, io->aux + c, io->running_mean, io->running_var, io->x,
+         io->skip, io->weight, io->bias, rows_in(node, io), c, node->relu, io->use_running,
+         io->hold_running ? 0 : BATCHNORM_MOMENTUM);
 }
 
 static void batchnorm_sum(const Node *node, const NodeIO *io) {
     const int c = node->in_shape.c;
-    (io->plain ? batchnorm_sums : fast_batchnorm_sums)(io->aux + 2 * c, io->dy, io->x, io->y,
-                                                       io->aux, io->aux + c, rows_in(node, io), c,
-                                                       node->relu);
+    CALL(batchnorm_sums, io->aux + 2 * c, io->dy, io->x, io->y, io->aux, io->aux + c,
+         rows_in(node, io), c, node->relu);
 }
 
 static void batchnorm_dx(const Node *node, const NodeIO *io) {
     const int c = node->in_shape.c;
     if (!io->use_running) batchnorm_sum(node, io);
-    (io->plain ? batchnorm_input_gradient : fast_batchnorm_input_gradient)(
-        io->dx, io->dskip, io->dy, io->x, io->y, io->weight, io->aux, io->aux + c, io->aux + 2 * c,
-        rows_in(node, io), c, node->relu, io->use_running, io->add_dx, io->add_dskip);
+    CALL(batchnorm_input_gradient, io->dx, io->dskip, io->dy, io->x, io->y, io->weight, io->aux,
+         io->aux + c, io->aux + 2 * c, rows_in(node, io), c, node->relu, io->use_running,
+         io->add_dx, io->add_dskip);
 }
 
 /* Overwrites a gradient with sums that are there already, or adds them to it. */
@@ -150,135 +146,117 @@ static void batchnorm_dw(const Node *node, const NodeIO *io) {
 
 static void layernorm(const Node *node, const NodeIO *io) {
     const int rows = rows_in(node, io);
-    (io->plain ? layernorm_forward : fast_layernorm_forward)(io->y, io->aux, io->aux + rows, io->x,
-                                                             io->weight, io->bias, rows,
-                                                             node->in_shape.c, node->eps);
+    CALL(layernorm_forward, io->y, io->aux, io->aux + rows, io->x, io->weight, io->bias, rows,
+         node->in_shape.c, node->eps);
 }
 
 static void layernorm_dx(const Node *node, const NodeIO *io) {
     const int rows = rows_in(node, io);
-    (io->plain ? layernorm_input_gradient : fast_layernorm_input_gradient)(
-        io->dx, io->dy, io->x, io->weight, io->aux, io->aux + rows, rows, node->in_shape.c,
-        io->add_dx);
+    CALL(layernorm_input_gradient, io->dx, io->dy, io->x, io->weight, io->aux, io->aux + rows, rows,
+         node->in_shape.c, io->add_dx);
 }
 
 static void layernorm_dw(const Node *node, const NodeIO *io) {
     const int rows = rows_in(node, io), c = node->in_shape.c;
-    (io->plain ? layernorm_weight_gradient : fast_layernorm_weight_gradient)(
-        io->dweight, io->dy, io->x, io->aux, io->aux + rows, rows, c, io->add_dweight);
-    (io->plain ? bias_gradient : fast_bias_gradient)(io->dbias, io->dy, rows, c, io->add_dbias);
+    CALL(layernorm_weight_gradient, io->dweight, io->dy, io->x, io->aux, io->aux + rows, rows, c,
+         io->add_dweight);
+    CALL(bias_gradient, io->dbias, io->dy, rows, c, io->add_dbias);
 }
 
 static void rmsnorm(const Node *node, const NodeIO *io) {
-    (io->plain ? rmsnorm_forward : fast_rmsnorm_forward)(
-        io->y, io->aux, io->x, io->weight, rows_in(node, io), node->in_shape.c, node->eps);
+    CALL(rmsnorm_forward, io->y, io->aux, io->x, io->weight, rows_in(node, io), node->in_shape.c,
+         node->eps);
 }
 
 static void rmsnorm_dx(const Node *node, const NodeIO *io) {
-    (io->plain ? rmsnorm_input_gradient : fast_rmsnorm_input_gradient)(
-        io->dx, io->dy, io->x, io->weight, io->aux, rows_in(node, io), node->in_shape.c,
-        io->add_dx);
+    CALL(rmsnorm_input_gradient, io->dx, io->dy, io->x, io->weight, io->aux, rows_in(node, io),
+         node->in_shape.c, io->add_dx);
 }
 
 static void rmsnorm_dw(const Node *node, const NodeIO *io) {
-    (io->plain ? rmsnorm_weight_gradient : fast_rmsnorm_weight_gradient)(
-        io->dweight, io->dy, io->x, io->aux, rows_in(node, io), node->in_shape.c, io->add_dweight);
+    CALL(rmsnorm_weight_gradient, io->dweight, io->dy, io->x, io->aux, rows_in(node, io),
+         node->in_shape.c, io->add_dweight);
 }
 
 static void qknorm(const Node *node, const NodeIO *io) {
-    (io->plain ? qknorm_forward : fast_qknorm_forward)(io->y, io->aux, io->x, io->weight, io->bias,
-                                                       rows_in(node, io), node->attention,
-                                                       node->whole, node->eps);
+    CALL(qknorm_forward, io->y, io->aux, io->x, io->weight, io->bias, rows_in(node, io),
+         node->attention, node->whole, node->eps);
 }
 
 static void qknorm_dx(const Node *node, const NodeIO *io) {
-    (io->plain ? qknorm_input_gradient : fast_qknorm_input_gradient)(
-        io->dx, io->dy, io->x, io->weight, io->bias, io->aux, rows_in(node, io), node->attention,
-        node->whole, io->add_dx);
+    CALL(qknorm_input_gradient, io->dx, io->dy, io->x, io->weight, io->bias, io->aux,
+         rows_in(node, io), node->attention, node->whole, io->add_dx);
 }
 
 static void qknorm_dw(const Node *node, const NodeIO *io) {
-    (io->plain ? qknorm_weight_gradient : fast_qknorm_weight_gradient)(
-        io->dweight, io->dbias, io->dy, io->x, io->aux, rows_in(node, io), node->attention,
-        node->whole, io->add_dweight, io->add_dbias);
+    CALL(qknorm_weight_gradient, io->dweight, io->dbias, io->dy, io->x, io->aux, rows_in(node, io),
+         node->attention, node->whole, io->add_dweight, io->add_dbias);
 }
 
 static void attention(const Node *node, const NodeIO *io) {
-    (io->plain ? attention_forward : fast_attention_forward)(io->y, io->aux, io->x, io->n,
-                                                             node_positions(node), node->attention);
+    CALL(attention_forward, io->y, io->aux, io->x, io->n, node_positions(node), node->attention);
 }
 
 static void attention_dx(const Node *node, const NodeIO *io) {
-    (io->plain ? attention_input_gradient : fast_attention_input_gradient)(
-        io->dx, io->dy, io->x, io->y, io->aux, io->n, node_positions(node), node->attention,
-        io->add_dx);
+    CALL(attention_input_gradient, io->dx, io->dy, io->x, io->y, io->aux, io->n,
+         node_positions(node), node->attention, io->add_dx);
 }
 
 static void relu(const Node *node, const NodeIO *io) {
-    (io->plain ? relu_forward : fast_relu_forward)(io->y, io->x, count_of(node, io));
+    CALL(relu_forward, io->y, io->x, count_of(node, io));
 }
 
 static void relu_dx(const Node *node, const NodeIO *io) {
-    (io->plain ? relu_input_gradient : fast_relu_input_gradient)(io->dx, io->dy, io->y,
-                                                                 count_of(node, io), io->add_dx);
+    CALL(relu_input_gradient, io->dx, io->dy, io->y, count_of(node, io), io->add_dx);
 }
 
 static void gelu(const Node *node, const NodeIO *io) {
-    (io->plain ? gelu_forward : fast_gelu_forward)(io->y, io->x, count_of(node, io));
+    CALL(gelu_forward, io->y, io->x, count_of(node, io));
 }
 
 static void gelu_dx(const Node *node, const NodeIO *io) {
-    (io->plain ? gelu_input_gradient : fast_gelu_input_gradient)(io->dx, io->dy, io->x,
-                                                                 count_of(node, io), io->add_dx);
+    CALL(gelu_input_gradient, io->dx, io->dy, io->x, count_of(node, io), io->add_dx);
 }
 
 static void swiglu(const Node *node, const NodeIO *io) {
-    (io->plain ? swiglu_forward : fast_swiglu_forward)(io->y, io->x, rows_in(node, io),
-                                                       node->out_shape.c);
+    CALL(swiglu_forward, io->y, io->x, rows_in(node, io), node->out_shape.c);
 }
 
 static void swiglu_dx(const Node *node, const NodeIO *io) {
-    (io->plain ? swiglu_input_gradient : fast_swiglu_input_gradient)(
-        io->dx, io->dy, io->x, rows_in(node, io), node->out_shape.c, io->add_dx);
+    CALL(swiglu_input_gradient, io->dx, io->dy, io->x, rows_in(node, io), node->out_shape.c,
+         io->add_dx);
 }
 
 static void add(const Node *node, const NodeIO *io) {
-    (io->plain ? add_forward : fast_add_forward)(io->y, io->x, io->skip, count_of(node, io));
+    CALL(add_forward, io->y, io->x, io->skip, count_of(node, io));
 }
 
 static void add_dx(const Node *node, const NodeIO *io) {
     const size_t count = count_of(node, io);
-    if (io->dskip)
-        (io->plain ? add_input_gradient : fast_add_input_gradient)(io->dskip, io->dy, count,
-                                                                   io->add_dskip);
-    if (io->dx)
-        (io->plain ? add_input_gradient : fast_add_input_gradient)(io->dx, io->dy, count,
-                                                                   io->add_dx);
+    if (io->dskip) CALL(add_input_gradient, io->dskip, io->dy, count, io->add_dskip);
+    if (io->dx) CALL(add_input_gradient, io->dx, io->dy, count, io->add_dx);
 }
 
 static void avgpool(const Node *node, const NodeIO *io) {
-    (io->plain ? avgpool_forward : fast_avgpool_forward)(io->y, io->x, io->n, node_positions(node),
-                                                         node->in_shape.c);
+    CALL(avgpool_forward, io->y, io->x, io->n, node_positions(node), node->in_shape.c);
 }
 
 static void avgpool_dx(const Node *node, const NodeIO *io) {
-    (io->plain ? avgpool_input_gradient : fast_avgpool_input_gradient)(
-        io->dx, io->dy, io->n, node_positions(node), node->in_shape.c, io->add_dx);
+    CALL(avgpool_input_gradient, io->dx, io->dy, io->n, node_positions(node), node->in_shape.c,
+         io->add_dx);
 }
 
 static void embedding(const Node *node, const NodeIO *io) {
-    (io->plain ? embedding_forward : fast_embedding_forward)(
-        io->y, io->tokens, io->weight, io->bias, io->n, node_positions(node), node->out_shape.c);
+    CALL(embedding_forward, io->y, io->tokens, io->weight, io->bias, io->n, node_positions(node),
+         node->out_shape.c);
 }
 
 static void embedding_dw(const Node *node, const NodeIO *io) {
     const int t = node_positions(node), c = node->out_shape.c;
     if (io->dweight)
-        (io->plain ? embedding_weight_gradient : fast_embedding_weight_gradient)(
-            io->dweight, io->dy, io->tokens, io->n, t, c, node->vocabulary, io->add_dweight);
-    if (io->dbias)
-        (io->plain ? embedding_position_gradient : fast_embedding_position_gradient)(
-            io->dbias, io->dy, io->n, t, c, io->add_dbias);
+        CALL(embedding_weight_gradient, io->dweight, io->dy, io->tokens, io->n, t, c,
+             node->vocabulary, io->add_dweight);
+    if (io->dbias) CALL(embedding_position_gradient, io->dbias, io->dy, io->n, t, c, io->add_dbias);
 }
 
 /* ---- the table ---- */
