@@ -4,12 +4,14 @@
  * would otherwise fill the memory; of values and gradients at most those of a step are on their
  * way. */
 #include <errno.h>
+#include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../ref/base/clock.h"
 #include "../ref/base/error.h"
-#include "deadline.h"
 #include "transport.h"
 
 enum { MAX_PIECES = 4 }; /* of collectives, on their way from one rank to another */
@@ -46,6 +48,21 @@ typedef struct Hub {
 
 static Hub *hub_of(Transport *base) { return ((LocalTransport *)(void *)base)->hub; }
 
+/* A condition variable waits until a moment of clock_seconds. */
+static void init_condition(pthread_cond_t *condition) {
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+static int wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, double seconds) {
+    const struct timespec moment = {.tv_sec = (time_t)seconds,
+                                    .tv_nsec = (long)(1e9 * (seconds - floor(seconds)))};
+    return pthread_cond_timedwait(condition, lock, &moment);
+}
+
 /* Marks the transport as broken and wakes all ranks.  The lock is held. */
 static void break_transport(Hub *hub, const char *why) {
     if (hub->broken) return;
@@ -60,10 +77,10 @@ static int local_waits_for(Transport *transport, int rank) {
 
 /* Sleeps until something changes.  The lock is held.  At the deadline it finds out which rank
  * failed and breaks the transport.  -1 and an error if the transport is broken. */
-static int wait_change(Transport *transport, const Deadline *until, int missing, const char *what) {
+static int wait_change(Transport *transport, double until, int missing, const char *what) {
     Hub *hub = hub_of(transport);
     hub->member[transport->rank].waiting_for = missing;
-    int late = hub->broken ? 0 : pthread_cond_timedwait(&hub->changed, &hub->lock, until);
+    int late = hub->broken ? 0 : wait_until(&hub->changed, &hub->lock, until);
     if (late == ETIMEDOUT && !hub->broken) {
         transport_timed_out(transport, transport_failed_rank(transport, missing, local_waits_for),
                             what);
@@ -104,7 +121,7 @@ static int send(Transport *transport, Transfer *t) {
 }
 
 /* Waits for the next message of a channel and takes it.  NULL and an error. */
-static QueuedMessage *take(Transport *transport, const Transfer *t, const Deadline *until) {
+static QueuedMessage *take(Transport *transport, const Transfer *t, double until) {
     Hub *hub = hub_of(transport);
     Queue *queue = queue_of(transport, t);
     int failed = 0;
@@ -127,7 +144,7 @@ static void queued_free(const Hub *hub, QueuedMessage *m) {
     free(m);
 }
 
-static int receive(Transport *transport, Transfer *t, const Deadline *until) {
+static int receive(Transport *transport, Transfer *t, double until) {
     QueuedMessage *m = take(transport, t, until);
     if (!m) return -1;
     int failed =
@@ -142,7 +159,7 @@ static int receive(Transport *transport, Transfer *t, const Deadline *until) {
 }
 
 /* Waits until the receiver of a piece has taken most of those before it. */
-static int wait_taken(Transport *transport, const Transfer *t, const Deadline *until) {
+static int wait_taken(Transport *transport, const Transfer *t, double until) {
     Hub *hub = hub_of(transport);
     int failed = 0;
     pthread_mutex_lock(&hub->lock);
@@ -154,15 +171,15 @@ static int wait_taken(Transport *transport, const Transfer *t, const Deadline *u
 
 static int local_sendrecv(Transport *transport, Transfer *transfers, int count) {
     Hub *hub = hub_of(transport);
-    Deadline until = deadline_in(transport->timeout_s);
+    const double until = clock_seconds() + transport->timeout_s;
     int failed = 0;
     for (int i = 0; i < count && !failed; i++)
         if (transfers[i].send) failed = send(transport, &transfers[i]);
     for (int i = 0; i < count && !failed; i++)
-        if (!transfers[i].send) failed = receive(transport, &transfers[i], &until);
+        if (!transfers[i].send) failed = receive(transport, &transfers[i], until);
     for (int i = 0; i < count && !failed; i++)
         if (transfers[i].send && transfers[i].channel == CHANNEL_COLLECTIVE)
-            failed = wait_taken(transport, &transfers[i], &until);
+            failed = wait_taken(transport, &transfers[i], until);
     if (!failed) return 0;
     pthread_mutex_lock(&hub->lock);
     break_transport(hub, error_message());
@@ -220,7 +237,7 @@ int transport_local_create(Transport **transport, int ranks, double timeout_s,
     }
     *hub = (Hub){.ranks = ranks, .users = ranks, .message_free = message_free, .queue = queue};
     pthread_mutex_init(&hub->lock, NULL);
-    deadline_condition(&hub->changed);
+    init_condition(&hub->changed);
     for (size_t i = 0; i < queues; i++) queue[i].end = &queue[i].first;
     for (int r = 0; r < ranks; r++) {
         hub->member[r] =

@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "../../dist/deadline.h"
+#include "../../ref/base/clock.h"
 #include "../../ref/base/error.h"
 #include "../matmul.h"
 #include "../message.h"
@@ -77,7 +77,7 @@ static int check(const NcclTransport *n, const Direction *d, ncclResult_t result
 static int settle(const NcclTransport *n, const Direction *d, const DeviceMessage *message,
                   const char *what) {
     static const struct timespec moment = {0, 50000};
-    Deadline until = deadline_in(n->base.timeout_s);
+    const double until = clock_seconds() + n->base.timeout_s;
     for (int times = 0;; times++) {
         ncclResult_t state = ncclInProgress;
         if (check(n, d, nccl.ncclCommGetAsyncError(d->comm, &state)) || check(n, d, state))
@@ -85,7 +85,7 @@ static int settle(const NcclTransport *n, const Direction *d, const DeviceMessag
         int over = message ? event_over(message->ready) : 1;
         if (over < 0) return -1;
         if (over && state != ncclInProgress) return 0;
-        if (deadline_over(until)) return transport_timed_out(&n->base, d->peer, what);
+        if (clock_seconds() >= until) return transport_timed_out(&n->base, d->peer, what);
         if (times < 1000)
             sched_yield();
         else
@@ -310,9 +310,9 @@ static void nccl_abort(Transport *transport, const char *why) {
 
 static void nccl_free(Transport *transport) {
     NcclTransport *n = of(transport);
-    Deadline until = deadline_in(transport->timeout_s);
+    const double until = clock_seconds() + transport->timeout_s;
     struct timespec moment = {0, 50000};
-    while (!n->broken && n->sends && !deadline_over(until)) {
+    while (!n->broken && n->sends && clock_seconds() < until) {
         free_taken(n);
         nanosleep(&moment, NULL);
     }

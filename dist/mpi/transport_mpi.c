@@ -13,8 +13,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "../../ref/base/clock.h"
 #include "../../ref/base/error.h"
-#include "../deadline.h"
 #include "pending.h"
 
 /* Messages between the transports themselves, with a tag of their own. */
@@ -76,7 +76,7 @@ static void tell_all(const Transport *transport, ControlMessage message) {
         Transfer t = transport_send(r, (Channel)TAG_CONTROL, &message, sizeof message);
         if (r != transport->rank) pending_add(&sends, &t, true);
     }
-    for (Deadline until = deadline_in(1); left && !deadline_over(until);) {
+    for (const double until = clock_seconds() + 1; left && clock_seconds() < until;) {
         left = false;
         for (PendingTransfer *m = sends.first; m; m = m->next)
             if (pending_test(transport, m) == 0) left = true;
@@ -96,7 +96,7 @@ static void set_broken(MpiTransport *mpi, const char *why) {
  * and MPI would use it when it is called once more. */
 static void finish_transfers(MpiTransport *mpi) {
     bool left = true;
-    for (Deadline until = deadline_in(1); left && !deadline_over(until);) {
+    for (const double until = clock_seconds() + 1; left && clock_seconds() < until;) {
         left = false;
         for (PendingTransfer *m = mpi->pending.first; m; m = m->next) {
             int over = 1;
@@ -182,10 +182,10 @@ static void pause_polling(MpiTransport *mpi, int times) {
 static int mpi_waits_for(Transport *transport, int rank) {
     MpiTransport *mpi = of(transport);
     const PendingTransfer *waited;
-    Deadline until = deadline_in(fmin(transport->timeout_s / 2, 5));
+    const double until = clock_seconds() + fmin(transport->timeout_s / 2, 5);
     mpi->reply = NO_REPLY;
     if (send_control(mpi, rank, (ControlMessage){.kind = CONTROL_QUERY})) return NOBODY;
-    for (int times = 0; mpi->reply == NO_REPLY && !deadline_over(until); times++) {
+    for (int times = 0; mpi->reply == NO_REPLY && clock_seconds() < until; times++) {
         if (progress(mpi, &waited)) return NOBODY;
         pause_polling(mpi, times);
     }
@@ -195,12 +195,12 @@ static int mpi_waits_for(Transport *transport, int rank) {
 /* Waits until nothing is left that the rank waits for.  The lock is held. */
 static int wait_all(MpiTransport *mpi) {
     const PendingTransfer *waited;
-    Deadline until = deadline_in(mpi->base.timeout_s);
+    const double until = clock_seconds() + mpi->base.timeout_s;
     for (int times = 0; progress(mpi, &waited) == 0; times++) {
         if (!waited) return 0;
         int missing = mpi->waits_for = waited->t.peer;
         const char *what = waited->t.send ? "to take a message" : "to send a message";
-        if (deadline_over(until)) {
+        if (clock_seconds() >= until) {
             int failed_rank = transport_failed_rank(&mpi->base, missing, mpi_waits_for);
             transport_timed_out(&mpi->base, failed_rank, what);
             /* Unless another rank has done so meanwhile. */
@@ -261,11 +261,11 @@ static void mpi_abort(Transport *transport, const char *why) {
 static bool await(MpiTransport *mpi, const bool *flag, double seconds) {
     static const struct timespec moment = {0, 1000000};
     /* A signal may end the pause early: mpirun sends SIGTERM to the ranks that are left. */
-    for (Deadline until = deadline_in(seconds);; nanosleep(&moment, NULL)) {
+    for (const double until = clock_seconds() + seconds;; nanosleep(&moment, NULL)) {
         pthread_mutex_lock(&mpi->lock);
         receive_control(mpi);
         pthread_mutex_unlock(&mpi->lock);
-        if (*flag || deadline_over(until)) return *flag;
+        if (*flag || clock_seconds() >= until) return *flag;
     }
 }
 

@@ -6,8 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../../dist/deadline.h"
 #include "../../../experiments/train/modules.h"
+#include "../../../ref/base/clock.h"
 #include "../../../ref/base/error.h"
 #include "../transport_cases.h"
 
@@ -26,11 +26,11 @@ static int write_outcome(const Outcome *outcome, const char *directory, int rank
 static void wait_for_others(const char *scenario, const char *directory, int ranks) {
     const bool lost = strcmp(scenario, "kill") == 0 || strcmp(scenario, "stop") == 0;
     static const struct timespec moment = {0, 10000000};
-    Deadline until = deadline_in(TIME_LIMIT_S);
+    const double until = clock_seconds() + TIME_LIMIT_S;
     for (int r = 0; r < ranks; r++) {
         char path[600];
         snprintf(path, sizeof path, "%s/%d", directory, r);
-        while (!(lost && r == 2) && access(path, F_OK) && !deadline_over(until))
+        while (!(lost && r == 2) && access(path, F_OK) && clock_seconds() < until)
             nanosleep(&moment, NULL);
     }
 }
