@@ -26,7 +26,7 @@ static void find_pair(Fusion *fusion, const Model *m, int i, const int *readers)
     const Node *node = &m->node[i], *next = &m->node[i + 1];
     if (next->in != node->out) return;
     if (node->kind == OP_ADD && is_norm(next)) fusion[i].norm_next = true;
-    if (readers[node->out] != 1 || m->value[node->out].block != m->value[next->out].block) return;
+    if (readers[node->out] != 1 || node_block(m, node) != node_block(m, next)) return;
     if (node->kind == OP_LINEAR && next->kind == OP_GELU) fusion[i].gelu_next = true;
     if (node->kind == OP_GELU && next->kind == OP_LINEAR && readers[node->in] == 1)
         fusion[i + 1].gelu_before = true;

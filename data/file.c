@@ -18,6 +18,11 @@ int path_join(char *path, const char *dir, const char *name) {
     return 0;
 }
 
+bool dir_has(const char *dir, const char *name) {
+    char path[PATH_BYTES];
+    return *dir && !path_join(path, dir, name) && access(path, F_OK) == 0;
+}
+
 bool file_same(const char *a, const char *b) {
     struct stat x, y;
     return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;

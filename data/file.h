@@ -14,6 +14,9 @@ enum { PATH_BYTES = 1024 };
 /* Overwrites path[PATH_BYTES] with "dir/name".  -1 and an error if it does not fit. */
 int path_join(char *path, const char *dir, const char *name);
 
+/* Returns true if the directory has a file of this name; the directory "" has none. */
+bool dir_has(const char *dir, const char *name);
+
 /* Returns true if both paths name the same file or directory, and it is there. */
 bool file_same(const char *a, const char *b);
 

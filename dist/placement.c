@@ -104,7 +104,7 @@ void placement_work(double *work, const Model *m) {
 bool placement_splits_tied(const Placement *p, const Model *m) {
     for (int i = 0; i < m->nodes; i++) {
         const Node *node = &m->node[i];
-        int user = p->rank_of[p->chunk_of[m->value[node->out].block]];
+        int user = p->rank_of[p->chunk_of[node_block(m, node)]];
         for (int k = 0; k < 2; k++) {
             int param = k ? node->bias : node->weight;
             if (param >= 0 && p->rank_of[p->chunk_of[m->param[param].block]] != user) return true;

@@ -10,7 +10,7 @@ SchedulePlan rank_schedule_plan(ChunkCost *cost, const Placement *p, const Model
     for (int c = 0; c < p->chunks; c++) cost[c] = (ChunkCost){{1, 1, 0}};
     for (int i = 0; i < m->nodes; i++) {
         const Node *node = &m->node[i];
-        int chunk = p->chunk_of[m->value[node->out].block];
+        int chunk = p->chunk_of[node_block(m, node)];
         double *pass = cost[chunk].pass;
         pass[PASS_FORWARD] += node_flops(node, PASS_FORWARD);
         pass[PASS_INPUT_GRADIENT] += node_flops(node, PASS_INPUT_GRADIENT);

@@ -17,7 +17,7 @@ static int tied_user(const RankEngine *e, int param) {
     int owner = block_rank(e, m->param[param].block);
     for (int i = 0; i < m->nodes; i++) {
         const Node *node = &m->node[i];
-        int user = block_rank(e, m->value[node->out].block);
+        int user = block_rank(e, node_block(m, node));
         if ((node->weight == param || node->bias == param) && user != owner) return user;
     }
     return -1;

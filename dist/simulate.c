@@ -57,9 +57,8 @@ static void time_transfers(Simulation *s) {
 /* Makes the plan of the schedule: where forward begins, where backward ends, and the costs. */
 static void make_plan(Simulation *s) {
     const Configuration *c = s->c;
-    int lowest = 0;
+    const int lowest = lowest_active(c->model, s->active);
     sum_blocks(s);
-    while (lowest < c->model->blocks - 1 && !s->active[lowest]) lowest++;
     time_transfers(s);
     /* If weight gradients are not deferred, a chunk's gradients are one task. */
     for (int i = 0; i < s->placement->chunks && !c->stage.deferred; i++) {

@@ -26,7 +26,7 @@ bool param_is_local(const Model *model, const StageSettings *settings, int param
     for (int i = 0; i < model->nodes; i++) {
         const Node *node = &model->node[i];
         bool uses = node->weight == param || node->bias == param;
-        if (uses && block_is_local(settings, model->value[node->out].block)) return true;
+        if (uses && block_is_local(settings, node_block(model, node))) return true;
     }
     return false;
 }

@@ -100,8 +100,6 @@ int lowest_active(const Model *model, const bool *active);
 bool node_trains(const Model *model, const Node *node, const bool *trains);
 /* Returns true if a batch norm normalises with running statistics in a training pass. */
 bool node_uses_running(const Layout *layout, const Node *node);
-/* Returns the block that a node belongs to. */
-int node_block(const Model *model, const Node *node);
 
 /* ---- what the passes compute ---- */
 

@@ -46,8 +46,6 @@ int lowest_active(const Model *model, const bool *active) {
     return lowest;
 }
 
-int node_block(const Model *model, const Node *node) { return model->value[node->out].block; }
-
 static bool param_trains(const Model *model, int param, const bool *trains) {
     return param >= 0 && trains[model->param[param].block];
 }

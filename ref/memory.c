@@ -31,9 +31,7 @@ static BlockMemory trained_memory(const Layout *layout, int b) {
     const StageSettings *settings = layout->settings;
     const Block *block = &layout->model->block[b];
     const bool on_device = layout->active[b] && !settings->offload;
-    size_t count = 0;
-    for (int p = block->first_param; p < block->end_param; p++)
-        count += layout->model->param[p].count;
+    const size_t count = block_params(layout->model, b);
     BlockMemory memory = {.parameters = count * value_bytes(settings),
                           .gradients = layout->trains[b] ? count * sizeof(real) : 0};
     if (on_device && settings->precision == PRECISION_BF16)

@@ -9,6 +9,15 @@ const char *const precision_names[PRECISIONS] = {"fp32", "tf32", "bf16"};
 
 size_t shape_count(Shape shape) { return (size_t)shape.h * (size_t)shape.w * (size_t)shape.c; }
 
+int node_block(const Model *model, const Node *node) { return model->value[node->out].block; }
+
+size_t block_params(const Model *model, int block) {
+    size_t count = 0;
+    for (int p = model->block[block].first_param; p < model->block[block].end_param; p++)
+        count += model->param[p].count;
+    return count;
+}
+
 void model_free(Model *model) {
     if (!model) return;
     free(model->block);

@@ -93,6 +93,12 @@ typedef struct Model {
     size_t param_count; /* elements of all parameters; the paper's W is 4 bytes for each */
 } Model;
 
+/* Returns the block that a node belongs to. */
+int node_block(const Model *model, const Node *node);
+
+/* Returns the elements of the parameters that a block owns. */
+size_t block_params(const Model *model, int block);
+
 /* Frees a model that model_create (blocks/models.h) made. */
 void model_free(Model *model);
 

@@ -8,13 +8,6 @@
 
 enum { UNASSIGNED = -2 };
 
-static size_t block_params(const Model *model, int block) {
-    size_t count = 0;
-    for (int p = model->block[block].first_param; p < model->block[block].end_param; p++)
-        count += model->param[p].count;
-    return count;
-}
-
 static int partition_reserve(Partition *partition, const Model *model, int submodels) {
     *partition = (Partition){.submodels = submodels};
     partition->of_block = calloc((size_t)model->blocks, sizeof *partition->of_block);

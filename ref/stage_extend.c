@@ -35,7 +35,7 @@ static void run_node(const Extension *e, int index) {
     RefStage *s = e->stage;
     const Model *m = s->base.model;
     Node node = m->node[index];
-    const int block = m->value[node.out].block;
+    const int block = node_block(m, &node);
     NodeIO io = stage_node_io(s, &m->node[index]);
     io.x = input_at(e, node.in, block);
     io.skip = node.skip < 0 ? NULL : input_at(e, node.skip, block);

@@ -11,8 +11,6 @@
 
 static RefStage *of(Stage *base) { return (RefStage *)(void *)base; }
 
-static int block_of(const Model *m, int value) { return m->value[value].block; }
-
 /* Returns the slot of a block that the selected micro-batch uses. */
 static int slot_of(const RefStage *s, int block) {
     return s->micro_batch % block_in_flight(&s->base.settings, block);
@@ -25,7 +23,7 @@ static real *workspace_at(RefStage *s, size_t offset) {
 real *stage_value(RefStage *s, int value) {
     const Model *m = s->base.model;
     if (value == 0) return s->batch.images;
-    real *stored = s->value[slot_of(s, block_of(m, value)) * m->values + value];
+    real *stored = s->value[slot_of(s, m->value[value].block) * m->values + value];
     return stored ? stored : workspace_at(s, s->layout.value[value].offset);
 }
 
@@ -33,7 +31,7 @@ real *stage_value_gradient(RefStage *s, int value) {
     const Model *m = s->base.model;
     value = s->layout.value[value].gradient_of;
     if (value == m->values - 1) return stage_value(s, value); /* it overwrites the logits */
-    real *stored = s->value_gradient[slot_of(s, block_of(m, value)) * m->values + value];
+    real *stored = s->value_gradient[slot_of(s, m->value[value].block) * m->values + value];
     return stored ? stored : workspace_at(s, s->layout.value[value].gradient_offset);
 }
 
@@ -44,7 +42,7 @@ static real *param_or_null(const RefStage *s, int param) {
 NodeIO stage_node_io(RefStage *s, const Node *node) {
     const Model *m = s->base.model;
     int index = (int)(node - m->node);
-    real *stored_aux = s->aux[slot_of(s, block_of(m, node->out)) * m->nodes + index];
+    real *stored_aux = s->aux[slot_of(s, node_block(m, node)) * m->nodes + index];
     NodeIO io = {.n = s->batch.n,
                  .plain = s->base.settings.plain,
                  .x = stage_value(s, node->in),
@@ -59,7 +57,7 @@ NodeIO stage_node_io(RefStage *s, const Node *node) {
         io.running_var = s->buffer[node->running + 1].data;
         io.use_running = s->mode != MODE_TRAIN || node_uses_running(&s->layout, node);
         /* The running statistics of a frozen block do not change. */
-        io.hold_running = !s->active[block_of(m, node->out)];
+        io.hold_running = !s->active[node_block(m, node)];
     }
     return io;
 }

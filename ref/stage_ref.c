@@ -67,7 +67,7 @@ static bool allocate_stored(RefStage *s) {
             if (s->layout.value[v].stored_gradient) ok &= store(s, &s->value_gradient[at], count);
         }
     for (int i = 0; i < m->nodes; i++) {
-        int block = m->value[m->node[i].out].block;
+        int block = node_block(m, &m->node[i]);
         for (int k = 0; k < block_in_flight(settings, block); k++)
             if (s->layout.node[i].stored_aux && block_is_local(settings, block))
                 ok &= store(s, &s->aux[k * m->nodes + i], node_aux_count(&m->node[i], batch));

@@ -97,6 +97,6 @@ void *value_gradient_at(const CudaStage *s, int value) {
 float *aux_at(const CudaStage *s, int node) {
     const Model *m = s->base.model;
     if (s->layout.node[node].stored_aux)
-        return stored_at(s, s->stored.aux[node], m->value[m->node[node].out].block);
+        return stored_at(s, s->stored.aux[node], node_block(m, &m->node[node]));
     return scratch_at(s, s->layout.node[node].aux_offset);
 }

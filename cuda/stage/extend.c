@@ -35,7 +35,7 @@ static const char *input_at(const DeviceExtension *e, int value, int block) {
 static void run_node(const DeviceExtension *e, int index) {
     const CudaStage *s = e->stage;
     Node node = s->base.model->node[index];
-    const int block = s->base.model->value[node.out].block;
+    const int block = node_block(s->base.model, &node);
     DeviceIO io = pass_node_io(s, index);
     io.x = input_at(e, node.in, block);
     io.skip = node.skip < 0 ? NULL : input_at(e, node.skip, block);

@@ -20,7 +20,7 @@ DeviceIO pass_node_io(const CudaStage *s, int index) {
         io.running_var = buffer_at(s, node->running + 1);
         io.use_running = s->mode != MODE_TRAIN || node_uses_running(&s->layout, node);
         /* A frozen block must not change, so only active blocks update running statistics. */
-        io.hold_running = !s->active[m->value[node->out].block];
+        io.hold_running = !s->active[node_block(m, node)];
     }
     return io;
 }
@@ -62,7 +62,7 @@ static bool may_run_ahead(const CudaStage *s, int block) {
 static bool may_add_norm(const CudaStage *s, int index) {
     const Model *m = s->base.model;
     const Node *node = &m->node[index];
-    if (!may_run_ahead(s, m->value[node->out].block)) return false;
+    if (!may_run_ahead(s, node_block(m, node))) return false;
     DeviceIO add = pass_node_io(s, index), norm = pass_node_io(s, index + 1);
     size_t aux = node_aux_count(&node[1], s->n) * sizeof(float);
     size_t bytes = value_count(m, node->out, s->n) * value_bytes(&s->base.settings);

@@ -54,7 +54,7 @@ void param_offsets_destroy(ParamOffsets *offsets) {
 static size_t node_workspace(const Model *m, const StageSettings *settings) {
     size_t max = cuda_matmul_workspace();
     for (int i = 0; i < m->nodes; i++) {
-        if (!block_is_local(settings, m->value[m->node[i].out].block)) continue;
+        if (!block_is_local(settings, node_block(m, &m->node[i]))) continue;
         size_t bytes = cuda_node_workspace(&m->node[i], settings->batch, settings->precision);
         if (bytes > max) max = bytes;
     }
@@ -115,7 +115,7 @@ int stored_offsets_create(StoredOffsets *offsets, const Model *m, const StageSet
     }
     for (int i = 0; i < m->nodes; i++) {
         size_t bytes = node_aux_count(&m->node[i], settings->batch) * sizeof(float);
-        int block = m->value[m->node[i].out].block;
+        int block = node_block(m, &m->node[i]);
         bool stored = layout->node[i].stored_aux && block_is_local(settings, block);
         offsets->aux[i] = take_slots(offsets, bytes, stored ? block_in_flight(settings, block) : 0);
     }

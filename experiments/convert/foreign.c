@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../data/file.h"
 #include "../../ref/base/error.h"
 #include "convert.h"
 
@@ -43,17 +44,12 @@ static int check_name(const char *init, const char *name) {
     return 0;
 }
 
-static bool has(const char *init, const char *name) {
-    char path[PATH_BYTES];
-    return !path_join(path, init, name) && access(path, F_OK) == 0;
-}
-
 int convert_check_foreign(const char *init) {
     const bool weights =
-        has(init, "model.safetensors") || has(init, "model.safetensors.index.json");
+        dir_has(init, "model.safetensors") || dir_has(init, "model.safetensors.index.json");
     /* Also beside whole weights, where transformers would add it to them. */
-    if (has(init, "adapter_config.json")) return check_name(init, "adapter_config.json");
-    if (weights && has(init, "config.json")) return 0;
+    if (dir_has(init, "adapter_config.json")) return check_name(init, "adapter_config.json");
+    if (weights && dir_has(init, "config.json")) return 0;
     const struct dirent *entry;
     DIR *open = opendir(init);
     if (!open) return access(init, F_OK) == 0 ? check_name(init, init) : 0;

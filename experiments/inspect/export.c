@@ -30,16 +30,10 @@ static const char *const kept_files[] = {
 enum { KEPT_FILES = sizeof kept_files / sizeof *kept_files };
 static const char templates[] = "additional_chat_templates"; /* a directory of more of them */
 
-/* Returns true if the directory, or "", has this file. */
-static bool has_file(const char *dir, const char *name) {
-    char path[PATH_BYTES];
-    return *dir && !path_join(path, dir, name) && access(path, F_OK) == 0;
-}
-
 /* Copies the chat templates that have names of their own. */
 static int copy_templates(const char *dir, const char *init) {
     char from[PATH_BYTES], to[PATH_BYTES], source[PATH_BYTES], target[PATH_BYTES];
-    if (!has_file(init, templates)) return 0;
+    if (!dir_has(init, templates)) return 0;
     if (path_join(source, init, templates) || path_join(target, dir, templates)) return -1;
     DIR *open = opendir(source);
     const struct dirent *entry;
@@ -59,13 +53,13 @@ static int copy_tokenizer(const char *dir, const char *init, Text *list) {
     char from[PATH_BYTES], to[PATH_BYTES];
     for (int i = 0; i < KEPT_FILES; i++) {
         const char *name = kept_files[i];
-        if (!has_file(init, name)) continue;
+        if (!dir_has(init, name)) continue;
         if (path_join(from, init, name) || path_join(to, dir, name) || copy_file(to, from))
             return -1;
         text_add(list, ", %s", name);
     }
     if (copy_templates(dir, init)) return -1;
-    if (has_file(init, templates)) text_add(list, ", %s", templates);
+    if (dir_has(init, templates)) text_add(list, ", %s", templates);
     return 0;
 }
 
@@ -80,7 +74,7 @@ static bool has_own_tokenizer(const char *dir, const Setup *setup) {
 static bool is_stale(const char *name, const char *init, bool own_tokenizer) {
     bool kept = strcmp(name, templates) == 0;
     for (int i = 0; i < KEPT_FILES; i++) kept = kept || strcmp(name, kept_files[i]) == 0;
-    if (kept) return !has_file(init, name) && !own_tokenizer;
+    if (kept) return !dir_has(init, name) && !own_tokenizer;
     /* An export that was interrupted leaves a .tmp, which the next one writes anew. */
     return strcmp(name, "model.safetensors") && strcmp(name, "model.safetensors.tmp") &&
            (strstr(name, ".safetensors") || strncmp(name, "pytorch_model", 13) == 0);
@@ -110,7 +104,7 @@ static int find_init(char init[PATH_BYTES], const Setup *setup, const Options *a
         return error_set("--init %s: the run began with no model", asked->init);
     strcpy(init, *asked->init ? asked->init : stored);
     if (convert_is_tensors(init)) *init = 0;
-    if (!*init || has_file(init, "config.json")) return 0;
+    if (!*init || dir_has(init, "config.json")) return 0;
     return error_set(
         "%s: the run began with the model there, which is gone; its settings and its "
         "tokenizer belong to the export: --init DIR says where it is now",

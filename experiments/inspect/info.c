@@ -135,16 +135,14 @@ static void add_gpus(Tables *tables) {
 static void add_block(Table *table, const Model *model, int number) {
     const Block *block = &model->block[number];
     const Shape out = model->value[block->out].shape;
-    double params = 0, flops = 0;
+    double flops = 0;
     Text ops = {""};
-    for (int p = block->first_param; p < block->end_param; p++)
-        params += (double)model->param[p].count;
     for (int n = block->first_node; n < block->end_node; n++) {
         flops += node_flops(&model->node[n], PASS_FORWARD);
         text_add(&ops, "%s%s", *ops.text ? " " : "", op_name(model->node[n].kind));
     }
     table_row(table, "%s", block->name);
-    table_put(table, 0, number, params);
+    table_put(table, 0, number, (double)block_params(model, number));
     table_text(table, 2, "%d x %d x %d", out.h, out.w, out.c);
     table_put(table, 3, flops);
     table_text(table, 4, "%s", ops.text);

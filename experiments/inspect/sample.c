@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../../data/file.h"
 #include "../../ref/base/error.h"
@@ -156,9 +155,8 @@ static int sample(Sampling *s, const SampleFlags *flags, uint64_t seed) {
 }
 
 static bool has_tokenizer(const char *dir) {
-    char path[PATH_BYTES];
-    for (int i = 0; *dir && i < TOKENIZER_FILES; i++)
-        if (!path_join(path, dir, tokenizer_files[i]) && access(path, R_OK) == 0) return true;
+    for (int i = 0; i < TOKENIZER_FILES; i++)
+        if (dir_has(dir, tokenizer_files[i])) return true;
     return false;
 }
 

@@ -55,8 +55,7 @@ static void add_blocks(Tables *tables, StepCost *step, const Bench *bench, const
                        int number) {
     const Setup *setup = &bench->setup;
     const Model *model = setup->model;
-    int lowest_active = 0;
-    while (lowest_active < model->blocks && !bench->active[lowest_active]) lowest_active++;
+    const int lowest = lowest_active(model, bench->active);
     Text name = text_of(number ? "submodel_%d" : "full", number);
     Text title = text_of("%.60s, batch %d, %s%.0d: the time and memory of each block", model->name,
                          setup->options.batch, number ? "submodel " : "full update", number);
@@ -74,9 +73,9 @@ static void add_blocks(Tables *tables, StepCost *step, const Bench *bench, const
                                       [ACTIVATIONS] = (double)bytes[b].activations};
         table_row(table, "%s", model->block[b].name);
         table_text(table, PART, "%s",
-                   bench->active[b]    ? "active"
-                   : b < lowest_active ? "prefix"
-                                       : "frozen");
+                   bench->active[b] ? "active"
+                   : b < lowest     ? "prefix"
+                                    : "frozen");
         for (int c = FORWARD; c < COLUMNS; c++) {
             step->sum[c] += cost[c];
             table_number(table, c, cost[c] >= 0.005 ? cost[c] : NAN, table->column[c].source);

@@ -158,9 +158,7 @@ static void print_largest_block(const Setup *s) {
     double largest = 0, sum = 0;
     int at = 0;
     for (int b = 0; b < m->blocks; b++) {
-        double params = 0;
-        for (int p = m->block[b].first_param; p < m->block[b].end_param; p++)
-            params += (double)m->param[p].count;
+        const double params = (double)block_params(m, b);
         sum += params;
         if (params > largest) largest = params, at = b;
     }
