@@ -2,7 +2,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -66,20 +65,6 @@ int options_set(Options *options, const char *name, const char *value) {
         options->epochs = 0;
     else
         options->steps = 0;
-    return 0;
-}
-
-int options_set_all(Options *options, const char *format, ...) {
-    char text[4 * OPTION_TEXT], *rest = NULL;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    for (char *flag = strtok_r(text, " ", &rest); flag; flag = strtok_r(NULL, " ", &rest)) {
-        char *value = strchr(flag, '=');
-        if (value) *value++ = 0;
-        if (options_set(options, flag, value)) return -1;
-    }
     return 0;
 }
 

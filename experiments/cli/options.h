@@ -205,9 +205,6 @@ void options_defaults(Options *options, Command command);
 /* Sets a flag of options->command as the command line would; name without dashes, value NULL for a
  * flag without one.  -1 and an error. */
 int options_set(Options *options, const char *name, const char *value);
-/* Sets the flags of a formatted text, in which no value has a space: "batch=32 lr=0.1".  -1 and an
- * error. */
-int options_set_all(Options *options, const char *format, ...) BCD_PRINTF(2, 3);
 
 /* Returns what --help shows as a flag's value, as "sgd|adam"; "" if it takes none. */
 Text option_argument(const Option *option);

@@ -241,10 +241,11 @@ int command_trace(const CommandLine *asked) {
     if (!failed) {
         *o = bench.setup.options;
         /* What was timed is given now, so that it is written. */
-        failed =
-            options_set_all(o, "model=%s batch=%d precision=%s device=%s", bench.setup.model->spec,
-                            o->batch, precision_names[o->precision], device_names[o->device]) ||
-            (*o->out && tables_write(&tables, &line, o->out));
+        failed = options_set(o, "model", bench.setup.model->spec) ||
+                 options_set(o, "batch", text_of("%d", o->batch).text) ||
+                 options_set(o, "precision", precision_names[o->precision]) ||
+                 options_set(o, "device", device_names[o->device]) ||
+                 (*o->out && tables_write(&tables, &line, o->out));
     }
     if (!failed) print_tables(&tables, &bench.setup);
     tables_free(&tables);

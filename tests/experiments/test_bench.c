@@ -7,17 +7,17 @@
 #include "../test.h"
 #include "program.h"
 
+#define TRAIN "train --model resnet:depth=8,width=2 --limit 12 --batch 12 --submodels 2"
+
 /* The times of a step are divided among the blocks without loss. */
 static void costs_add_up(void) {
     enum { PARTS = 3, STEP_MS = 40 };
     Bench bench;
-    Options o;
-    options_defaults(&o, COMMAND_TRAIN);
-    CHECK(options_set_all(&o, "model=resnet:depth=8,width=2 limit=12 batch=12 submodels=2") == 0,
-          "%s", error_message());
+    CommandLine line;
+    CHECK(parse_line(&line, TRAIN) == 0, "%s", error_message());
     double step_ms;
     if (CHECK(
-            bench_open(&bench, &o, true) == 0 &&
+            bench_open(&bench, &line.options, true) == 0 &&
                 bench_steps(&bench, 0, (BenchPace){.min_steps = 1, .max_steps = 1}, &step_ms) == 0,
             "%s", error_message())) {
         const Model *m = bench.setup.model;
@@ -61,12 +61,10 @@ static int uneven_step(Engine *engine, const Batch *batch, double lr, Loss *loss
 
 static void the_shortest_step_counts(void) {
     Bench *bench = &uneven.bench;
-    Options o;
+    CommandLine line;
     double step_ms = 0;
-    options_defaults(&o, COMMAND_TRAIN);
-    CHECK(options_set_all(&o, "model=resnet:depth=8,width=2 limit=12 batch=12 submodels=2") == 0,
-          "%s", error_message());
-    if (CHECK(bench_open(bench, &o, true) == 0, "%s", error_message())) {
+    CHECK(parse_line(&line, TRAIN) == 0, "%s", error_message());
+    if (CHECK(bench_open(bench, &line.options, true) == 0, "%s", error_message())) {
         const EngineClass *own = bench->setup.engine->is;
         EngineClass class = *own;
         class.step = uneven_step;
@@ -85,13 +83,10 @@ static void the_shortest_step_counts(void) {
 /* Times a step of each kind, and closes the training again. */
 static void measure_once(void) {
     Bench bench;
-    Options o;
+    CommandLine line;
     double step_ms;
-    options_defaults(&o, COMMAND_TRAIN);
-    CHECK(options_set_all(&o,
-                          "model=resnet:depth=8,width=2 limit=12 batch=12 submodels=2 "
-                          "pipeline=local:2 accumulate=2") == 0 &&
-              bench_open(&bench, &o, false) == 0 &&
+    CHECK(parse_line(&line, TRAIN " --pipeline local:2 --accumulate 2") == 0 &&
+              bench_open(&bench, &line.options, false) == 0 &&
               bench_steps(&bench, 1, (BenchPace){.min_steps = 1, .max_steps = 1}, &step_ms) == 0 &&
               step_ms > 0,
           "%s", error_message());
