@@ -1,5 +1,6 @@
 /* Calibrates the simulator with a step that `bcd trace` measured. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../ref/blocks/models.h"
@@ -18,18 +19,23 @@ static int read_settings(Options *o, const char *path) {
 
 /* Reads the seconds of the forward and backward passes with all blocks active; 0: none. */
 static int read_passes(double *passes_s, const char *path) {
-    static const char *const passes[] = {"forward", "input_gradient", "weight_gradient"};
-    Tables tables = {0};
-    if (tables_read(&tables, path)) return -1;
-    const Table *full = tables_find(&tables, "full");
+    static const char group[] = "/tables/full";
+    static const char *const names[PASSES] = {"forward", "input_gradient", "weight_gradient"};
+    H5Column columns[PASSES];
+    H5File file;
+    size_t rows = 0;
+    for (size_t p = 0; p < PASSES; p++)
+        columns[p] = (H5Column){.name = names[p], .kind = H5_DOUBLE, .offset = p * sizeof(double)};
     *passes_s = 0;
-    for (int r = 0; full && r < full->rows; r++)
-        for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
-            const Cell *cell = table_find(full, full->label[r], passes[i]);
-            *passes_s += cell && isfinite(cell->value) ? cell->value / 1e3 : 0;
-        }
-    tables_free(&tables);
-    return 0;
+    if (h5_open(&file, path)) return -1;
+    const bool there = h5_exists(&file, group);
+    double(*ms)[PASSES] =
+        there ? h5_read_table(&file, group, columns, PASSES, sizeof *ms, &rows) : NULL;
+    h5_close(&file);
+    for (size_t r = 0; r < rows && ms; r++)
+        for (int p = 0; p < PASSES; p++) *passes_s += isfinite(ms[r][p]) ? ms[r][p] / 1e3 : 0;
+    free(ms);
+    return there && !ms ? -1 : 0;
 }
 
 int plan_calibrate_step(Efficiency *efficiency, const Plan *plan, double step_s) {

@@ -8,15 +8,13 @@
 
 #include "../base/alloc.h"
 
-const char *const source_names[SOURCES] = {
-    [SOURCE_NONE] = "",
-    [SOURCE_GIVEN] = "given (data sheet or command line)",
-    [SOURCE_MEASURED] = "measured",
-    [SOURCE_SIMULATED] = "simulated",
-    [SOURCE_CLOSED_FORM] = "closed form",
-    [SOURCE_RECOMPUTED] = "recomputed from published numbers",
-    [SOURCE_PUBLISHED] = "published"};
-const char *const source_marks[SOURCES] = {"", "g", "m", "s", "c", "r", "p"};
+const char *const source_names[SOURCES] = {[SOURCE_NONE] = "",
+                                           [SOURCE_GIVEN] = "given (data sheet or command line)",
+                                           [SOURCE_MEASURED] = "measured",
+                                           [SOURCE_SIMULATED] = "simulated",
+                                           [SOURCE_CLOSED_FORM] = "closed form",
+                                           [SOURCE_PUBLISHED] = "published"};
+const char *const source_marks[SOURCES] = {"", "g", "m", "s", "c", "p"};
 
 static void fail(Table *table, const char *what) {
     error_set("table %s: %s", table->name, what);
@@ -121,18 +119,4 @@ void table_text(Table *table, int column, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(cell->text, sizeof cell->text, format, arguments);
     va_end(arguments);
-}
-
-const Table *tables_find(const Tables *tables, const char *name) {
-    for (int t = 0; t < tables->tables; t++)
-        if (strcmp(tables->table[t]->name, name) == 0) return tables->table[t];
-    return NULL;
-}
-
-const Cell *table_find(const Table *table, const char *label, const char *column) {
-    for (int r = 0; r < table->rows; r++)
-        for (int c = 0; c < table->columns; c++)
-            if (!strcmp(table->label[r], label) && !strcmp(table->column[c].name, column))
-                return &table->cell[r * table->columns + c];
-    return NULL;
 }

@@ -21,7 +21,6 @@ typedef enum {
     SOURCE_MEASURED,    /* by this program */
     SOURCE_SIMULATED,   /* by dist/simulate.h */
     SOURCE_CLOSED_FORM, /* computed from shapes */
-    SOURCE_RECOMPUTED,  /* from other published numbers */
     SOURCE_PUBLISHED,
     SOURCES
 } Source;
@@ -117,10 +116,6 @@ void table_number(Table *table, int column, double value, Source source);
 /* A text has no source. */
 void table_text(Table *table, int column, const char *format, ...) BCD_PRINTF(3, 4);
 
-/* Find by name; NULL when there is none. */
-const Table *tables_find(const Tables *tables, const char *name);
-const Cell *table_find(const Table *table, const char *label, const char *column);
-
 /* ---- table_print.c --------------------------------------------------------------------------- */
 
 /* A cell without its mark, such as "3.08 ± 0.29"; "" for an empty one. */
@@ -137,6 +132,4 @@ int table_print(FILE *out, const Table *table);
 /* Writes the whole file, with the flags given in `options` as /settings, or leaves the old one as
  * it was, and returns -1 and an error. */
 int tables_write(const Tables *tables, const CommandLine *line, const char *path);
-/* Fills `tables`, which must be empty.  -1 and an error; tables_free is safe either way. */
-int tables_read(Tables *tables, const char *path);
 extern const char tables_format[]; /* the `format` attribute of such a file */

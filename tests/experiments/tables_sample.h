@@ -6,6 +6,12 @@
 /* Creates two tables with known contents; the second has a figure. */
 Tables sample_tables(void);
 
-/* Returns the number of a cell, which must come from the given source; NAN after a failed CHECK. */
-double number_in(const Tables *tables, const char *table, const char *row, const char *column,
-                 Source source);
+/* Reads a scratch file of tables, for tables_free.  Returns false after a failed CHECK. */
+bool read_tables(Tables *tables, const char *name);
+
+/* Find by name; NULL when there is none. */
+const Table *tables_find(const Tables *tables, const char *name);
+const Cell *table_find(const Table *table, const char *label, const char *column);
+
+/* Returns the number of a cell; NAN after a failed CHECK. */
+double cell(const Tables *tables, const char *table, const char *row, const char *column);

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "../../experiments/store/runfile.h"
-#include "../../experiments/tables/table.h"
 #include "../../ref/base/error.h"
 #include "cli.h"
+#include "tables_sample.h"
 
 static void informs(void) {
     const Printed *printed = run(0, "info");
@@ -49,14 +49,6 @@ static void informs(void) {
     check_error(run(1, "info --out /nonexistent/info.h5"), "/nonexistent");
 }
 
-static double info_cell(const Tables *tables, const char *table, const char *row,
-                        const char *column) {
-    const Table *t = tables_find(tables, table);
-    const Cell *cell = t ? table_find(t, row, column) : NULL;
-    CHECK(cell, "no %s, %s, %s", table, row, column);
-    return cell ? cell->value : NAN;
-}
-
 /* By hand, of resnet14's 175,258 parameters of 4 bytes: sgd keeps 3 such vectors, adam 4; in thirds
  * of equal size 1 + 2/3.  Twice the batch keeps twice the activations, but for the
  * statistics of the norms. */
@@ -67,57 +59,54 @@ static void informs_in_a_file(void) {
     for (int i = 0; i < 2; i++) {
         run(0, "info --model resnet14 --batch %d --out info.h5", i + 1);
         tables_free(&t);
-        if (!CHECK(tables_read(&t, scratch_path("info.h5")) == 0, "%s", error_message())) return;
-        activations[i] = info_cell(&t, "memory", "adam full", "activations");
+        if (!read_tables(&t, "info.h5")) return;
+        activations[i] = cell(&t, "memory", "adam full", "activations");
     }
     CHECK(activations[0] > 0 && activations[1] / activations[0] > 1.98 &&
               activations[1] / activations[0] < 2,
           "%g and %g MiB", activations[0], activations[1]);
-    const double thirds = info_cell(&t, "memory", "sgd BCD-1/3", "equal_parts");
-    CHECK(
-        fabs(info_cell(&t, "memory", "sgd full", "trained") / (3 * vector) - 1) < 1e-12 &&
-            fabs(info_cell(&t, "memory", "adam full", "equal_parts") / (4 * vector) - 1) < 1e-12 &&
-            fabs(thirds / ((1 + 2.0 / 3) * vector) - 1) < 1e-12 &&
-            info_cell(&t, "memory", "sgd BCD-1/3", "trained") > thirds,
-        "a third takes %g MiB", thirds);
+    const double thirds = cell(&t, "memory", "sgd BCD-1/3", "equal_parts");
+    CHECK(fabs(cell(&t, "memory", "sgd full", "trained") / (3 * vector) - 1) < 1e-12 &&
+              fabs(cell(&t, "memory", "adam full", "equal_parts") / (4 * vector) - 1) < 1e-12 &&
+              fabs(thirds / ((1 + 2.0 / 3) * vector) - 1) < 1e-12 &&
+              cell(&t, "memory", "sgd BCD-1/3", "trained") > thirds,
+          "a third takes %g MiB", thirds);
     double sum = 0;
     for (int b = 0; b < 8; b++) sum += tables_find(&t, "blocks")->cell[5 * b + 1].value;
     CHECK(sum == 175258, "%g parameters in the blocks", sum);
     tables_free(&t);
     run(0, "info --model resnet14 --optimizer lion --recompute --out info.h5");
-    if (!CHECK(tables_read(&t, scratch_path("info.h5")) == 0, "%s", error_message())) return;
-    CHECK(info_cell(&t, "memory", "lion full", "activations") < activations[0] &&
+    if (!read_tables(&t, "info.h5")) return;
+    CHECK(cell(&t, "memory", "lion full", "activations") < activations[0] &&
               tables_find(&t, "memory")->rows == 6 &&
-              info_cell(&t, "memory", "lion BCD-1/8", "all") <
-                  info_cell(&t, "memory", "lion BCD-1/5", "all"),
+              cell(&t, "memory", "lion BCD-1/8", "all") < cell(&t, "memory", "lion BCD-1/5", "all"),
           "recomputed, of one optimizer, down to a block each");
     tables_free(&t);
     /* Half of what is not in the first and the last block, which are always active. */
     run(0,
         "info --model resnet14 --optimizer adam --submodels 2 --always-active ends --out info.h5");
-    if (!CHECK(tables_read(&t, scratch_path("info.h5")) == 0, "%s", error_message())) return;
+    if (!read_tables(&t, "info.h5")) return;
     const Table *blocks = tables_find(&t, "blocks");
     const double ends = blocks->cell[1].value + blocks->cell[5 * 7 + 1].value;
     const double share = (ends + (175258 - ends) / 2) / 175258;
-    CHECK(fabs(info_cell(&t, "memory", "adam BCD-1/2", "equal_parts") / ((1 + 3 * share) * vector) -
-               1) < 1e-12,
+    CHECK(fabs(cell(&t, "memory", "adam BCD-1/2", "equal_parts") / ((1 + 3 * share) * vector) - 1) <
+              1e-12,
           "with both ends active");
-    CHECK(info_cell(&t, "submodels", "1", "parameters") > ends, "what a step trains");
+    CHECK(cell(&t, "submodels", "1", "parameters") > ends, "what a step trains");
     tables_free(&t);
     scratch_text("data.jsonl", "{}\n");
     check_error(run(1, "info --model resnet14 --out data.jsonl"),
                 "--out data.jsonl: it is there, and has something else; give another name");
     run(0, "info --model resnet14 --optimizer sgd --momentum 0 --out info.h5");
-    if (!CHECK(tables_read(&t, scratch_path("info.h5")) == 0, "%s", error_message())) return;
-    CHECK(fabs(info_cell(&t, "memory", "sgd full", "trained") / (2 * vector) - 1) < 1e-12 &&
-              info_cell(&t, "memory", "sgd BCD-1/3", "state") == 0,
+    if (!read_tables(&t, "info.h5")) return;
+    CHECK(fabs(cell(&t, "memory", "sgd full", "trained") / (2 * vector) - 1) < 1e-12 &&
+              cell(&t, "memory", "sgd BCD-1/3", "state") == 0,
           "sgd without momentum has no state");
     tables_free(&t);
     run(0, "info --out info.h5");
-    if (!CHECK(tables_read(&t, scratch_path("info.h5")) == 0, "%s", error_message())) return;
-    CHECK(info_cell(&t, "gpus", "a100", "fp32") == 19.5 &&
-              isnan(info_cell(&t, "gpus", "h100", "price")) &&
-              fabs(info_cell(&t, "presets_adam", "G-1.6B", "full") - 24.077) < 5e-4,
+    if (!read_tables(&t, "info.h5")) return;
+    CHECK(cell(&t, "gpus", "a100", "fp32") == 19.5 && isnan(cell(&t, "gpus", "h100", "price")) &&
+              fabs(cell(&t, "presets_adam", "G-1.6B", "full") - 24.077) < 5e-4,
           "known GPUs and models");
     tables_free(&t);
 }
@@ -144,9 +133,8 @@ static void informs_of_the_submodels_asked_for(void) {
             "train --model %s --data text --optimizer adam --batch 3 --threads 2 --steps 7 "
             "--switch-every 1 --quiet --eval-samples 1 --out %s %s %s",
             model, dir.text, *cases[c].flags ? "" : "--submodels 3", cases[c].flags);
-        if (CHECK(tables_read(&t, scratch_path("info.h5")) == 0, "%s", error_message()) &&
-            read_run(&file, dir.text)) {
-            const double planned = info_cell(&t, "memory", cases[c].row, "all") * (1 << 20);
+        if (read_tables(&t, "info.h5") && read_run(&file, dir.text)) {
+            const double planned = cell(&t, "memory", cases[c].row, "all") * (1 << 20);
             CHECK(tables_find(&t, "memory")->rows == cases[c].rows, "%s: %d rows", cases[c].flags,
                   tables_find(&t, "memory")->rows);
             CHECK(fabs(planned - (double)file.memory[MEM_ROLES].planned) < 1,

@@ -8,6 +8,7 @@
 #include "../../ref/blocks/models.h"
 #include "../leak.h"
 #include "cli.h"
+#include "tables_sample.h"
 
 #define GIB (1024.0 * 1024 * 1024)
 #define TINY "--model gpt:layers=6,width=64,heads=4,context=32,vocabulary=96 "

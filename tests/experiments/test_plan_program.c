@@ -2,22 +2,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../experiments/tables/table.h"
 #include "cli.h"
+#include "tables_sample.h"
 
 static bool near(double a, double b) { return fabs(a - b) <= 1e-12 * (fabs(a) + fabs(b)); }
-
-static double cell(const Tables *tables, const char *table, const char *row, const char *column) {
-    const Table *t = tables_find(tables, table);
-    const Cell *c = t ? table_find(t, row, column) : NULL;
-    CHECK(c, "no %s, %s, %s", table, row, column);
-    return c ? c->value : NAN;
-}
-
-static bool read_tables(Tables *tables, const char *name) {
-    *tables = (Tables){0};
-    return CHECK(tables_read(tables, scratch_path(name)) == 0, "%s", error_message());
-}
 
 /* Checks every number of a row against the others: an update has 64 samples of 1024 tokens, 2e9
  * tokens are trained on four GPUs of half a dollar, and BCD has the multiplier 3. A second table

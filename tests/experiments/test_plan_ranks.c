@@ -2,20 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../experiments/tables/table.h"
 #include "cli.h"
-
-static double cell(const Tables *tables, const char *table, const char *row, const char *column) {
-    const Table *t = tables_find(tables, table);
-    const Cell *c = t ? table_find(t, row, column) : NULL;
-    CHECK(c, "no %s, %s, %s", table, row, column);
-    return c ? c->value : NAN;
-}
-
-static bool read_tables(Tables *tables, const char *name) {
-    *tables = (Tables){0};
-    return CHECK(tables_read(tables, scratch_path(name)) == 0, "%s", error_message());
-}
+#include "tables_sample.h"
 
 /* A processor of this machine, whose rates are measured. */
 static void case_this_machine(void) {

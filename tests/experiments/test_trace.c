@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../experiments/tables/table.h"
 #include "../../ref/base/error.h"
 #include "cli.h"
 #include "figures.h"
+#include "tables_sample.h"
 
 #define LINE "trace --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 "
 #define PARTS LINE "--partition stem,block1/block2/block3,head "
@@ -18,7 +18,7 @@ static void parts_hold_what_they_should(void) {
                                             {"prefix", "prefix", "prefix", "active", "active"}};
     Tables tables = {0};
     run(0, PARTS "--out trace.h5");
-    if (!CHECK(tables_read(&tables, scratch_path("trace.h5")) == 0, "%s", error_message())) return;
+    if (!read_tables(&tables, "trace.h5")) return;
     static const char *const ratios[] = {"step_ratio", "operations_ratio", "memory_ratio"};
     for (int i = 0; i < 3; i++)
         CHECK(table_find(tables_find(&tables, "steps"), "full update", ratios[i])->value == 1, "%s",
@@ -113,7 +113,7 @@ static void closed_form_as_text(void) {
 static void simulates_a_pipeline(void) {
     Tables tables = {0};
     run(0, LINE "--pipeline local:1 --accumulate 2 --threads 1 --out one.h5");
-    if (!CHECK(tables_read(&tables, scratch_path("one.h5")) == 0, "%s", error_message())) return;
+    if (!read_tables(&tables, "one.h5")) return;
     const Table *pipeline = tables_find(&tables, "pipeline"),
                 *steps = tables_find(&tables, "steps");
     double sum = 0;
@@ -145,7 +145,7 @@ static void simulates_a_pipeline(void) {
 static void keeps_the_prefix(void) {
     Tables tables = {0};
     run(0, PARTS "--cache 16M --out cached.h5");
-    if (!CHECK(tables_read(&tables, scratch_path("cached.h5")) == 0, "%s", error_message())) return;
+    if (!read_tables(&tables, "cached.h5")) return;
     const Table *last = tables_find(&tables, "submodel_3");
     const char *const prefix[] = {"stem", "block1", "block2"};
     for (int b = 0; b < 3; b++)
@@ -155,6 +155,27 @@ static void keeps_the_prefix(void) {
     tables_free(&tables);
 }
 
+/* A time that was changed on the disk is refused by whoever reads it. */
+static void damaged_times_are_refused(void) {
+    Tables tables;
+    size_t count, changed = 0;
+    run(0, LINE "--submodels 1 --steps 1 --out cell.h5");
+    if (!read_tables(&tables, "cell.h5")) return;
+    const double was = cell(&tables, "full", "block1", "weight_gradient"), is = was + 1;
+    tables_free(&tables);
+    char *bytes = read_bytes("cell.h5", &count);
+    for (size_t i = 0; i + sizeof was <= count; i++)
+        if (memcmp(bytes + i, &was, sizeof was) == 0) {
+            memcpy(bytes + i, &is, sizeof is);
+            changed++;
+        }
+    scratch_file("cell.h5", bytes, count);
+    free(bytes);
+    CHECK(changed > 0, "no cell is %g", was);
+    check_error(run(2, "plan --model gpt2 --trace cell.h5"),
+                "cell.h5: /tables/full/weight_gradient: cannot be read; the file is damaged");
+}
+
 void test_trace(void) {
     RUN(simulates_a_pipeline);
     RUN(keeps_the_prefix);
@@ -162,4 +183,5 @@ void test_trace(void) {
     RUN(draws_the_cycle);
     RUN(what_is_printed);
     RUN(closed_form_as_text);
+    RUN(damaged_times_are_refused);
 }

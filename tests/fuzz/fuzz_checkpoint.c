@@ -1,4 +1,4 @@
-/* Damaged run.h5, checkpoint.h5 and table files: a valid file in which some bytes were changed, and
+/* Damaged run.h5 and checkpoint.h5 files: a valid file in which some bytes were changed, and
  * which may be cut off, is refused or read. The input has four bytes for each change, an offset
  * (three) and a value; a value of 0 cuts the file off there. */
 #include <stdio.h>
@@ -8,7 +8,6 @@
 
 #include "../../experiments/store/runfile.h"
 #include "../../experiments/store/settings.h"
-#include "../../experiments/tables/table.h"
 #include "../../experiments/train/checkpoint.h"
 #include "../../ref/base/error.h"
 
@@ -59,24 +58,6 @@ static Sound sound_checkpoint(const Setup *setup) {
     return read_sound();
 }
 
-static Sound sound_tables(void) {
-    static const TableColumn columns[] = {{"bytes", "bytes", "MiB", COLUMN_NUMBER, 2, SOURCE_NONE},
-                                          {"parts", "N/G", "", COLUMN_TEXT, 0, SOURCE_NONE}};
-    Tables tables = {0};
-    CommandLine line;
-    command_line_defaults(&line, COMMAND_TRACE);
-    provenance_fill(&tables.provenance, 1);
-    Table *table = tables_add(&tables, "sound", "Sound", "model", columns, 2);
-    table_row(table, "one");
-    table_number(table, 0, 1.5, SOURCE_MEASURED);
-    table_text(table, 1, "1/2");
-    table_note(table, "A note.");
-    unlink(path); /* tables do not replace the checkpoint that is there */
-    if (tables_write(&tables, &line, path)) abort();
-    tables_free(&tables);
-    return read_sound();
-}
-
 static void write_damaged(const Sound *sound, const uint8_t *changes, size_t count) {
     uint8_t *bytes = malloc(sound->count);
     size_t length = sound->count;
@@ -112,34 +93,17 @@ static void try_checkpoint(const Sound *sound, Setup *setup, const uint8_t *chan
     if (checkpoint_resume(path, setup, &state) == 0 && state.step != 0) abort();
 }
 
-/* Tables that can be read can be printed. */
-static void try_tables(const Sound *sound, const uint8_t *changes, size_t count) {
-    Tables tables = {0};
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    write_damaged(sound, changes, count);
-    if (!out || (tables_read(&tables, path) && !*error_message())) abort();
-    for (int t = 0; t < tables.tables; t++)
-        if (table_print(out, tables.table[t]) && !*error_message()) abort();
-    tables_free(&tables);
-    fclose(out);
-    free(text);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count) {
-    static Sound run, checkpoint, tables;
+    static Sound run, checkpoint;
     Setup setup;
     open_setup(&setup);
     if (!run.count) {
         snprintf(path, sizeof path, "/tmp/fuzz-checkpoint-%d.h5", (int)getpid());
         run = sound_run();
         checkpoint = sound_checkpoint(&setup);
-        tables = sound_tables();
     }
     try_run(&run, bytes, count);
     try_checkpoint(&checkpoint, &setup, bytes, count);
-    try_tables(&tables, bytes, count);
     setup_free(&setup);
     unlink(path);
     return 0;
