@@ -6,7 +6,6 @@
  * experiments/paper/study.py, or IRRELEVANT in cases.py if it changes no result). */
 #pragma once
 
-#include "../../dist/cluster.h"
 #include "../../dist/placement.h"
 #include "../../ref/bcd.h"
 #include "../base/text.h"
@@ -228,11 +227,6 @@ bool options_given(const Options *options, const char *name);
 
 /* A value as options_set reads it back, bit for bit. */
 Text options_format(const Options *options, int row);
-
-/* Overwrites *dollars with the price of a GPU per hour: that in the list of --price, such as
- * "rtx4090=0.31,a100=1.12", or else that in gpu_table, 0 if unknown.  -1 and an error if the list
- * is malformed, or names an unknown GPU or one twice. */
-int price_find(double *dollars, const Gpu *gpu, const char *list);
 
 /* A file's name as it can be typed in a suggested command: in single quotes if it holds characters
  * that mean something to a shell. */

@@ -6,6 +6,14 @@
 #include "../../dist/schedule.h"
 #include "options.h"
 
+/* Names that others print, too. */
+const char *const split_names[3] = {
+    [SPLIT_TRAIN] = "train", [SPLIT_VALID] = "valid", [SPLIT_TEST] = "test"};
+const char *const mode_names[2] = {[MODE_EVALUATE] = "eval", [MODE_TRAIN] = "train"};
+const char *const export_names[3] = {"auto", "fp32", "bf16"};
+const char *const device_names[DEVICE_KINDS] = {"cpu", "plain", "cuda", "simt"};
+const char *const method_names[METHOD_KINDS] = {"bcd", "offload"};
+
 static const char *const frozen_norm_names[] = {
     [FROZEN_RUNNING] = "running", [FROZEN_BATCH] = "batch"};
 static const char *const decay_names[] = {"all", "matrices"};

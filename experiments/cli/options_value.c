@@ -182,27 +182,6 @@ double option_of_optimizer(const Option *option, const OptimizerSettings *settin
     return value;
 }
 
-/* ---- prices and names of files --------------------------------------------------------------- */
-
-int price_find(double *dollars, const Gpu *gpu, const char *list) {
-    Text copy = text_of("%s", list);
-    unsigned found = 0;
-    *dollars = gpu->dollars_per_hour;
-    for (char *item = strtok(copy.text, ","); item; item = strtok(NULL, ",")) {
-        char *equals = strchr(item, '='), *end = item;
-        double price = equals ? strtod(equals + 1, &end) : NAN;
-        if (!equals || *end || !(price > 0 && price < INFINITY))
-            return error_set("--price %.80s: it takes GPU=DOLLARS, as in rtx4090=0.31", item);
-        *equals = 0;
-        const Gpu *named = gpu_find(item);
-        if (!named) return error_set("--price: %s", error_message());
-        if (found & 1u << (named - gpu_table)) return error_set("--price: %s is given twice", item);
-        found |= 1u << (named - gpu_table);
-        if (named == gpu) *dollars = price;
-    }
-    return 0;
-}
-
 Quoted quoted(const char *name) {
     static const char plain_characters[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,+@%-";

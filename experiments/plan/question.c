@@ -170,6 +170,28 @@ void question_free(PlanQuestion *q) {
 
 /* ---- spaces ---------------------------------------------------------------------------------- */
 
+/* Overwrites *dollars with the price of a GPU per hour: that in the list of --price, such as
+ * "rtx4090=0.31,a100=1.12", or else that in gpu_table, 0 if unknown.  -1 and an error if the list
+ * is malformed, or names an unknown GPU or one twice. */
+static int price_find(double *dollars, const Gpu *gpu, const char *list) {
+    Text copy = text_of("%s", list);
+    unsigned found = 0;
+    *dollars = gpu->dollars_per_hour;
+    for (char *item = strtok(copy.text, ","); item; item = strtok(NULL, ",")) {
+        char *equals = strchr(item, '='), *end = item;
+        double price = equals ? strtod(equals + 1, &end) : NAN;
+        if (!equals || *end || !(price > 0 && price < INFINITY))
+            return error_set("--price %.80s: it takes GPU=DOLLARS, as in rtx4090=0.31", item);
+        *equals = 0;
+        const Gpu *named = gpu_find(item);
+        if (!named) return error_set("--price: %s", error_message());
+        if (found & 1u << (named - gpu_table)) return error_set("--price: %s is given twice", item);
+        found |= 1u << (named - gpu_table);
+        if (named == gpu) *dollars = price;
+    }
+    return 0;
+}
+
 /* --price is a number for all GPUs, or a list by GPU. */
 int question_price(double *price, const PlanQuestion *q, const Gpu *gpu) {
     const char *text = q->line->options.plan.price;

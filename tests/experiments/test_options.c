@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../experiments/plan/plan.h"
 #include "../../ref/base/error.h"
 #include "../data/scratch.h"
 #include "program.h"
@@ -227,7 +228,11 @@ static const struct {
 static void reads_prices(void) {
     for (size_t i = 0; i < sizeof prices / sizeof *prices; i++) {
         double dollars = 0;
-        const int failed = price_find(&dollars, gpu_find("a100"), prices[i].list);
+        CommandLine line;
+        const PlanQuestion question = {.line = &line};
+        command_line_defaults(&line, COMMAND_PLAN);
+        CHECK(options_set(&line.options, "price", prices[i].list) == 0, "%s", error_message());
+        const int failed = question_price(&dollars, &question, gpu_find("a100"));
         if (prices[i].error)
             CHECK(failed && !strcmp(error_message(), prices[i].error), "\"%s\": %s", prices[i].list,
                   error_message());
