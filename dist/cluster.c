@@ -97,7 +97,7 @@ double cluster_message_s(const Cluster *c, int from, int to, double bytes) {
     return message_s(c, from / c->per_node != to / c->per_node, 1, bytes);
 }
 
-double cluster_reduce_s(const Cluster *c, int replicas, int stride, double bytes) {
+double cluster_all_reduce_s(const Cluster *c, int replicas, int stride, double bytes) {
     if (replicas <= 1) return 0;
     int sharing = stride < c->per_node ? stride : c->per_node;
     double turns = 2.0 * (replicas - 1);

@@ -57,7 +57,7 @@ double cluster_message_s(const Cluster *cluster, int from, int to, double bytes)
 /* Returns the seconds of a ring all-reduce of `bytes` between `replicas` GPUs whose numbers are
  * `stride` apart.  The GPUs between them do the same at the same time, so those of a node share its
  * network. */
-double cluster_reduce_s(const Cluster *cluster, int replicas, int stride, double bytes);
+double cluster_all_reduce_s(const Cluster *cluster, int replicas, int stride, double bytes);
 
 /* The paper's network: 2 x 25 Gb/s. */
 #define NETWORK_2X25G (2 * 25e9 / 8)

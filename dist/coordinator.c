@@ -86,7 +86,7 @@ static int carry_out(Engine *own, Transport *world, const RemoteCall *call) {
             engine_set_optimizer_step(own, call->number, call->t);
             return 0;
         case CALL_MEMORY:
-            return transport_gather(world, call->data, engine_memory(own), sizeof(MemCount));
+            return transport_all_gather(world, call->data, engine_memory(own), sizeof(MemCount));
         case CALL_END:
             return 0;
     }

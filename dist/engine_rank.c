@@ -84,7 +84,7 @@ static int gradient_norm(RankEngine *e, double *norm) {
     size_t params = (size_t)e->base.model->params, ranks = (size_t)e->transport->ranks;
     double *mine = e->square + (size_t)e->transport->rank * params, sum = 0;
     if (stage_gradient_squares(e->stage, mine) ||
-        transport_gather(e->transport, e->square, mine, params * sizeof *mine))
+        transport_all_gather(e->transport, e->square, mine, params * sizeof *mine))
         return -1;
     for (size_t p = 0; p < params; p++)
         for (size_t r = 0; r < ranks; r++) sum += e->square[r * params + p];

@@ -85,6 +85,6 @@ int rank_cache_store(RankEngine *e) {
     if (missed == 0) return 0; /* nothing is new */
     size_t bytes =
         (size_t)replica_samples(e, e->global_batch->n) * rank_cache_width(e) * sizeof *c->values;
-    if (transport_gather(e->replicas, c->values, rank_cache_values(e), bytes)) return -1;
+    if (transport_all_gather(e->replicas, c->values, rank_cache_values(e), bytes)) return -1;
     return prefix_cache_put(&c->prefix, c->values, e->global_batch->ids, e->global_batch->n, NULL);
 }

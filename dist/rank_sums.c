@@ -131,7 +131,7 @@ int replicas_average_buffers(RankEngine *e) {
 int replicas_reduce_loss(RankEngine *e, Loss *loss) {
     Loss *all = malloc((size_t)e->replicas->ranks * sizeof *all);
     if (!all) return error_set("pipeline: out of memory");
-    int failed = transport_gather(e->replicas, all, loss, sizeof *loss);
+    int failed = transport_all_gather(e->replicas, all, loss, sizeof *loss);
     *loss = (Loss){0};
     for (int c = 0; c < e->replicas->ranks && !failed; c++) loss_add(loss, &all[c]);
     free(all);

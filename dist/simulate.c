@@ -145,7 +145,7 @@ static double reduce_time(const Simulation *s, int rank, double *update_s) {
         bytes += (double)s->bytes[b].gradients;
         *update_s += s->block[b].update_s;
     }
-    return cluster_reduce_s(&c->cluster, c->replicas, c->pipeline, bytes);
+    return cluster_all_reduce_s(&c->cluster, c->replicas, c->pipeline, bytes);
 }
 
 /* Adds the times of the present submodel's step to *sum.  -1 and an error when memory runs out. */

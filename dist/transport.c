@@ -49,7 +49,7 @@ static int all_gather(Transport *transport, Transfer *batch, void *x, size_t cou
     return transport_sendrecv(transport, batch, transfers);
 }
 
-int transport_gather(Transport *transport, void *all, const void *mine, size_t bytes) {
+int transport_all_gather(Transport *transport, void *all, const void *mine, size_t bytes) {
     Transfer *batch = batch_create(transport);
     if (!batch) return -1;
     if (bytes) memmove((char *)all + (size_t)transport->rank * bytes, mine, bytes);

@@ -86,7 +86,7 @@ int transport_broadcast(Transport *transport, int root, void *data, size_t bytes
 int transport_move(Transport *transport, int from, int to, void *data, size_t bytes);
 /* Overwrites all[ranks][bytes], on every rank, with mine[bytes] of every rank; `mine` may be its
  * own place in `all`. */
-int transport_gather(Transport *transport, void *all, const void *mine, size_t bytes);
+int transport_all_gather(Transport *transport, void *all, const void *mine, size_t bytes);
 /* Returns when all ranks have called it. */
 int transport_barrier(Transport *transport);
 

@@ -68,7 +68,7 @@ static int check_builds(Transport *world) {
     provenance_fill(&build, 0);
     /* Two builds with changes that are not committed have the same name. */
     snprintf(mine, sizeof mine, "%.60s, headers %s", build.commit, bcd_headers);
-    int failed = transport_gather(world, all, mine, sizeof mine);
+    int failed = transport_all_gather(world, all, mine, sizeof mine);
     for (int r = 0; r < world->ranks && !failed; r++) {
         const char *other = all + (size_t)r * sizeof mine;
         if (strcmp(other, all) != 0)

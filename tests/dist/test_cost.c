@@ -109,7 +109,7 @@ static void reduce_between_nodes(void) {
         double latency =
             sharing ? c.efficiency.network_latency_s : c.efficiency.interconnect_latency_s;
         double expected = 2 * (n - 1) * (latency + bytes / n / (rate * c.efficiency.interconnect));
-        double got = cluster_reduce_s(&c, n, rows[i].stride, bytes);
+        double got = cluster_all_reduce_s(&c, n, rows[i].stride, bytes);
         CHECK(near(got, expected), "%d replicas, %d apart: %g s, not %g", n, rows[i].stride, got,
               expected);
     }

@@ -138,7 +138,7 @@ static void the_fullest_rank_reduces_longest(void) {
         bytes[placement.rank_of[placement.chunk_of[model->param[i].block]]] +=
             4.0 * (double)model->param[i].count;
     for (int r = 0; r < RANKS; r++)
-        longest = fmax(longest, cluster_reduce_s(&c.cluster, REPLICAS, RANKS, bytes[r]));
+        longest = fmax(longest, cluster_all_reduce_s(&c.cluster, REPLICAS, RANKS, bytes[r]));
     CHECK(bytes[0] != bytes[1], "both have %g bytes", bytes[0]);
     CHECK(simulate(&p, NULL, &c, NULL) == 0, "%s", error_message());
     CHECK(near(p.reduce_s, longest), "%g s, not %g", p.reduce_s, longest);

@@ -193,7 +193,7 @@ static int moves(Transport *transport, double *results) {
     }
     if (!failed) {
         fill_bytes(data, rank);
-        failed = transport_gather(transport, all, data, MOVED);
+        failed = transport_all_gather(transport, all, data, MOVED);
     }
     for (int r = 0; r < ranks && !failed; r++)
         results[1] += wrong_bytes(all + (size_t)r * MOVED, r);
