@@ -5,15 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../ref/base/alloc.h"
 #include "../../ref/base/error.h"
 #include "../../ref/memory.h"
 #include "../base/cgroup.h"
 #include "../base/text.h"
-
-static void add_to_role(size_t bytes[MEM_ROLES + 1], MemRole role, size_t more) {
-    bytes[role] += more;
-    bytes[MEM_ROLES] += more;
-}
 
 /* Where host memory and the memory to compute in are the same, counts all of it as the latter. */
 static void join_memories(FitBytes *need, const FitMemory *memory) {
@@ -23,12 +19,31 @@ static void join_memories(FitBytes *need, const FitMemory *memory) {
     }
 }
 
-/* As fit_plan, with the prefix cache. */
-static int plan_with_cache(FitBytes *need, const FitMemory *memory, const Setup *s) {
-    if (fit_plan(need, s, 0)) return -1;
-    if (s->bcd.partition.submodels > 1)
-        add_to_role(need->device, MEM_CACHE, s->options.device_cache);
-    add_to_role(need->host, MEM_CACHE, fit_cache_bytes(s));
+static void add_cache(size_t bytes[MEM_ROLES + 1], size_t cache) {
+    bytes[MEM_CACHE] += cache;
+    bytes[MEM_ROLES] += cache;
+}
+
+/* Overwrites *need with the bytes of the training and its prefix cache: those of all ranks together
+ * if they share one memory, as threads do, and of the fullest one otherwise, because a process is
+ * assumed to have a memory of its own.  A rank of each replica keeps a --cache of its own. */
+static int plan_need(FitBytes *need, const FitMemory *memory, const Setup *s) {
+    const bool processes = s->options.world != NULL;
+    const size_t caches = s->ranks && !processes ? (size_t)s->options.replicas : 1;
+    *need = (FitBytes){.device = {0}};
+    for (int r = 0; r == 0 || r < s->ranks; r++) {
+        FitBytes one;
+        if (fit_plan(&one, s, r)) return -1;
+        join_memories(&one, memory);
+        for (int role = 0; role <= MEM_ROLES; role++) {
+            size_t *device = &need->device[role], *host = &need->host[role];
+            *device = processes ? size_max(*device, one.device[role]) : *device + one.device[role];
+            *host = processes ? size_max(*host, one.host[role]) : *host + one.host[role];
+        }
+    }
+    if (!s->ranks && s->bcd.partition.submodels > 1)
+        add_cache(need->device, s->options.device_cache);
+    add_cache(need->host, caches * fit_cache_bytes(s));
     join_memories(need, memory);
     return 0;
 }
@@ -39,6 +54,25 @@ static bool fits_device(const FitBytes *need, const FitMemory *memory) {
 
 static bool fits_host(const FitBytes *need, const FitMemory *memory) {
     return !need->host[MEM_ROLES] || (double)need->host[MEM_ROLES] <= memory->host_bytes;
+}
+
+static bool fits(const FitBytes *need, const FitMemory *memory) {
+    return fits_device(need, memory) && fits_host(need, memory);
+}
+
+/* Sets the error that says which memory lacks, and returns -1.  `what` it is for; `whose` need, or
+ * NULL for the bytes of each role; and what to do. */
+static int refuse(const Setup *s, const FitBytes *need, const FitMemory *memory, const char *what,
+                  const char *whose, const char *advice) {
+    const bool on_device = !fits_device(need, memory);
+    const size_t *bytes = on_device ? need->device : need->host;
+    return error_set("memory: %s%s needs %s%s %s%s%s, %s has %s%s%s", what, s->model->name,
+                     format_bytes((double)bytes[MEM_ROLES]).text,
+                     on_device ? "" : " of host memory", whose ? "" : "(",
+                     whose ? whose : fit_list_roles(bytes).text, whose ? "" : ")",
+                     on_device ? memory->name : "this machine",
+                     format_bytes(on_device ? memory->bytes : memory->host_bytes).text,
+                     *advice ? "; " : "", advice);
 }
 
 /* ---- what would fit -------------------------------------------------------------------------- */
@@ -91,10 +125,10 @@ static bool fits_with(size_t *bytes, const FitMemory *memory, const Setup *s,
     Setup changed;
     FitBytes need;
     const bool possible =
-        open_choice(&changed, s, choice) == 0 && plan_with_cache(&need, memory, &changed) == 0;
+        open_choice(&changed, s, choice) == 0 && plan_need(&need, memory, &changed) == 0;
     close_choice(&changed, s);
     *bytes = possible ? need.device[MEM_ROLES] : SIZE_MAX;
-    return possible && fits_device(&need, memory) && fits_host(&need, memory);
+    return possible && fits(&need, memory);
 }
 
 /* "it fits with --submodels 3 --recompute (1.2 GiB)". */
@@ -155,81 +189,34 @@ Text fit_list_roles(const size_t roles[MEM_ROLES + 1]) {
     return text;
 }
 
-int fit_check(const FitMemory *memory, const Setup *s) {
-    FitBytes need;
-    if (plan_with_cache(&need, memory, s)) return -1;
-    bool on_device = !fits_device(&need, memory);
-    if (!on_device && fits_host(&need, memory)) return 0;
-    const size_t *bytes = on_device ? need.device : need.host;
-    const double there = on_device ? memory->bytes : memory->host_bytes;
-    const bool one_fits = !on_device || fits_host(&need, memory);
+/* Advises a smaller cache where that is enough, and otherwise changes of the training. */
+static Text advise_on(const FitBytes *need, const FitMemory *memory, const Setup *s) {
+    const bool on_device = !fits_device(need, memory);
+    const size_t *bytes = on_device ? need->device : need->host;
     const bool in_host = fit_cache_bytes(s) > 0 && (!on_device || memory->host_bytes <= 0);
     /* What the training itself leaves free for a cache, which may be nothing. */
-    const double left = there - (double)(bytes[MEM_ROLES] - bytes[MEM_CACHE]);
-    Text advice = one_fits && bytes[MEM_CACHE] && left >= 0
-                      ? text_of("it fits with --%scache %.0fM", in_host ? "" : "device-",
-                                floor(left / 1048576))
-                      : advise(memory, s);
-    return error_set("memory: %s needs %s%s (%s), %s has %s; %s", s->model->name,
-                     format_bytes((double)bytes[MEM_ROLES]).text,
-                     on_device ? "" : " of host memory", fit_list_roles(bytes).text,
-                     on_device ? memory->name : "this machine", format_bytes(there).text,
-                     advice.text);
+    const double left = (on_device ? memory->bytes : memory->host_bytes) -
+                        (double)(bytes[MEM_ROLES] - bytes[MEM_CACHE]);
+    if ((on_device && !fits_host(need, memory)) || !bytes[MEM_CACHE] || left < 0)
+        return advise(memory, s);
+    return text_of("it fits with --%scache %.0fM", in_host ? "" : "device-", floor(left / 1048576));
+}
+
+int fit_check(const FitMemory *memory, Setup *s) {
+    FitBytes need;
+    if (plan_need(&need, memory, s)) return -1;
+    while (!fits(&need, memory) && s->pipeline.infer_ranks > 0) {
+        s->pipeline.infer_ranks--;
+        if (plan_need(&need, memory, s)) return -1;
+    }
+    if (fits(&need, memory)) return 0;
+    if (!s->ranks) return refuse(s, &need, memory, "", NULL, advise_on(&need, memory, s).text);
+    return refuse(s, &need, memory, "",
+                  s->options.world ? "on the fullest rank" : "for all ranks together",
+                  "more submodels, --recompute or more ranks would need less");
 }
 
 /* ---- this machine ---------------------------------------------------------------------------- */
-
-/* What ranks need to compute in, and of host memory next to it. */
-typedef struct {
-    double bytes, host_bytes;
-} RanksNeed;
-
-/* Overwrites *need with the bytes of all ranks together if they share one memory, as threads do,
- * and of the fullest one otherwise: a process is assumed to have a memory of its own.  Where host
- * memory and the memory to compute in are the same, all of it is counted as the latter.  A rank of
- * each replica keeps a --cache of its own. */
-static int add_ranks(RanksNeed *need, const Setup *s, const FitMemory *memory) {
-    const double cache = (double)fit_cache_bytes(s) * (s->options.world ? 1 : s->options.replicas);
-    *need = (RanksNeed){0, 0};
-    for (int r = 0; r < s->ranks; r++) {
-        FitBytes one;
-        if (fit_plan(&one, s, r)) return -1;
-        join_memories(&one, memory);
-        const double bytes = (double)one.device[MEM_ROLES], host = (double)one.host[MEM_ROLES];
-        need->bytes = s->options.world ? fmax(need->bytes, bytes) : need->bytes + bytes;
-        need->host_bytes =
-            s->options.world ? fmax(need->host_bytes, host) : need->host_bytes + host;
-    }
-    if (memory->host_bytes <= 0)
-        need->bytes += cache;
-    else
-        need->host_bytes += cache;
-    return 0;
-}
-
-static bool ranks_fit(const RanksNeed *need, const FitMemory *memory) {
-    return need->bytes <= memory->bytes &&
-           (need->host_bytes <= memory->host_bytes || memory->host_bytes <= 0);
-}
-
-int fit_check_ranks(Setup *s, const FitMemory *memory) {
-    RanksNeed need;
-    if (add_ranks(&need, s, memory)) return -1;
-    while (!ranks_fit(&need, memory) && s->pipeline.infer_ranks > 0) {
-        s->pipeline.infer_ranks--;
-        if (add_ranks(&need, s, memory)) return -1;
-    }
-    if (ranks_fit(&need, memory)) return 0;
-    const bool on_device = need.bytes > memory->bytes;
-    return error_set(
-        "memory: %s needs %s%s %s, %s has %s; more submodels, --recompute or more ranks "
-        "would need less",
-        s->model->name, format_bytes(on_device ? need.bytes : need.host_bytes).text,
-        on_device ? "" : " of host memory",
-        s->options.world ? "on the fullest rank" : "for all ranks together",
-        on_device ? memory->name : "this machine",
-        format_bytes(on_device ? memory->bytes : memory->host_bytes).text);
-}
 
 /* Overwrites *memory with what there is here, and *info, which has its name.  -1 and an error. */
 static int find_memory(FitMemory *memory, DeviceInfo *info, const Setup *s) {
@@ -248,7 +235,7 @@ int fit_check_here(Setup *s) {
     FitMemory memory;
     DeviceInfo info;
     if (find_memory(&memory, &info, s)) return -1;
-    return s->ranks ? fit_check_ranks(s, &memory) : fit_check(&memory, s);
+    return fit_check(&memory, s);
 }
 
 int fit_check_evaluation_here(const Setup *s) {
@@ -257,12 +244,5 @@ int fit_check_evaluation_here(const Setup *s) {
     FitBytes need;
     if (find_memory(&memory, &info, s) || fit_plan_evaluation(&need, s)) return -1;
     join_memories(&need, &memory);
-    const bool on_device = !fits_device(&need, &memory);
-    if (!on_device && fits_host(&need, &memory)) return 0;
-    const size_t *bytes = on_device ? need.device : need.host;
-    return error_set("memory: to evaluate, %s needs %s%s (%s), %s has %s", s->model->name,
-                     format_bytes((double)bytes[MEM_ROLES]).text,
-                     on_device ? "" : " of host memory", fit_list_roles(bytes).text,
-                     on_device ? memory.name : "this machine",
-                     format_bytes(on_device ? memory.bytes : memory.host_bytes).text);
+    return fits(&need, &memory) ? 0 : refuse(s, &need, &memory, "to evaluate, ", NULL, "");
 }

@@ -50,14 +50,11 @@ typedef struct {
     bool bf16;         /* whether it can compute in bf16 */
 } FitMemory;
 
-/* Returns 0 if the training, on one device, fits.  Otherwise -1 and an error with the bytes by
- * role, and the first changes (accumulate, recompute, more submodels, bf16, in this order) with
- * which it would. */
-int fit_check(const FitMemory *memory, const Setup *setup);
-
-/* Returns 0 if the training fits over its ranks; -1 and an error.  With pre-inference the first
- * ranks infer, up to one that has no room for the frozen prefix: lowers pipeline.infer_ranks. */
-int fit_check_ranks(Setup *setup, const FitMemory *memory);
+/* Returns 0 if the training fits, on one device or over its ranks.  Otherwise -1 and an error; on
+ * one device that has the bytes by role, and the first changes (accumulate, recompute, more
+ * submodels, bf16, in this order) with which it would fit.  With pre-inference the first ranks
+ * infer, up to one that has no room for the frozen prefix: lowers pipeline.infer_ranks. */
+int fit_check(const FitMemory *memory, Setup *setup);
 
 /* Returns the most that a --cache will take in host memory: no more than the samples have outputs
  * of the longest frozen prefix.  With replicas a rank of each has such a cache. */

@@ -160,11 +160,11 @@ static void counts_the_hosts_of_ranks(void) {
                              s.bcd.partition.of_block) == 0,
               "%s", error_message());
         s.pipeline = (PipelineSettings){.micro_batches = 1};
-        CHECK(fit_check_ranks(&s, &memory) == -1 &&
+        CHECK(fit_check(&memory, &s) == -1 &&
                   strstr(error_message(), "20.0 KiB of host memory for all ranks together"),
               "%s", error_message());
         s.options.world = &world;
-        CHECK(fit_check_ranks(&s, &memory) == 0, "%s", error_message());
+        CHECK(fit_check(&memory, &s) == 0, "%s", error_message());
     }
     s.options.world = NULL;
     setup_free(&s);
