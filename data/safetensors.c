@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../ref/base/bf16.h"
 #include "../ref/base/error.h"
 
 /* The format's limit for the header. */
@@ -184,11 +185,8 @@ static float from_half(uint32_t bits) {
 
 static float number_at(const unsigned char *bytes, NumberKind kind, size_t i) {
     if (kind == NUMBER_F16) return from_half((uint32_t)little_endian_get(bytes + 2 * i, 2));
-    uint32_t bits = kind == NUMBER_F32 ? (uint32_t)little_endian_get(bytes + 4 * i, 4)
-                                       : (uint32_t)little_endian_get(bytes + 2 * i, 2) << 16;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
+    return kind == NUMBER_F32 ? bits_float((uint32_t)little_endian_get(bytes + 4 * i, 4))
+                              : float_of_bf16((uint16_t)little_endian_get(bytes + 2 * i, 2));
 }
 
 int safetensors_read(const Safetensors *file, const SafeTensor *t, float *numbers) {
@@ -257,9 +255,6 @@ int safetensors_create(SafetensorsWriter *w, const char *path, NumberKind kind,
     return failed;
 }
 
-/* Returns the upper half of a float, rounded to nearest, ties to even. */
-static uint32_t to_bf16(uint32_t bits) { return (bits + 0x7fff + (bits >> 16 & 1)) >> 16; }
-
 int safetensors_append(SafetensorsWriter *w, const float *numbers, size_t count) {
     enum { PIECE = 1 << 14 };
     unsigned char bytes[4 * PIECE];
@@ -269,11 +264,10 @@ int safetensors_append(SafetensorsWriter *w, const float *numbers, size_t count)
     for (size_t done = 0; done < count; done += PIECE) {
         size_t some = count - done < PIECE ? count - done : PIECE;
         for (size_t i = 0; i < some; i++) {
-            uint32_t bits;
-            if (!isfinite(numbers[done + i]))
-                return error_set("%s: a number is NaN or infinite", w->out.path);
-            memcpy(&bits, &numbers[done + i], sizeof bits);
-            little_endian_put(bytes + size * i, (int)size, size == 2 ? to_bf16(bits) : bits);
+            const float number = numbers[done + i];
+            if (!isfinite(number)) return error_set("%s: a number is NaN or infinite", w->out.path);
+            little_endian_put(bytes + size * i, (int)size,
+                              size == 2 ? bf16_of(number) : float_bits(number));
         }
         if (fwrite(bytes, size, some, w->out.file) != some)
             return error_set("%s: cannot write: %s", w->out.path, strerror(errno));

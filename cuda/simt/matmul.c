@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../bf16.h"
+#include "../../ref/base/bf16.h"
 #include "engine.h"
 
 /* ---- numbers ---- */

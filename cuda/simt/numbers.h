@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "../bf16.h"
+#include "../../ref/base/bf16.h"
 
 /* ---- vectors, with CUDA's alignments, and dim3 ---- */
 

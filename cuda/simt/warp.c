@@ -3,7 +3,7 @@
  * "Warp-level matrix instructions"; in words in ../gpu/gpu.cuh. */
 #include <string.h>
 
-#include "../bf16.h"
+#include "../../ref/base/bf16.h"
 #include "internal.h"
 
 void simt_resolve_sync(SimtWarp *warp, unsigned mask) {

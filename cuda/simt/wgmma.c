@@ -3,7 +3,7 @@
  * Descriptor Format". */
 #include <string.h>
 
-#include "../bf16.h"
+#include "../../ref/base/bf16.h"
 #include "internal.h"
 
 enum { ROWS = 16, DEPTH = 16, MAX_COLUMNS = 128, IN_FLIGHT = 16 };

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../ref/base/bf16.h"
 #include "../../ref/base/error.h"
-#include "../bf16.h"
 #include "stage_inside.h"
 
 void round_to_bf16(uint16_t *y, const float *x, size_t count) {

@@ -1,4 +1,4 @@
-/* bf16 on the host, the upper half of a float, and tf32. */
+/* bf16, the upper half of a float, and tf32, on the processor. */
 #pragma once
 
 #include <stdint.h>
