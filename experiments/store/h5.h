@@ -128,6 +128,8 @@ void h5_fail(H5File *file, const char *object);
 /* Sets the error "FILE: OBJECT: WHAT" of a read; returns -1. */
 int h5_refuse(const H5File *file, const char *object, const char *what);
 
+/* Returns true for H5_TEXT and H5_LINE. */
+bool h5_is_text(H5Kind kind);
 /* Returns the HDF5 type (hid_t) of a kind in memory, which the caller closes with H5Tclose. */
 int64_t h5_memory_type(H5Kind kind);
 /* Returns true if a value of an HDF5 type can be read as of this kind; closes the type. */

@@ -36,7 +36,7 @@ void h5_set_text(H5File *file, const char *object, const char *name, const char 
 }
 
 void h5_set(H5File *file, const char *object, const char *name, H5Kind kind, const void *value) {
-    if (kind == H5_TEXT || kind == H5_LINE)
+    if (h5_is_text(kind))
         h5_set_text(file, object, name, value);
     else if (kind == H5_INT)
         set(file, object, name, h5_memory_type(H5_INT64), &(int64_t){*(const int *)value});
@@ -48,8 +48,8 @@ void h5_set_fields(H5File *file, const char *group, const H5Column *columns, int
                    const void *row) {
     for (const H5Column *c = columns; c < columns + count; c++) {
         const char *value = (const char *)row + c->offset;
-        const bool is_text = c->kind == H5_TEXT || c->kind == H5_LINE;
-        if (!(c->optional && is_text && !*value)) h5_set(file, group, c->name, c->kind, value);
+        if (!(c->optional && h5_is_text(c->kind) && !*value))
+            h5_set(file, group, c->name, c->kind, value);
     }
 }
 
@@ -97,8 +97,7 @@ int h5_get_text(const H5File *file, const char *object, const char *name, char *
 }
 
 int h5_get(const H5File *file, const char *object, const char *name, H5Kind kind, void *value) {
-    if (kind == H5_TEXT || kind == H5_LINE)
-        return h5_get_text(file, object, name, value, h5_kind_size(kind));
+    if (h5_is_text(kind)) return h5_get_text(file, object, name, value, h5_kind_size(kind));
     hid_t attribute = open_attribute(file, object, name, kind), type = h5_memory_type(kind);
     int failed = attribute < 0 ? -1 : 0;
     if (!failed && H5Aread(attribute, type, value) < 0)

@@ -136,7 +136,7 @@ static int read_column(const H5File *file, const char *group, const H5Column *co
     const Text path = column_path(group, column);
     size_t size = h5_kind_size(column->kind);
     bool missing = column->optional && !h5_exists(file, path.text);
-    bool text = column->kind == H5_TEXT || column->kind == H5_LINE;
+    bool text = h5_is_text(column->kind);
     double none = column->kind == H5_DOUBLE ? NAN : 0; /* 0 has only zero bytes, in every kind */
     char *values = calloc(row_count + 1, size);
     if (!values) return h5_refuse(file, path.text, "out of memory");

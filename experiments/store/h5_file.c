@@ -145,10 +145,10 @@ size_t h5_kind_size(H5Kind kind) {
     return size[kind];
 }
 
-static bool is_text(H5Kind kind) { return kind == H5_TEXT || kind == H5_LINE; }
+bool h5_is_text(H5Kind kind) { return kind == H5_TEXT || kind == H5_LINE; }
 
 hid_t h5_memory_type(H5Kind kind) {
-    if (is_text(kind)) {
+    if (h5_is_text(kind)) {
         hid_t text = H5Tcopy(H5T_C_S1);
         H5Tset_size(text, h5_kind_size(kind));
         H5Tset_cset(text, H5T_CSET_UTF8);
@@ -165,6 +165,6 @@ hid_t h5_memory_type(H5Kind kind) {
 bool h5_is_kind(hid_t type, H5Kind kind) {
     const H5T_class_t class = H5Tget_class(type);
     H5Tclose(type);
-    if (is_text(kind)) return class == H5T_STRING;
+    if (h5_is_text(kind)) return class == H5T_STRING;
     return class == H5T_INTEGER || (class == H5T_FLOAT && (kind == H5_FLOAT || kind == H5_DOUBLE));
 }
