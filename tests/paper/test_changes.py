@@ -9,7 +9,7 @@ from conftest import git, has_history
 
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
-KNOWN = 36, "ba9b9e8ad0fe4a84"
+KNOWN = 37, "9d1dbbccd2769fc6"
 
 
 def chained(changes):
