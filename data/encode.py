@@ -89,6 +89,7 @@ class Encoder:
         self.vocabulary = max(self.tokenizer.get_vocab().values()) + 1
         if tokens := settings(directory, "config.json").get("vocab_size"):  # some tokenizers name one more, as <pad>
             self.vocabulary = min(self.vocabulary, tokens)
+        self.written = set()  # kinds of messages that the chat template does not leave out
         self.before, self.after = self.surroundings()
         self.end, self.note = self.find_end()
         if self.end is not None and self.after[-1:] != [self.end]:
@@ -247,8 +248,9 @@ class Encoder:
             yield from self.by_marks(chat) if marked else self.by_prefixes(chat)
 
     def check_written(self, chat):
-        """Refuses a chat of which the template leaves out tools or calls, so that an answer would be empty."""
+        """Refuses a chat of which the template leaves out messages, tools or calls."""
         self.check_nulls(chat)
+        self.check_messages(chat)
         calls = [n for n, message in enumerate(chat.messages) if message.get("tool_calls")]
         whole = self.render(chat.messages, chat.tools) if chat.tools or calls else ""
         if chat.tools and whole == self.rendered(chat.messages):
@@ -256,6 +258,18 @@ class Encoder:
         for n in calls:
             if whole == self.rendered(renamed_call(chat, n), chat.tools):
                 raise Stop(f"{chat.where}: the chat template leaves out tool calls (message {n + 1})")
+
+    def check_messages(self, chat):
+        """Refuses a message that the template leaves out.  Of each role one that comes first and one that does not
+        are tried, as some templates write a system in the first place alone."""
+        for n, message in enumerate(chat.messages):
+            kind, content = (message["role"], n == 0), message.get("content")
+            if kind in self.written or not (content or "").strip():
+                continue
+            other = [*chat.messages[:n], message | {"content": content + "."}, *chat.messages[n + 1:]]
+            if self.render(chat.messages, chat.tools) == self.rendered(other, chat.tools):
+                raise Stop(f"{chat.where}: the chat template leaves out message {n + 1}, of the role {message['role']!r}")
+            self.written.add(kind)
 
     def check_nulls(self, chat):
         """Refuses null as a content where the template would fail, or write "None"."""

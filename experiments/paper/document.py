@@ -154,6 +154,8 @@ own_plateau = of_pairs(record.own_plateau)
 gain_after = of_seeds(record.gain, sign="+")  # after its plateau
 at_plateau = of_seeds(lambda each: each["plateau_score"])  # where early stopping ends it; "–" where it ends none
 final_loss = of_seeds(lambda each: each.evaluation["loss"][-curves.MEAN:].mean(), 3)
+at_its_best = of_seeds(registered.at_its_best)
+epochs_to_its_best = of_seeds(lambda each: curves.epochs_at(each, registered.updates_to_its_best(each)), 0)
 training_loss = of_seeds(lambda each: each["train_loss"], 4)  # of the last fortieth of the updates
 
 
@@ -393,6 +395,14 @@ def operations():
     """An update of BCD-1/3 over a full one, counted from shapes: the least and the most of the long trainings."""
     table = made_of("converged.h5")["per_update"]
     return span([cell.value for label, cell in zip(table.labels, table.column("operations")) if "1/3" in label])
+
+
+def answered(file, label):
+    """A row of the answers of a group of the second protocol, as text by columns."""
+    table = made_of(file)["answers"]
+    value = functools.partial(table.value, label)
+    return {"difference": f"{value('difference'):+.2f} ({value('low'):+.2f} to {value('high'):+.2f})",
+            "p": p_value(value("p")), "answer": value("answer")}
 
 
 def hours(file):

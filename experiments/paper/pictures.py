@@ -22,6 +22,8 @@ SCORES = {
     "converged.svg": ("converged.h5", "resnet-8x8 cifar10[:10000] sgd"),
     "converged-cosine.svg": ("converged.h5", "resnet-8x8 cifar10[:10000] sgd cosine"),
     "converged-gpt.svg": ("converged.h5", "gpt-4x128 wikitext2:2048 adam"),
+    "no-augmentation.svg": ("no-augmentation.h5", "resnet-8x8 cifar10 sgd"),
+    "no-augmentation-adam.svg": ("no-augmentation.h5", "resnet-8x8 cifar10 adam"),
     "resnet8-not-augmented.svg": (RUNS, "resnet8 cifar10 sgd"),
 }
 CYCLE = "trace", "--model", "resnet8", "--data", "synthetic", "--limit", "500", "--batch", "64"

@@ -18,6 +18,7 @@ GPT = "gpt:layers=4,width=128,heads=4,context=64"
 HALF = "resnet:depth=8,width=8"
 LONG, REMEDIES, PILOT = ("converged.h5",), ("remedies.h5",), ("converged-pilot.h5",)
 RUNS = "resnet8-cifar10-full.h5", "resnet8-cifar10-bcd3.h5"
+PLAIN_IMAGES = ("no-augmentation.h5",)
 FEW = dict(model=HALF, limit=10000)
 ALL = dict(limit=0, schedule="constant")
 # A network of the record: its name in tables, the files and the settings that its trainings share.
@@ -28,6 +29,8 @@ NETWORKS = {
     "half": ("ResNet-8x8, all images", LONG, dict(ALL, model=HALF)),
     "resnet8": ("ResNet-8, all images", LONG, dict(ALL, model="resnet8")),
     "resnet8-plain": ("ResNet-8, no augmentation", RUNS, dict(ALL, model="resnet8", augment=0)),
+    "half-plain": ("ResNet-8x8, no augmentation", PLAIN_IMAGES, dict(ALL, model=HALF, optimizer="sgd", augment=0)),
+    "half-plain-adam": ("the same, Adam", PLAIN_IMAGES, dict(ALL, model=HALF, optimizer="adam", augment=0)),
     "resnet14": ("ResNet-14, all images", LONG, dict(ALL, model="resnet14")),
     "resnet20": ("ResNet-20, all images", LONG, dict(ALL, model="resnet20")),
     "gpt": ("GPT 4x128", LONG, dict(ALL, model=GPT)),
@@ -43,7 +46,7 @@ NETWORKS = {
 # The phases of a method that names none: 40 updates, a quarter of an epoch, an epoch.
 PHASES = dict.fromkeys(NETWORKS, "40") | dict.fromkeys(
     ["gpt", "gpt-cosine", "gpt4", "pilot-gpt", "resnet8-plain"], "0.25e") | dict.fromkeys(
-    ["pilot-half", "pilot-half-adam", "pilot-half-cosine", "pilot-resnet8"], "1e")
+    ["half-plain", "half-plain-adam", "pilot-half", "pilot-half-adam", "pilot-half-cosine", "pilot-resnet8"], "1e")
 
 
 # ---- trainings ----------------------------------------------------------------------------------
