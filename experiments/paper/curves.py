@@ -47,14 +47,19 @@ def window_of(a, b):
     return max(1, min(shorter, max(10, shorter // 40)))
 
 
-def smooth_training(training, window):
-    """The trailing mean of the training loss over a window of updates: steps, means.  There is none before the first
-    whole window, because a low loss of one batch is no convergence."""
+def smoothed(training, window):
+    """The trailing mean of the training loss over a window of updates, and over all before there are as many: steps,
+    means."""
     steps = training.curve["step"].astype(float)
     total = np.concatenate([[0], np.cumsum(training.curve["loss"] * np.diff(steps, prepend=0))])
-    ends = steps[steps >= window]
-    begins = np.interp(ends - window, np.concatenate([[0], steps]), total)
-    return ends, (total[len(total) - len(ends):] - begins) / window
+    begins = np.maximum(steps - window, 0)
+    return steps, (total[1:] - np.interp(begins, np.concatenate([[0], steps]), total)) / (steps - begins)
+
+
+def smooth_training(training, window):
+    """The same without what is before the first whole window, because a low loss of one batch is no convergence."""
+    steps, means = smoothed(training, window)
+    return steps[steps >= window], means[steps >= window]
 
 
 def trailing(values, count):

@@ -140,13 +140,6 @@ def swatches(roles):
 
 # ---- curves of a case ---------------------------------------------------------------------------
 
-def smoothed(loss, window):
-    total = np.concatenate([[0], np.cumsum(loss)])
-    end = np.arange(1, len(loss) + 1)
-    begin = np.maximum(end - window, 0)
-    return (total[end] - total[begin]) / (end - begin)
-
-
 def raw_range(x, loss):
     """Returns the range of a single seed's loss in each of up to BANDS parts."""
     parts = np.array_split(np.arange(len(loss)), max(1, min(BANDS, len(loss) // 5)))
@@ -182,13 +175,13 @@ def draw_methods(case, heading, label, lines, scale, markers=None):
 def loss_along(case, along, label):
     """The smoothed training loss of each method."""
     every = [t.curve for method in case.methods for t in method.trainings]
-    shortest = min(len(method.trainings[0].curve["step"]) for method in case.methods)
-    window, lines = max(min(10, shortest), shortest // 40), []
+    shortest = min((t for method in case.methods for t in method.trainings), key=curves.updates)
+    window, lines = curves.window_of(shortest, shortest), []
     low, high = min(c["loss"].min() for c in every), max(c["loss"].max() for c in every)
     for method in case.methods:
         first, n = method.trainings[0], min(len(t.curve["step"]) for t in method.trainings)
         at = np.unique(np.linspace(0, n - 1, min(n, POINTS)).astype(int))
-        seeds = [smoothed(t.curve["loss"][:n], window)[at] for t in method.trainings]
+        seeds = [curves.smoothed(t, window)[1][at] for t in method.trainings]
         alone = len(seeds) == 1 and len(case.methods) <= 3
         band = raw_range(along(first)[:n], first.curve["loss"][:n]) if alone else None
         lines.append((np.mean([along(t)[at] for t in method.trainings], axis=0), seeds, band, None))

@@ -154,6 +154,8 @@ def test_whole_rows_are_exact():
     assert steps.tolist() == [4, 6, 10] and means.tolist() == [6, (2 * 6 + 2 * 3) / 4, 9]
     steps, means = curves.smooth_training(one, 10)
     assert steps.tolist() == [10] and means.tolist() == [(4 * 6 + 2 * 3 + 4 * 9) / 10]
+    steps, means = curves.smoothed(one, 5)  # of a picture: it begins with the first row
+    assert steps.tolist() == [4, 6, 10] and means == pytest.approx([6, (3 * 6 + 2 * 3) / 5, (1 * 3 + 4 * 9) / 5])
 
 
 def test_costs():
