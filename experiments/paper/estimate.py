@@ -33,7 +33,8 @@ class Probe:
 
 def network_of(flags):
     """What decides how long a step takes, and how many there are in an epoch."""
-    return tuple(flags.get(name) for name in ("model", "init", "data", "limit", "context", "batch"))
+    return tuple(flags.get(name) for name in ("model", "init", "data", "limit", "context", "batch", "accumulate",
+                                              "recompute", "precision", "device"))
 
 
 def probe(flags):

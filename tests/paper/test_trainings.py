@@ -289,6 +289,8 @@ def test_networks_are_timed_apart():
     """A step of all images takes as long as one of 10,000, but there are more of them in an epoch."""
     few, every = ({"model": "resnet8", "data": "cifar10", "batch": 128} | more for more in ({"limit": 10000}, {}))
     assert estimate.network_of(few) != estimate.network_of(every) == estimate.network_of(every | {"lr": 0.1})
+    for flag in ("accumulate", "recompute", "precision", "device"):
+        assert estimate.network_of(every | {flag: "other"}) != estimate.network_of(every), flag
 
 
 @pytest.fixture
