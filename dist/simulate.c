@@ -359,9 +359,10 @@ int simulate_calibrate(Configuration *c, double *number, double step_s) {
     double low = ends[1], high = ends[0], nearest = INFINITY, found = before, end_s[2] = {0, 0};
     Prediction p;
     int failed = 0;
-    for (int i = 0; i < BISECTIONS && !failed; i++) {
+    for (int i = 0; i < BISECTIONS; i++) {
         *number = sqrt(low * high);
         failed = simulate(&p, NULL, c, NULL);
+        if (failed) break;
         const double ratio = p.step_s / step_s;
         if (fabs(ratio - 1) < nearest) {
             nearest = fabs(ratio - 1);
@@ -369,7 +370,7 @@ int simulate_calibrate(Configuration *c, double *number, double step_s) {
         }
         *(ratio > 1 ? &low : &high) = *number;
     }
-    *number = found;
+    *number = failed ? before : found;
     if (failed || nearest < near) return failed;
     for (int i = 0; i < 2 && !failed; i++) {
         *number = ends[i];

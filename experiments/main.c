@@ -17,6 +17,7 @@
 #include "convert/convert.h"
 #include "store/provenance.h"
 #include "store/rundir.h"
+#include "tables/table.h"
 #include "train/modules.h"
 #include "train/pipeline.h"
 #include "train/setup.h"
@@ -86,10 +87,12 @@ static bool is_of_model(const char *file, const char *directory) {
     return *directory && file_same(parent.text, directory) && !(end && strcmp(end, ".h5") == 0);
 }
 
-/* Refuses an --out that would replace a file that the command reads. */
+/* Refuses an --out that would replace a file that the command reads or, before it computes
+ * anything, a file that no command of this kind wrote. */
 static int check_out(const CommandLine *line) {
     const Options *o = &line->options;
     const char *out = o->out;
+    const bool tables = o->command & (COMMAND_PLAN | COMMAND_INFO | COMMAND_TRACE);
     const char *const named[] = {o->gradients.checkpoint, o->gradients.batch_file, o->plan.trace,
                                  o->data, o->config};
     struct stat file;
@@ -99,7 +102,9 @@ static int check_out(const CommandLine *line) {
     for (int i = 0; i < line->positionals; i++)
         read |= file_same(out, line->positional[i]) ||
                 file_same(out, rundir_path(line->positional[i], "run.h5").text);
-    return read ? error_set("--out %s: it is one of the inputs; give another name", out) : 0;
+    if (read) return error_set("--out %s: it is one of the inputs; give another name", out);
+    if (tables) return h5_check_replaced(out, tables_format);
+    return o->command == COMMAND_GRADIENTS ? h5_check_replaced(out, gradients_format) : 0;
 }
 
 /* Checks flags that a command cannot do without, and those that do not go together. */

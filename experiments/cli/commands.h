@@ -13,5 +13,6 @@ int command_info(const CommandLine *line);
 int command_tokenize(const CommandLine *line);
 int command_trace(const CommandLine *line);
 int command_gradients(const CommandLine *line);
+extern const char gradients_format[]; /* the `format` attribute of its file */
 int command_export(const CommandLine *line);
 int command_plan(const CommandLine *line);

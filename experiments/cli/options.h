@@ -164,6 +164,7 @@ typedef enum {
 typedef enum {
     OPTION_LOCAL,   /* not stored: it belongs to one invocation */
     OPTION_FREE,    /* stored in run.h5; a resume may change it, the result stays the same */
+    OPTION_MOVES,   /* stored in both files; a resume may change it: where the same data are */
     OPTION_ROUNDS,  /* stored in both files; a resume may change it, which changes roundings */
     OPTION_EXTENDS, /* stored in both files; a resume may raise it: --steps, --epochs */
     OPTION_FIXED    /* stored in both files; a resume may only repeat it */

@@ -44,6 +44,7 @@ static const char *const placement_choices[PLACEMENTS + 1] = {[PLACEMENT_PLAIN] 
 
 #define FIXED OPTION_FIXED
 #define FREE OPTION_FREE
+#define MOVES OPTION_MOVES
 #define LOCAL OPTION_LOCAL
 #define ROUNDS OPTION_ROUNDS
 
@@ -190,7 +191,7 @@ const Option option_table[] = {
     {"init", "DIR", TEXT(init), LOCAL, "", "none",
      "use the model in DIR (Hugging Face's), in place of a run", LOADING},
     /* A resume finds out by its checksum whether it is the same. */
-    {"data", "NAME", TEXT(data), FREE, "synthetic", NULL,
+    {"data", "NAME", TEXT(data), MOVES, "synthetic", NULL,
      "without a download: synthetic (images), text (this project's sources), text1 and text2 (its "
      "halves); cifar10, cifar10-holdout (validated on 5,000 training images), cifar100, "
      "shakespeare, wikitext2, webtext2; wikitext2:N and shakespeare:N "
@@ -200,7 +201,7 @@ const Option option_table[] = {
      "a data set's name, or a FILE.tokens; needed with --init", COMMAND_EVAL},
     {"valid", "FILE", TEXT(valid), FIXED, "", "a part of --data is held out",
      "token file to validate on; nothing of --data is held out then", TRAIN | COMMAND_EVAL},
-    {"data-dir", "DIR", TEXT(data_dir), FREE, "", "$BCD_DATA, else datasets",
+    {"data-dir", "DIR", TEXT(data_dir), MOVES, "", "$BCD_DATA, else datasets",
      "where the data sets are", TRACING | COMMAND_EVAL | COMMAND_SAMPLE | COMMAND_TOKENIZE},
     {"context", "TOKENS", INT(context, 0, 1 << 20), FIXED, "0",
      "the model's; of --init at most 1024", "tokens per sequence, at most the model's context",

@@ -13,6 +13,8 @@
 #include "../store/tensors.h"
 #include "../train/checkpoint.h"
 
+const char gradients_format[] = "bcd gradients";
+
 /* ---- the model ------------------------------------------------------------------------------- */
 
 /* Overwrites `spec` with the model of the checkpoint, or of --init DIR with the context of the
@@ -183,8 +185,7 @@ static int write_gradients(const Options *options, Setup *setup, Mode mode, cons
     Provenance provenance;
     H5File file;
     if (setup_provenance(&provenance, options) ||
-        h5_check_replaced(options->out, "bcd gradients") ||
-        h5_create_format(&file, options->out, "bcd gradients", 1))
+        h5_create_format(&file, options->out, gradients_format, 1))
         return -1;
     h5_set_text(&file, "/", "model", model->spec);
     h5_set_text(&file, "/", "mode", mode_names[mode]);

@@ -18,10 +18,10 @@ import memory
 import program
 import run
 import savings
+import tables
 import timing
 import trainings
 from errors import WRONG_USE, Refused
-from tables import Tables
 
 HELP = """usage: bcd experiment NAME [FLAGS]
 
@@ -186,12 +186,21 @@ def make(name, options):
         "wall": time.time() - started, "seed": np.uint64(1)}
     folder = pathlib.Path(options.out)
     folder.mkdir(parents=True, exist_ok=True)
-    path, made = folder / f"{name}.h5", Tables(found, known)
+    path, made = folder / f"{name}.h5", tables.Tables(found, known)
     made.write(path, run.settings(options))
     if not options.quiet:
         made.print(sys.stdout)
         print(f"tables: {path}; as a page: bcd report {shlex.quote(str(path))}")
     return 0
+
+
+def is_made(name, options):
+    """Whether tables that no training makes were made by an earlier call of the same command, which --minutes ended."""
+    path = pathlib.Path(options.out) / f"{name}.h5"
+    if name not in OTHERS or not options.deadline or not path.exists():
+        return False
+    had, now = tables.of(str(path)).provenance, program.provenance()
+    return all(had.get(key) == now[key] for key in ("command", "commit"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -262,10 +271,14 @@ def main(words):
     names = list(listed(False)) if options.name == "all" else [options.name]
     if options.name != "all":
         check_read(options.name, options)
+    begun = False
     for name in names:
+        if options.name == "all" and is_made(name, options):
+            continue
         # The first experiment runs even if time is up already, so that every call makes progress.
-        if name is not names[0] and run.time_is_up(options):
+        if begun and run.time_is_up(options):
             return run.TEMPORARY_FAILURE
+        begun = True
         if options.name == "all" and not options.quiet:
             print(f"== {name}")
         if options.name == "all" and name == "cost" and not options.multiplier:

@@ -187,7 +187,8 @@ static int price_find(double *dollars, const Gpu *gpu, const char *list) {
         if (!named) return error_set("--price: %s", error_message());
         if (found & 1u << (named - gpu_table)) return error_set("--price: %s is given twice", item);
         found |= 1u << (named - gpu_table);
-        if (named == gpu) *dollars = price;
+        /* One of unlimited memory is a copy. */
+        if (strcmp(named->key, gpu->key) == 0) *dollars = price;
     }
     return 0;
 }

@@ -71,10 +71,6 @@ int h5_size(const H5File *file, const char *name, size_t size[H5_RANK]);
 /* Returns true if there is such a data set or group, or if a damaged file does not tell: reading it
  * is then an error. */
 bool h5_exists(const H5File *file, const char *name);
-/* Returns how many data sets and groups a group holds, and the name of one, in any order; -1 and an
- * error. */
-int h5_count(const H5File *file, const char *group);
-int h5_name(const H5File *file, const char *group, int index, char name[H5_NAME]);
 
 /* Attributes of a group or data set ("/": the file); writing creates a missing group.  H5_INT is
  * stored in 64 bits, and text with its own length. */

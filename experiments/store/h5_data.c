@@ -85,23 +85,6 @@ int h5_read(const H5File *file, const char *name, H5Kind kind, void *data, int r
     return failed;
 }
 
-int h5_count(const H5File *file, const char *group) {
-    H5G_info_t info;
-    if (!h5_exists(file, group) || H5Gget_info_by_name(file->id, group, &info, H5P_DEFAULT) < 0)
-        return h5_refuse(file, group, "is missing");
-    return (int)info.nlinks;
-}
-
-int h5_name(const H5File *file, const char *group, int index, char name[H5_NAME]) {
-    /* To sort them, HDF5 1.10 makes a table, which it frees uninitialised if the group is
-     * damaged. */
-    ssize_t length = H5Lget_name_by_idx(file->id, group, H5_INDEX_NAME, H5_ITER_NATIVE,
-                                        (hsize_t)index, name, H5_NAME, H5P_DEFAULT);
-    if (length < 0) return h5_refuse(file, group, "cannot be listed");
-    if (length >= H5_NAME) return h5_refuse(file, group, "holds a name that is too long");
-    return 0;
-}
-
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 static Text column_path(const char *group, const H5Column *column) {

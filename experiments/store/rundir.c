@@ -136,8 +136,8 @@ int rundir_keep(const char *dir, uint64_t step, int keep) {
     if ((unlink(path.text) && errno != ENOENT) ||
         linkat(AT_FDCWD, from.text, AT_FDCWD, path.text, AT_SYMLINK_FOLLOW))
         return error_set(
-            "%s: cannot keep the checkpoint by a hard link: %s; go on without "
-            "--keep-last",
+            "%s: cannot keep the checkpoint as a hard link of this name: %s; go on with "
+            "--keep-last 0",
             path.text, strerror(errno));
     return remove_old(dir, step, keep);
 }

@@ -26,7 +26,7 @@ int rundir_checkpoint(Text *path, const char *place);
 /* The path of run.h5 in a run's directory, or beside `place` if that is a checkpoint. */
 Text rundir_run(const char *place);
 /* Reads the settings of run.h5, in `place` or beside it, over `options`, or without it those of the
- * checkpoint, which has only what decides its bits.  -1 and an error. */
+ * checkpoint, which has only its data and what decides its bits.  -1 and an error. */
 int rundir_settings(const char *place, Options *options);
 
 /* Keeps a copy of checkpoint.h5 as checkpoint-STEP.h5, and removes all such but the last `keep` up

@@ -90,7 +90,7 @@ int settings_read_file(const char *path, Options *options) {
     if (h5_open(&file, path)) return -1;
     char data[OPTION_TEXT];
     int failed = settings_read(&file, options);
-    /* A checkpoint has only the name of its data, which is cut where it is long. */
+    /* An older checkpoint has only the name of its data, which is cut where it is long. */
     if (!failed && !h5_has(&file, group, "data") && h5_has(&file, "/data", "name"))
         failed = h5_get_text(&file, "/data", "name", data, sizeof data) ||
                  options_set(options, "data", data);

@@ -5,8 +5,8 @@
 #include "../cli/command_line.h"
 #include "h5.h"
 
-/* Writes every flag of `bcd train` whose role is at least `min_role`: OPTION_ROUNDS for those that
- * decide the result to the bit, OPTION_FREE for all that are stored. */
+/* Writes every flag of `bcd train` whose role is at least `min_role`: OPTION_MOVES for those that
+ * say where the data are and decide the result to the bit, OPTION_FREE for all that are stored. */
 void settings_write(H5File *file, const Options *options, OptionRole min_role);
 
 /* Writes every flag that was given, of any command. */

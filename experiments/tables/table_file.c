@@ -87,9 +87,7 @@ static void write_table(H5File *file, const Table *table, int number) {
 
 int tables_write(const Tables *tables, const CommandLine *line, const char *path) {
     H5File file;
-    if (tables_failed(tables) || h5_check_replaced(path, tables_format) ||
-        h5_create_format(&file, path, tables_format, VERSION))
-        return -1;
+    if (tables_failed(tables) || h5_create_format(&file, path, tables_format, VERSION)) return -1;
     Provenance provenance = tables->provenance;
     if (provenance.wall == 0) provenance.wall = provenance_seconds();
     h5_set_fields(&file, "/provenance", provenance_fields, PROVENANCE_FIELDS, &provenance);

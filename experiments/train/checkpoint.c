@@ -50,7 +50,7 @@ int checkpoint_write(const char *path, const Setup *setup, const BcdState *state
     H5File file;
     if (h5_create_format(&file, path, "bcd checkpoint", VERSION)) return -1;
     h5_set_text(&file, "/", "precision", REAL_NAME);
-    settings_write(&file, &setup->options, OPTION_ROUNDS);
+    settings_write(&file, &setup->options, OPTION_MOVES);
     h5_set_text(&file, "/model", "spec", setup->model->spec);
     if (*setup->init) h5_set_text(&file, "/model", "init", setup->init);
     h5_set_text(&file, "/data", "name", setup->train->name);

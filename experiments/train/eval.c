@@ -80,12 +80,6 @@ static int check_own_data(const CommandLine *line, const Dataset *data) {
     return line->options.split == SPLIT_VALID ? check_evaluated_on(place, data) : 0;
 }
 
-/* A checkpoint without its run.h5 does not say which data it was trained on. */
-static int check_data_known(const Options *asked, const Options *stored) {
-    if (options_given(asked, "data") || *asked->valid || options_given(stored, "data")) return 0;
-    return error_set("eval: on what? give --data or --valid");
-}
-
 int command_eval(const CommandLine *line) {
     CommandLine sized = *line;
     const Options *options = &sized.options;
@@ -96,7 +90,7 @@ int command_eval(const CommandLine *line) {
         failed = setup_default_context(&sized.options, &longer) || model_open(&setup, &sized);
     setup.options.augment = false;
     interrupt_tell_bus_error();
-    failed = failed || check_data_known(options, &setup.options) ||
+    failed = failed ||
              !(data = setup_data(&setup.options, setup.model, (Split)line->options.split)) ||
              setup_check_data(&setup, data) || check_own_data(line, data) ||
              eval_dataset(&row, &setup, data, NULL) || tokens_unchanged(data);

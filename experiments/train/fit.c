@@ -101,6 +101,9 @@ static int open_choice(Setup *changed, const Setup *s, const FitChoice *choice) 
     if (choice->optimizer != now.optimizer)
         settings->optimizer = optimizer_defaults(choice->optimizer);
     if (choice->submodels == now.submodels) return 0;
+    changed->options.submodels = choice->submodels;
+    setup_resolve_phase(&changed->options);
+    changed->bcd.rule = changed->options.switch_rule;
     changed->bcd.partition = (Partition){0};
     return partition_balanced(&changed->bcd.partition, s->model, choice->submodels,
                               s->options.always_active);
@@ -244,5 +247,7 @@ int fit_check_evaluation_here(const Setup *s) {
     FitBytes need;
     if (find_memory(&memory, &info, s) || fit_plan_evaluation(&need, s)) return -1;
     join_memories(&need, &memory);
-    return fits(&need, &memory) ? 0 : refuse(s, &need, &memory, "to evaluate, ", NULL, "");
+    if (fits(&need, &memory)) return 0;
+    return refuse(s, &need, &memory, "to evaluate, ", NULL,
+                  s->options.batch > 1 ? "a smaller batch needs less" : "");
 }

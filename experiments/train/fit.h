@@ -15,7 +15,8 @@ typedef struct {
  * the total, which is therefore less than their sum where no submodel needs the most of each.  Kept
  * optimizer state is that of all blocks that have trained.  Where losses or gradients decide which
  * submodels have a turn, it is the most that can come.  Needs the setup's options, device,
- * model, partition, stage settings and, with ranks, placement and pipeline.  -1 and an error. */
+ * model, settings of BCD with the partition, stage settings and, with ranks, placement and
+ * pipeline; and the training data where those settings have updates.  -1 and an error. */
 int fit_plan(FitBytes *bytes, const Setup *setup, int rank);
 
 /* The same of all ranks together. */

@@ -119,9 +119,7 @@ int setup_check_idle(const Options *o) {
     return 0;
 }
 
-/* A fine-tuning is often shorter than an epoch, so a phase is a number of updates, and short enough
- * for every submodel to have its turn. */
-static void resolve_phase(Options *o) {
+void setup_resolve_phase(Options *o) {
     enum { UPDATES = 20 };
     const double turns = (double)o->steps / o->submodels;
     if (!*o->init || options_given(o, "switch-every")) return;
@@ -143,7 +141,7 @@ static void resolve(Setup *setup) {
     double used = fmax(1, round(o->fraction * samples));
     setup->steps_per_epoch = used / o->batch;
     o->steps = setup_steps(o, setup->steps_per_epoch);
-    resolve_phase(o);
+    setup_resolve_phase(o);
     setup_resolve_optimizer(o);
 }
 

@@ -57,6 +57,11 @@ void setup_free(Setup *setup);
 /* Describes this process and what it computes on.  -1 and an error. */
 int setup_provenance(Provenance *provenance, const Options *options);
 
+/* Sets the phases of a training that does not say them.  A fine-tuning is often shorter than an
+ * epoch, so there a phase is a number of updates, and short enough for every submodel to have its
+ * turn.  Needs the number of submodels and of updates. */
+void setup_resolve_phase(Options *options);
+
 /* ---- checks of the options alone ------------------------------------------------------------- */
 
 /* Checks what needs no data: model, partition, kind of the data, flags that exclude each other.

@@ -40,6 +40,7 @@ int train_like(Options *options) {
     if (options_given(options, "submodels") && options->submodels == 1) {
         own[count++] = "cache";
         own[count++] = "device-cache";
+        own[count++] = "pre-infer";
     }
     own[count] = NULL;
     return options_take(options, &like, own, false);

@@ -207,7 +207,7 @@ static void print_plan(const Setup *s) {
            s->ranks ? " for all ranks" : "", fit_list_roles(bytes.device).text);
     if (s->options.cache)
         printf("and up to %s of --cache%s\n", format_bytes((double)fit_cache_bytes(s)).text,
-               s->options.replicas > 1 ? " for each replica" : "");
+               s->ranks && s->options.replicas > 1 ? " for each replica" : "");
     if (bytes.host[MEM_ROLES])
         printf("and %s of host memory\n", format_bytes((double)bytes.host[MEM_ROLES]).text);
     if (s->ranks) return;
@@ -251,6 +251,7 @@ static uint64_t resident_bytes(void) {
 
 int train_count_memory(Training *t) {
     const MemCount *counted = engine_memory(t->setup.engine);
+    const bool has_cache = t->setup.options.cache || t->setup.options.device_cache;
     FitBytes planned;
     if (fit_plan_all(&planned, &t->setup)) return -1;
     for (int role = 0; role <= MEM_ROLES; role++) {
@@ -260,8 +261,10 @@ int train_count_memory(Training *t) {
         snprintf(row->role, sizeof row->role, "%s", total ? "total" : mem_role_names[role]);
         row->current = total ? counted->total_current : counted->current[role];
         /* An earlier session may have used more; if more than is planned now, its ranks or settings
-         * were others. */
-        if (peak > row->peak || row->peak > planned.device[role]) row->peak = peak;
+         * were others.  The plan leaves a cache out. */
+        const bool with_cache = has_cache && (total || role == MEM_CACHE);
+        const bool others = row->peak > planned.device[role] && !with_cache;
+        if (peak > row->peak || others) row->peak = peak;
         row->planned = planned.device[role];
     }
     const uint64_t resident = resident_bytes();

@@ -1,11 +1,28 @@
 #include "compare.h"
 
+#include <hdf5.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../experiments/store/h5.h"
 #include "../data/scratch.h"
+
+int h5_count(const H5File *file, const char *group) {
+    H5G_info_t info;
+    if (!h5_exists(file, group) || H5Gget_info_by_name(file->id, group, &info, H5P_DEFAULT) < 0)
+        return h5_refuse(file, group, "is missing");
+    return (int)info.nlinks;
+}
+
+int h5_name(const H5File *file, const char *group, int index, char name[H5_NAME]) {
+    /* To sort them, HDF5 1.10 makes a table, which it frees uninitialised if the group is
+     * damaged. */
+    ssize_t length = H5Lget_name_by_idx(file->id, group, H5_INDEX_NAME, H5_ITER_NATIVE,
+                                        (hsize_t)index, name, H5_NAME, H5P_DEFAULT);
+    if (length < 0) return h5_refuse(file, group, "cannot be listed");
+    if (length >= H5_NAME) return h5_refuse(file, group, "holds a name that is too long");
+    return 0;
+}
 
 static double *read_all(const H5File *file, const char *name, size_t *count) {
     size_t size[H5_RANK];
@@ -66,4 +83,16 @@ void compare_checkpoints(const char *a, const char *b, const char *start, double
     h5_close(&x);
     h5_close(&y);
     h5_close(&z);
+}
+
+void change_batch(const char *name, uint64_t batch) {
+    hid_t file = H5Fopen(scratch_path(name), H5F_ACC_RDWR, H5P_DEFAULT);
+    hid_t group = H5Gopen2(file, "/settings", H5P_DEFAULT), space = H5Screate(H5S_SCALAR);
+    H5Adelete(group, "batch");
+    hid_t attribute = H5Acreate2(group, "batch", H5T_STD_U64LE, space, H5P_DEFAULT, H5P_DEFAULT);
+    CHECK(H5Awrite(attribute, H5T_NATIVE_UINT64, &batch) >= 0, "%s", name);
+    H5Aclose(attribute);
+    H5Sclose(space);
+    H5Gclose(group);
+    H5Fclose(file);
 }

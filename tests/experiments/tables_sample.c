@@ -7,6 +7,7 @@
 #include "../../ref/base/error.h"
 #include "../data/scratch.h"
 #include "../test.h"
+#include "compare.h"
 
 static void add_memory(Tables *tables) {
     enum { PARTS, PUBLISHED, CLOSED, DEVIATION, COLUMNS };

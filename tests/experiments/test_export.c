@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "compare.h"
 
 /* Where the weights that a training began with are gone, or others lie in their place, the learned
  * positions beyond the trained context are missing, and the export says so. */
@@ -73,7 +74,20 @@ static void exports_with_care(void) {
     run(0, "export tended --out twice --quiet");
 }
 
+/* An export computes nothing, so the batch of the training needs no memory. */
+static void exports_without_a_batch(void) {
+    run(0,
+        "train --model gpt:layers=1,width=8,heads=1,context=64 --data words.tokens --batch 4 "
+        "--steps 1 --out batched --quiet");
+    change_batch("batched/run.h5", 1 << 20);
+    change_batch("batched/checkpoint.h5", 1 << 20);
+    check_error(run(1, "eval batched"), "; a smaller batch needs less");
+    run(0, "eval batched --batch 4");
+    run(0, "export batched --out unbatched --quiet");
+}
+
 void test_export(void) {
     RUN(exports_what_it_has);
     RUN(exports_with_care);
+    RUN(exports_without_a_batch);
 }

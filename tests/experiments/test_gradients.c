@@ -13,6 +13,7 @@
 #include "../../ref/base/error.h"
 #include "../data/scratch.h"
 #include "../test.h"
+#include "compare.h"
 
 static void fixture_path(char path[256], const char *name) {
     snprintf(path, 256, "tests/fixtures/%s.h5", name);

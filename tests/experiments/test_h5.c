@@ -88,8 +88,6 @@ static void round_trip(void) {
     back = h5_read_table(&file, "/none", columns, COLUMNS, sizeof *back, &row_count);
     CHECK(back && row_count == 0, "empty table: %s", error_message());
     free(back);
-    CHECK(h5_count(&file, "/deep") == 2, "%d members", h5_count(&file, "/deep"));
-    CHECK(h5_name(&file, "/deep", 1, text) == 0 && strcmp(text, "matrix") == 0, "\"%s\"", text);
     CHECK(h5_exists(&file, "/table/loss") && !h5_exists(&file, "/table/x") &&
               !h5_exists(&file, "/x/y/z"),
           "exists");
@@ -250,7 +248,6 @@ static void counts_dimensions(void) {
     h5_close(&file);
 }
 
-/* A name must fit into H5_NAME with the zero at its end, or it is refused. */
 /* A file has the size of its numbers, whatever part of a matrix one piece can hold. */
 static void pieces_waste_nothing(void) {
     static float data[3001 * 300];
@@ -264,24 +261,6 @@ static void pieces_waste_nothing(void) {
         CHECK(h5_commit(&file) == 0 && stat(scratch_path("pieces.h5"), &status) == 0, "%s",
               error_message());
         CHECK((double)status.st_size < 1.01 * bytes + 20000, "%zu rows", rows_of);
-    }
-}
-
-static void refuses_a_long_name(void) {
-    const char *path = scratch_path("name.h5");
-    for (int length = H5_NAME - 1; length <= H5_NAME; length++) {
-        H5File file;
-        char object[H5_NAME + 2], name[H5_NAME] = "";
-        snprintf(object, sizeof object, "/%0*d", length, 0);
-        CHECK(h5_create(&file, path) == 0, "%s", error_message());
-        h5_write(&file, object, H5_INT, &(int){1}, 0, NULL, NULL);
-        if (!CHECK(h5_commit(&file) == 0 && h5_open(&file, path) == 0, "%s", error_message()))
-            return;
-        if (length < H5_NAME)
-            CHECK(h5_name(&file, "/", 0, name) == 0 && !strcmp(name, object + 1), "%s", name);
-        else if (CHECK(h5_name(&file, "/", 0, name) == -1, "it is cut: %s", name))
-            CHECK_ERROR("%s: /: holds a name that is too long", path);
-        h5_close(&file);
     }
 }
 
@@ -391,7 +370,6 @@ void test_h5(void) {
     RUN(refuses_strange_contents);
     RUN(counts_dimensions);
     RUN(pieces_waste_nothing);
-    RUN(refuses_a_long_name);
     RUN(survives_a_full_disk);
     RUN(has_one_writer);
     RUN(refuses_a_missing_directory);

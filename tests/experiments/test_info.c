@@ -95,8 +95,12 @@ static void informs_in_a_file(void) {
     CHECK(cell(&t, "submodels", "1", "parameters") > ends, "what a step trains");
     tables_free(&t);
     scratch_text("data.jsonl", "{}\n");
-    check_error(run(1, "info --model resnet14 --out data.jsonl"),
-                "--out data.jsonl: it is there, and has something else; give another name");
+    /* Before anything is computed. */
+    static const char *const lines[] = {"info --model resnet14", "trace --model gpt2 --data text",
+                                        "plan --model gpt2"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        check_error(run(2, "%s --out data.jsonl", lines[i]),
+                    "--out data.jsonl: it is there, and has something else; give another name");
     run(0, "info --model resnet14 --optimizer sgd --momentum 0 --out info.h5");
     if (!read_tables(&t, "info.h5")) return;
     CHECK(fabs(cell(&t, "memory", "sgd full", "trained") / (2 * vector) - 1) < 1e-12 &&

@@ -12,6 +12,7 @@
 #include "../../experiments/train/train_parts.h"
 #include "../../ref/base/error.h"
 #include "cli.h"
+#include "compare.h"
 
 /* A fine-tuning, whose weights are in the checkpoint from the first save on. */
 #define TUNED                                                                                      \
@@ -146,6 +147,9 @@ static void keeps_files_and_no_links(void) {
     CHECK(file[0] != file[1], "both are the same");
     run(0, "train " RESNET "--steps 4 --out unlinked --quiet");
     check_same_checkpoint("unlinked", "linked");
+    CHECK(mkdir(scratch_path("linked/checkpoint-6.h5"), 0700) == 0, "setup");
+    check_error(run(1, "train --resume linked --steps 6 --quiet"), "; go on with --keep-last 0");
+    run(0, "train --resume linked --steps 6 --keep-last 0 --quiet");
 }
 
 /* Without --save-every, a training of less than a minute saves at its start and its end only. */
@@ -315,19 +319,6 @@ static void missing_state(void) {
     run(0, "train " RESNET "--steps 3 --pipeline local:2 --out stateless2 --quiet");
     delete_tensor("stateless2/checkpoint.h5", tensor);
     check_error(run(1, "train --resume stateless2 --steps 6"), tensor);
-}
-
-/* Changes one setting in a file and nothing else. */
-static void change_batch(const char *name, uint64_t batch) {
-    hid_t file = H5Fopen(scratch_path(name), H5F_ACC_RDWR, H5P_DEFAULT);
-    hid_t group = H5Gopen2(file, "/settings", H5P_DEFAULT), space = H5Screate(H5S_SCALAR);
-    H5Adelete(group, "batch");
-    hid_t attribute = H5Acreate2(group, "batch", H5T_STD_U64LE, space, H5P_DEFAULT, H5P_DEFAULT);
-    CHECK(H5Awrite(attribute, H5T_NATIVE_UINT64, &batch) >= 0, "%s", name);
-    H5Aclose(attribute);
-    H5Sclose(space);
-    H5Gclose(group);
-    H5Fclose(file);
 }
 
 /* run.h5 and checkpoint.h5 of different runs are refused. */

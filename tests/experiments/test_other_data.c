@@ -81,6 +81,51 @@ static void what_was_moved_is_found(void) {
     run(0, "sample moved --tokens 3");
 }
 
+/* A copy of the training data is no text that was held out, wherever the first one is. */
+static void what_was_trained_on_is_known_elsewhere(void) {
+    char score[300];
+    make_tokens("here.tokens", abc);
+    make_tokens("copy.tokens", abc);
+    run(0, TRAIN "--data here.tokens --steps 3 --out known");
+    snprintf(score, sizeof score, "%s", strchr(run(0, "eval known")->out, '('));
+    for (int gone = 0; gone < 2; gone++) {
+        const char *out = run(0, "eval known --data copy.tokens")->out;
+        CHECK(strstr(out, "valid split of copy.tokens") && strstr(out, score), "%s, not %s", out,
+              score);
+        unlink(scratch_path("here.tokens"));
+    }
+    run(0, TRAIN "--data words.tokens --valid copy.tokens --steps 1 --out all-known");
+    check_error(run(1, "eval all-known --data words.tokens"),
+                "--data words.tokens: all of it was trained on");
+    CHECK(strstr(run(0, "eval all-known --data words.tokens --split train")->out, "train split of"),
+          "what was trained on");
+}
+
+/* Without run.h5 the checkpoint says where the data are, however long their path is. */
+static void a_checkpoint_names_its_data(void) {
+    const char long_name[] = "a-name-that-is-longer-than-what-a-data-set-is-called-here.tokens";
+    make_tokens(long_name, abc);
+    run(0, TRAIN "--data %s --steps 3 --out alone", long_name);
+    CHECK(unlink(scratch_path("alone/run.h5")) == 0, "setup");
+    CHECK(strstr(run(0, "eval alone")->out, "valid split of a-name-"), "%s", "no evaluation");
+    run(0, "train --resume alone --steps 4 --quiet");
+}
+
+/* The settings and the data of an evaluation are those of the checkpoint. */
+static void a_checkpoint_beside_another_run(void) {
+    run(0, TRAIN "--data words.tokens --steps 2 --out mine");
+    run(0, TRAIN "--data words.tokens --seed 2 --steps 2 --out seed2");
+    make_tokens("theirs.tokens", abc);
+    run(0, TRAIN "--data theirs.tokens --steps 2 --out theirs");
+    for (int i = 0; i < 2; i++) {
+        const char *from = i ? "theirs" : "seed2";
+        copy_file("mine/from.h5", text_of("%s/checkpoint.h5", from).text);
+        check_error(run(1, "eval mine/from.h5"),
+                    i ? "mine/run.h5 is of another run: it was trained on other data"
+                      : "they are of different runs");
+    }
+}
+
 static void a_text_has_no_test_split(void) {
     run(0, TRAIN "--data words.tokens --steps 1 --out text");
     check_error(run(1, "eval text --split test"), "words.tokens: a text without a test split");
@@ -134,9 +179,6 @@ static void validates_on_a_file(void) {
     CHECK(fabs(file.evaluations[0].perplexity - exp(file.evaluations[0].loss)) < 1e-9,
           "perplexity %g", file.evaluations[0].perplexity);
     runfile_free(&file);
-    CHECK(strstr(run(0, "eval own --data words.tokens")->out,
-                 "valid split of words.tokens (149 samples of 4 tokens)"),
-          "other data");
     run(0,
         "train --model gpt:layers=1,width=8,heads=1,context=4 --data words.tokens --limit 20 "
         "--eval-samples 2 --steps 1 --batch 2 --out short --quiet");
@@ -152,6 +194,9 @@ void test_other_data(void) {
     RUN(what_was_replaced_is_refused);
     RUN(what_is_overwritten_is_noticed);
     RUN(what_was_moved_is_found);
+    RUN(what_was_trained_on_is_known_elsewhere);
+    RUN(a_checkpoint_names_its_data);
+    RUN(a_checkpoint_beside_another_run);
     RUN(validates_on_a_file);
     RUN(a_text_has_no_test_split);
     RUN(all_of_a_file_that_was_held_out);

@@ -270,12 +270,17 @@ static void case_ignored_memory(void) {
     static const char *const flags[] = {"", "--ignore-memory"};
     for (int i = 0; i < 2; i++) {
         Tables t;
-        run(0, "plan --model G-5.4B --per-node 1 --batch 1 --method full %s --out much.h5",
+        run(0,
+            "plan --model G-5.4B --per-node 1 --batch 1 --method full --gpu rtx4090 --price "
+            "rtx4090=7 %s --out much.h5",
             flags[i]);
         if (!read_tables(&t, "much.h5")) return;
         CHECK((cell(&t, "plan", "full", "step") > 0) == i, "%s: a step", flags[i]);
         CHECK(isnan(cell(&t, "memory", "full", "usable")) == i, "%s: usable memory", flags[i]);
         CHECK(cell(&t, "plan", "full", "memory") > 16 * 5.4e9 / (1 << 30), "%s: memory", flags[i]);
+        const double price =
+            cell(&t, "plan", "full", "dollars") / cell(&t, "plan", "full", "gpu_hours");
+        CHECK(!i || fabs(price / 7 - 1) < 1e-9, "%s: %g dollars an hour", flags[i], price);
         tables_free(&t);
     }
 }

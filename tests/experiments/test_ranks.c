@@ -180,6 +180,21 @@ static void a_batch_of_the_cache_is_counted(void) {
     }
 }
 
+/* A resume keeps the peak of a cache, which is in no plan. */
+static void a_resume_keeps_the_peak_of_a_cache(void) {
+    RunFile file;
+    run(0, "train " LLAMA "--steps 14 --quiet --out cache-peak --cache 1M");
+    if (!read_run(&file, "cache-peak")) return;
+    const uint64_t cache = file.memory[MEM_CACHE].peak, total = file.memory[MEM_ROLES].peak;
+    runfile_free(&file);
+    run(0, "train --resume cache-peak --steps 15 --quiet");
+    if (!read_run(&file, "cache-peak")) return;
+    CHECK(cache > 0 && file.memory[MEM_CACHE].peak == cache && file.memory[MEM_ROLES].peak == total,
+          "cache %llu, total %llu", (unsigned long long)file.memory[MEM_CACHE].peak,
+          (unsigned long long)file.memory[MEM_ROLES].peak);
+    runfile_free(&file);
+}
+
 /* Batch norms see what a replica has, so that replicas do not only round differently, and a resume
  * keeps them. */
 static void replicas_of_batch_norms(void) {
@@ -287,6 +302,7 @@ void test_ranks(void) {
     RUN_ROW("memory_is_as_planned pre-inference", memory_is_as_planned, "--cache 1M --pre-infer");
     RUN(memory_is_that_of_the_last_ranks);
     RUN(a_batch_of_the_cache_is_counted);
+    RUN(a_resume_keeps_the_peak_of_a_cache);
     RUN(replicas_of_batch_norms);
     RUN(rounding_is_reported);
     RUN(wrong_use_is_reported);

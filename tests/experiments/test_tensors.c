@@ -10,6 +10,7 @@
 #include "../../ref/base/error.h"
 #include "../../ref/blocks/models.h"
 #include "cli.h"
+#include "compare.h"
 
 #define IMAGES "--model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --quiet "
 

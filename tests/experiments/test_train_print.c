@@ -154,38 +154,45 @@ static void fine_tunes_by_its_own_defaults(void) {
     CHECK(strstr(more, "the next one after 3 steps\n"), "%s", more);
 }
 
-/* The plan that is printed before the first step is what the training then needs, and what other
- * settings are said to need is what is planned with them. */
+/* Checks that what other settings are said to need is what is planned with them, and returns how
+ * many there are.  `line` begins a training of BCD-1/3 and ends in the start of its --out; out[] is
+ * what one printed. */
+static int check_choices(const char *line, const char *out) {
+    char flags[64], bytes[32];
+    int choices = 0, used;
+    const char *at = strstr(out, "instead with --");
+    for (at = at ? at + strlen("instead with") : ""; *at == ' ' || *at == ','; at += used) {
+        at += strspn(at, ", ");
+        if (!CHECK(sscanf(at, "%63[^:]: %31[^,\n]%n", flags, bytes, &used) == 2, "%s", at)) break;
+        const bool submodels = strstr(flags, "submodels") != NULL;
+        const char *other =
+            run(0, "%s%d %s %s", line, choices++, submodels ? "" : "--submodels 3", flags)->out;
+        const Text expected = text_of("memory planned: %s (", bytes);
+        CHECK(strstr(other, expected.text), "%s: no \"%s\" in %s", flags, expected.text, other);
+    }
+    return choices;
+}
+
+/* The plan that is printed before the first step is what the training then needs. */
 static void plans_memory_before_it_trains(void) {
     static const char gpt[] =
         "train --model gpt:layers=6,width=16,heads=2,context=16,vocabulary=900 --data words.tokens "
-        "--limit 8 --batch 4 --steps 3 --switch-every 1 --threads 1 --out";
+        "--limit 8 --batch 4 --steps 3 --switch-every 1 --threads 1 --out planned";
     static char out[1 << 16];
-    char planned[32], flags[64], bytes[32];
-    int choices = 0, used;
-    snprintf(out, sizeof out, "%s", run(0, "%s planned --submodels 3", gpt)->out);
+    char planned[32];
+    snprintf(out, sizeof out, "%s", run(0, "%s --submodels 3", gpt)->out);
     const char *plan = strstr(out, "memory planned: "), *total = strstr(out, "\ntotal ");
     if (!CHECK(plan && total && sscanf(plan, "memory planned: %31[^(]", planned) == 1, "%s", out))
         return;
     CHECK(strstr(total, planned), "planned %s: %s", planned, total);
-    const char *at = strstr(out, "instead with --");
-    for (at = at ? at + strlen("instead with") : ""; *at == ' ' || *at == ','; at += used) {
-        at += strspn(at, ", ");
-        if (!CHECK(sscanf(at, "%63[^:]: %31[^,\n]%n", flags, bytes, &used) == 2, "%s", at)) return;
-        const bool submodels = strstr(flags, "submodels") != NULL;
-        const char *other =
-            run(0, "%s choice%d %s %s", gpt, choices++, submodels ? "" : "--submodels 3", flags)
-                ->out;
-        const Text expected = text_of("memory planned: %s (", bytes);
-        CHECK(strstr(other, expected.text), "%s: no \"%s\" in %s", flags, expected.text, other);
-    }
+    const int choices = check_choices(gpt, out);
     CHECK(choices == 5, "%d choices: %s", choices, out);
     CHECK(strstr(out,
                  "\nthe largest block, embedding, which the head shares, has 14.7k of 34.4k "
                  "parameters: more than 3 submodels save no more\n"),
           "%s", out);
-    CHECK(!strstr(run(0, "%s two --submodels 2", gpt)->out, "the largest block"), "two submodels");
-    CHECK(strstr(run(0, "%s ranks --submodels 2 --pipeline local:2", gpt)->out, " for all ranks ("),
+    CHECK(!strstr(run(0, "%s-two --submodels 2", gpt)->out, "the largest block"), "two submodels");
+    CHECK(strstr(run(0, "%s-ranks --submodels 2 --pipeline local:2", gpt)->out, " for all ranks ("),
           "ranks");
     /* Smaller parts of a batch are not the same training where there are batch norms. */
     const char *images = run(0,
@@ -193,6 +200,20 @@ static void plans_memory_before_it_trains(void) {
                              "--batch 8 --steps 1 --threads 1 --out images")
                              ->out;
     CHECK(strstr(images, "instead with") && !strstr(images, "--accumulate"), "%s", images);
+}
+
+/* The phases of a fine-tuning become shorter with more submodels, so that each has its turn. */
+static void plans_more_submodels_of_a_fine_tuning(void) {
+    static const char tune[] =
+        "train --init six --data words.tokens --limit 8 --batch 4 --steps 7 --order descending "
+        "--threads 1 --out tune";
+    static char out[1 << 16];
+    run(0,
+        "train --model gpt:layers=6,width=16,heads=2,context=16 --data words.tokens --batch 1 "
+        "--steps 0 --quiet --out sixth");
+    run(0, "export sixth --out six --quiet");
+    snprintf(out, sizeof out, "%s", run(0, "%s --submodels 3", tune)->out);
+    CHECK(check_choices(tune, out) == 5 && strstr(out, "--submodels 6: "), "%s", out);
 }
 
 /* By default stem and head of a ResNet are always active, if blocks lie between them. */
@@ -346,6 +367,7 @@ void test_train_print(void) {
     RUN(says_where_no_end_is_active);
     RUN(fine_tunes_by_its_own_defaults);
     RUN(plans_memory_before_it_trains);
+    RUN(plans_more_submodels_of_a_fine_tuning);
     RUN(images_train_their_ends);
     RUN(a_loss_that_diverges_is_short);
     RUN(one_line_on_a_terminal);

@@ -9,6 +9,7 @@ import time
 import h5py
 import pytest
 
+import experiment as experiment_module
 import study
 import tables
 from conftest import ROOT
@@ -83,6 +84,23 @@ def test_stops_when_time_is_up(tmp_path):
     out = experiment(*TWO_ROWS, *ENDLESS, "--minutes", 0.02, cwd=tmp_path, status=75)
     assert "stopped; the same command continues" in out
     assert (tmp_path / "results-smoke" / "rows" / FULL / "checkpoint.h5").exists()
+
+
+def test_all_goes_on_after_the_tables_that_were_made(tmp_path, monkeypatch):
+    """What is measured once more by each call would never leave time for what comes after it."""
+    made = []
+
+    def slow(name):
+        def make(options):
+            made.append(name)
+            time.sleep(0.1)
+            return [tables.Table("some", "Some", "row", [tables.Column("n", "n")])], None
+        return experiment_module.Other(make, name)
+    monkeypatch.setattr(experiment_module, "OTHERS", {name: slow(name) for name in ("one", "two", "three")})
+    monkeypatch.setattr(experiment_module, "listed", lambda beyond: {} if beyond else dict(experiment_module.OTHERS))
+    words = ["all", "--minutes", "0.001", "--quiet", "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["bcd-experiment", *words])
+    assert [experiment_module.main(words) for _ in range(4)] == [75, 75, 0, 0] and made == ["one", "two", "three"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
