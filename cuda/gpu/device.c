@@ -41,10 +41,15 @@ static int tell_failure(void) {
     return result;
 }
 
-/* Returns a hint for errors that earlier asynchronous work left behind, which any later call
- * reports, "" for those of a call itself. */
+/* Returns a hint for a device that the build left out, and for errors that earlier asynchronous
+ * work left behind, which any later call reports; "" for those of a call itself. */
 static const char *hint_of(cudaError_t error) {
     switch (error) {
+        case cudaErrorNoKernelImageForDevice:
+        case cudaErrorUnsupportedPtxVersion:
+            return " (the program was built for other GPUs: make ARCHS=80 is for compute "
+                   "capability "
+                   "8.0, ARCHS=89 for 8.9, ARCHS=90a for 9.0)";
         case cudaErrorIllegalAddress:
         case cudaErrorMisalignedAddress:
         case cudaErrorInvalidAddressSpace:

@@ -142,14 +142,15 @@ static bool may_fuse(const Run *run, const Product *p) {
 /* ---- the product ---- */
 
 /* Runs the product by the first algorithm that the library does not refuse, and drops those before
- * it for good, so that the next call takes the same one.  Returns false when it refuses all.  The
- * lock must be held. */
+ * it for good, so that the next call takes the same one.  A refusal is any status that leaves the
+ * device sound, as where an algorithm's kernel finds no memory to be loaded into.  Returns false
+ * when it refuses all.  The lock must be held. */
 static bool multiply(MatmulCall *call, MatmulChoice *choice) {
     while (choice->first < choice->count) {
         cublasStatus_t status = matmul_launch(call, &choice->algorithm[choice->first]);
         if (status == CUBLAS_STATUS_SUCCESS) return true;
         bool refused =
-            status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE;
+            status != CUBLAS_STATUS_EXECUTION_FAILED && cudaPeekAtLastError() == cudaSuccess;
         matmul_log_refusal(choice, cublaslt.cublasLtGetStatusString(status));
         if (!refused) {
             device_note("matrix product %d x %d x %d: %s", call->product->m, call->product->n,

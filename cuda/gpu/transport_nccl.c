@@ -138,15 +138,19 @@ static bool is_message(const Transfer *t) { return t->send ? t->message != NULL 
 /* ---- messages ---- */
 
 /* Frees the messages that their receivers have.  A message freed before that would give its memory
- * to the next one, and the stage's stream would wait for the receiver. */
-static void free_taken(NcclTransport *n) {
-    int left = 0;
-    for (int i = 0; i < n->sends; i++)
-        if (event_over(n->sent[i]->ready))
+ * to the next one, and the stage's stream would wait for the receiver.  -1 and an error. */
+static int free_taken(NcclTransport *n) {
+    int left = 0, failed = 0;
+    for (int i = 0; i < n->sends; i++) {
+        const int over = failed ? 0 : event_over(n->sent[i]->ready);
+        if (over < 0) failed = -1;
+        if (over > 0)
             message_free(n->sent[i]);
         else
             n->sent[left++] = n->sent[i];
+    }
     n->sends = left;
+    return failed;
 }
 
 static int reserve_sent(NcclTransport *n, int more) {
@@ -205,10 +209,10 @@ static int carry(NcclTransport *n, Transfer *t, int count) {
 
 static int nccl_sendrecv(Transport *transport, Transfer *transfers, int count) {
     NcclTransport *n = of(transport);
-    free_taken(n);
     bool messages = count > 0 && is_message(&transfers[0]);
-    int failed = n->broken || (messages ? carry(n, transfers, count)
-                                        : transport_sendrecv(n->control, transfers, count));
+    int failed =
+        n->broken || free_taken(n) ||
+        (messages ? carry(n, transfers, count) : transport_sendrecv(n->control, transfers, count));
     if (failed) {
         break_all(n, error_message());
         transport_abort(n->control, n->why); /* tells the others, unless it broke itself */
@@ -313,7 +317,7 @@ static void nccl_free(Transport *transport) {
     const double until = clock_seconds() + transport->timeout_s;
     struct timespec moment = {0, 50000};
     while (!n->broken && n->sends && clock_seconds() < until) {
-        free_taken(n);
+        if (free_taken(n)) break;
         nanosleep(&moment, NULL);
     }
     if (n->sends) break_all(n, "transport: messages were never received");

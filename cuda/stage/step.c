@@ -3,6 +3,7 @@
  * captured, and from then on one launch repeats it.  What changes from step to step lies at
  * addresses that never change: the batch (batch.c), the scale of the loss, the optimizer's rate and
  * steps (update_prepare), and the loss and norm that the host reads back. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,11 @@ static bool any_gradient_made(const CudaStage *s) {
     for (int p = 0; p < s->base.model->params; p++)
         if (s->gradient_made[p]) return true;
     return false;
+}
+
+static void note_gradients(CudaStage *s, bool made) {
+    const Model *m = s->base.model;
+    for (int p = 0; p < m->params; p++) s->gradient_made[p] = made && s->active[m->param[p].block];
 }
 
 /* ---- the work ---- */
@@ -77,6 +83,18 @@ static int capture_step(CudaStage *s, CapturedStep *capture) {
     return capture->graph ? 0 : -1;
 }
 
+/* A driver or a library may refuse a capture.  Launched one by one the kernels give the same bits,
+ * more slowly, which is said. */
+static int go_on_without_graphs(CudaStage *s, StepShape shape) {
+    fprintf(stderr, "bcd: steps run without CUDA graphs, as none can be made: %s\n",
+            error_message());
+    if (device_wait(s->run.stream)) return -1;
+    s->tuning.graphs = false;
+    note_gradients(s, shape.accumulate); /* as before the capture */
+    run_step(s, shape);
+    return 0;
+}
+
 /* Runs a step, from a graph if it can.  Offload's steps cannot be captured, because the host waits
  * for the device and updates the weights in the middle. */
 static int perform(CudaStage *s, StepShape shape) {
@@ -87,7 +105,7 @@ static int perform(CudaStage *s, StepShape shape) {
         run_step(s, shape);
         return 0;
     }
-    if (!r->graph && capture_step(s, r)) return -1;
+    if (!r->graph && capture_step(s, r)) return go_on_without_graphs(s, shape);
     return graph_launch(r->graph, s->run.stream);
 }
 
@@ -96,11 +114,6 @@ static int perform(CudaStage *s, StepShape shape) {
 static void count_optimizer_steps(CudaStage *s, bool up) {
     for (int b = 0; b < s->base.model->blocks; b++)
         if (s->active[b]) s->base.optimizer_step[b] += up ? 1 : (uint64_t)-1;
-}
-
-static void note_gradients(CudaStage *s, bool made) {
-    const Model *m = s->base.model;
-    for (int p = 0; p < m->params; p++) s->gradient_made[p] = made && s->active[m->param[p].block];
 }
 
 Loss step_loss(const CudaStage *s) {

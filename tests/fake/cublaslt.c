@@ -130,10 +130,11 @@ static bool aligned_for(const Problem *p, unsigned number, const size_t align[4]
 size_t cublasLtGetVersion(void) { return CUBLAS_VERSION; }
 
 const char *cublasLtGetStatusString(cublasStatus_t status) {
-    return status == CUBLAS_STATUS_SUCCESS         ? "success"
-           : status == CUBLAS_STATUS_NOT_SUPPORTED ? "CUBLAS_STATUS_NOT_SUPPORTED"
-           : status == CUBLAS_STATUS_INVALID_VALUE ? "CUBLAS_STATUS_INVALID_VALUE"
-                                                   : "CUBLAS_STATUS_EXECUTION_FAILED";
+    return status == CUBLAS_STATUS_SUCCESS          ? "success"
+           : status == CUBLAS_STATUS_NOT_SUPPORTED  ? "CUBLAS_STATUS_NOT_SUPPORTED"
+           : status == CUBLAS_STATUS_INVALID_VALUE  ? "CUBLAS_STATUS_INVALID_VALUE"
+           : status == CUBLAS_STATUS_INTERNAL_ERROR ? "CUBLAS_STATUS_INTERNAL_ERROR"
+                                                    : "CUBLAS_STATUS_EXECUTION_FAILED";
 }
 
 /* The handle belongs to the device of the thread that creates it. */
@@ -325,6 +326,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
         return CUBLAS_STATUS_INVALID_VALUE;
     if (!aligned_for(&w.p, number, align) || (int)number < setting("FAKE_LT_REFUSES"))
         return CUBLAS_STATUS_NOT_SUPPORTED;
+    if ((int)number < setting("FAKE_LT_BREAKS")) return CUBLAS_STATUS_INTERNAL_ERROR;
     if (cudaGetDevice(&w.device) || w.device != handle->device || setting("FAKE_LT_FAILS"))
         return CUBLAS_STATUS_EXECUTION_FAILED;
     memcpy(&w.alpha, alpha, sizeof w.alpha);

@@ -172,6 +172,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t handle
                                  unsigned long long flags) {
     const Graph *graph = object_of(GRAPH, handle);
     if (!graph || flags) return fake_error(cudaErrorInvalidValue);
+    if (fake_gpu.without_graphs) return fake_error(cudaErrorNotSupported);
     Graph *made = object_new(EXECUTABLE, sizeof *made);
     made->works = graph->works;
     made->works->holders++;

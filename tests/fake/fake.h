@@ -9,13 +9,14 @@
 #include <stddef.h>
 
 /* What a test may change. cuBLASLt's stand-in reads the environment instead: with FAKE_LT_REFUSES=n
- * the first n of its algorithms are not supported when they are to run, and with FAKE_LT_FAILS=1
- * running them fails. */
+ * the first n of its algorithms are not supported when they are to run, with FAKE_LT_BREAKS=n they
+ * have an internal error, and with FAKE_LT_FAILS=1 running them fails. */
 typedef struct {
     int driver; /* the CUDA version that the driver supports, 13000; 0: there is no driver */
     int devices;
     int capability;      /* the default is 90 */
     size_t memory_bytes; /* of each device */
+    bool without_graphs; /* a capture cannot be made a graph */
 } FakeGpu;
 extern FakeGpu fake_gpu;
 

@@ -4,11 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../../cuda/device.h"
 #include "../../cuda/node.h"
+#include "../../cuda/stage/stage_cuda.h"
 #include "../../ref/base/error.h"
 #include "../cuda/device_array.h"
+#include "../ref/tiny.h"
 #include "../test.h"
 #include "fake.h"
 
@@ -56,10 +59,10 @@ static void check_missing(FakeGpu gpu, const char *text) {
 }
 
 static void says_what_is_missing(void) {
-    check_missing((FakeGpu){0, 1, 90, 1 << 20}, "no NVIDIA driver is installed");
-    check_missing((FakeGpu){11080, 1, 90, 1 << 20}, "it knows CUDA 11.8, CUDA 13 is needed");
-    check_missing((FakeGpu){13000, 0, 90, 1 << 20}, "no CUDA device was found");
-    check_missing((FakeGpu){13000, 1, 75, 1 << 20}, "compute capability 7.5, at least 8.0");
+    check_missing((FakeGpu){0, 1, 90, 1 << 20, false}, "no NVIDIA driver is installed");
+    check_missing((FakeGpu){11080, 1, 90, 1 << 20, false}, "it knows CUDA 11.8, CUDA 13 is needed");
+    check_missing((FakeGpu){13000, 0, 90, 1 << 20, false}, "no CUDA device was found");
+    check_missing((FakeGpu){13000, 1, 75, 1 << 20, false}, "compute capability 7.5, at least 8.0");
 }
 
 static void processes_of_a_node_share_out(void) {
@@ -306,6 +309,35 @@ static void freed_before_its_graph_is_told(void) {
     graph_free(graph);
 }
 
+/* A training whose steps cannot be captured has the same bits, and says so once. */
+static void goes_on_without_graphs(void) {
+    const Recipe recipe = {.spec = "gpt:layers=2,width=8,heads=1,context=4,vocabulary=8",
+                           .create = stage_cuda_create,
+                           .steps = 4,
+                           .rule = {.kind = SWITCH_STEPS, .every = 4},
+                           .optimizer = OPTIMIZER_ADAM,
+                           .lr = 0.01};
+    char text[600];
+    Tiny with, without;
+    tiny_trained(&with, &recipe);
+    const int kept = dup(STDERR_FILENO);
+    FILE *file = tmpfile();
+    if (!file || kept < 0 || dup2(fileno(file), STDERR_FILENO) < 0) abort();
+    fake_gpu.without_graphs = true;
+    tiny_trained(&without, &recipe);
+    fake_gpu.without_graphs = false;
+    if (dup2(kept, STDERR_FILENO) < 0) abort();
+    close(kept);
+    rewind(file);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    const char *said = strstr(text, "steps run without CUDA graphs, as none can be made: ");
+    CHECK(said && !strstr(said + 1, "steps run"), "\"%s\"", text);
+    tiny_check_same(&with, &without, "without graphs");
+    tiny_close(&with);
+    tiny_close(&without);
+}
+
 void test_fake_device(void) {
     RUN(says_what_is_missing);
     RUN(processes_of_a_node_share_out);
@@ -320,4 +352,5 @@ void test_fake_device(void) {
     RUN(captures_are_of_a_thread);
     RUN(a_fault_may_be_of_earlier_work);
     RUN(freed_before_its_graph_is_told);
+    RUN(goes_on_without_graphs);
 }

@@ -87,19 +87,25 @@ static int count_of(const char *text, const char *what) {
     return count;
 }
 
+/* Whatever it refuses them by, while the device is sound. */
 static void goes_on_with_the_next_algorithm(void) {
+    static const char *const rows[][2] = {{"FAKE_LT_REFUSES", "NOT_SUPPORTED"},
+                                          {"FAKE_LT_BREAKS", "INTERNAL_ERROR"}};
     Ones o = ones_create();
     Run run = run_of(&o);
-    Product product = product_of(&o, 16);
     char text[2000];
-    setenv("FAKE_LT_REFUSES", "3", 1);
-    CHECK(log_of_product(text, &run, &product), "refused");
-    check_ones(&o, 16);
-    CHECK(count_of(text, "NOT_SUPPORTED") == 3 && strstr(text, "algorithm 0, tile 1"), "%s", text);
-    CHECK(log_of_product(text, &run, &product), "refused"); /* the algorithm is kept */
-    check_ones(&o, 16);
-    CHECK(count_of(text, "NOT_SUPPORTED") == 0, "%s", text);
-    unsetenv("FAKE_LT_REFUSES");
+    for (int i = 0; i < 2; i++) {
+        Product product = product_of(&o, 16);
+        product.m = M - 3 * i; /* a shape that no test has had */
+        setenv(rows[i][0], "3", 1);
+        CHECK(log_of_product(text, &run, &product), "refused");
+        check_rows(&o, product.m, 16);
+        CHECK(count_of(text, rows[i][1]) == 3 && strstr(text, "algorithm 0, tile 1"), "%s", text);
+        CHECK(log_of_product(text, &run, &product), "refused"); /* the algorithm is kept */
+        check_rows(&o, product.m, 16);
+        CHECK(count_of(text, rows[i][1]) == 0, "%s", text);
+        unsetenv(rows[i][0]);
+    }
     ones_free(&o);
 }
 
