@@ -1,5 +1,6 @@
 """The figures of a report, drawn by matplotlib, of cases (page.ShownCase) and tables."""
 import io
+import math
 import re
 import textwrap
 from typing import NamedTuple
@@ -22,7 +23,7 @@ ROLE_NAMES = {"state": "optimizer state"}
 INK, SOFT, LINE = "#1c1c1a", "#5c5c57", "#dcdcd6"  # the page replaces these
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 5.8, 0.72, 0.15, 0.36, 0.5  # inches
-POINTS, BANDS = 240, 100  # of a line; of the range around a single seed
+POINTS, MARKERS, BANDS = 240, 40, 100  # of a line; of the range around a single seed
 STYLE = {  # of the figures; page.py draws with it
     "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
     "font.size": 9, "svg.fonttype": "none", "pdf.fonttype": 42, "svg.hashsalt": "bcd",
@@ -160,7 +161,7 @@ def draw_methods(case, heading, label, lines, scale, markers=None):
         if band:
             axes.fill_between(*band, color=colour, alpha=0.18, linewidth=0)
         axes.plot(x, mean, color=colour, linestyle=DASHES[number], linewidth=1.5,
-                  marker=markers and markers[number], markersize=2.5)
+                  marker=markers and markers[number], markersize=2.5, markevery=math.ceil(len(x) / MARKERS))
         ends.append((x[-1], mean[-1] if end is None else end, colour))
     scale(axes)
     edge = axes.get_xlim()[1]
@@ -221,12 +222,14 @@ def score(case):
                       np.mean([one[-curves.MEAN:] for one in seeds])))
 
     def scale(axes):
-        if not images:  # the first twentieth may be far above the rest, and leaves the panel
-            values = [one for _, seeds, _, _ in lines for one in seeds]
-            every, rest = finite(values), finite([v[len(v) // 20:] for v in values])
-            if len(rest):  # not all have diverged
-                logarithmic(axes, every.min(), rest.max())
-                axes.set_ylim(every.min() / 1.05, 1.05 * rest.max())
+        # The first twentieth may be far from the rest, and leaves the panel.
+        values = [one for _, seeds, _, _ in lines for one in seeds]
+        every, rest = finite(values), finite([v[len(v) // 20:] for v in values])
+        if len(rest) and images:  # not all have diverged
+            axes.set_ylim(rest.min() - 1, every.max() + 1)
+        elif len(rest):
+            logarithmic(axes, every.min(), rest.max())
+            axes.set_ylim(every.min() / 1.05, 1.05 * rest.max())
         axes.set_xlim(0, max(t["steps"] for method in case.methods for t in method.trainings))
 
     return draw_methods(case, "validation accuracy, %" if images else "validation perplexity",
