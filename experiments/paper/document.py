@@ -77,6 +77,13 @@ def at_equal_updates(network, method):
     return score(network, method, min(1.0, full["steps"] / bcd["steps"]))
 
 
+def ahead_at_equal_updates(network, method):
+    """By how much BCD is ahead of the full update's end after as many updates, with its interval, and p."""
+    bcd, full = record.pairs(network, method)[0]
+    found = compare.welch(record.scores(network, method, full["steps"] / bcd["steps"]), record.scores(network, "full"))
+    return f"{found.value:+.2f} ({found.low:+.2f} to {found.high:+.2f}), p {p_value(found.p)}"
+
+
 def rounded(network, method, decimals, equal=False):
     """The mean score, with its unit; `equal`: after as many updates as the full update had."""
     bcd, full = record.pairs(network, method)[0]
@@ -156,6 +163,7 @@ at_plateau = of_seeds(lambda each: each["plateau_score"])  # where early stoppin
 final_loss = of_seeds(lambda each: each.evaluation["loss"][-curves.MEAN:].mean(), 3)
 at_its_best = of_seeds(registered.at_its_best)
 epochs_to_its_best = of_seeds(lambda each: curves.epochs_at(each, registered.updates_to_its_best(each)), 0)
+lowest_loss = of_seeds(lambda each: curves.trailing(each.evaluation["loss"], curves.MEAN).min(), 3)
 training_loss = of_seeds(lambda each: each["train_loss"], 4)  # of the last fortieth of the updates
 
 
@@ -183,11 +191,6 @@ def best(network, method="full"):
     at = int(np.argmax(means))
     epoch = curves.epochs_at(each, float(each.evaluation["step"][at + curves.MEAN - 1]))
     return f"{means[at]:.2f}", f"{epoch:.0f}"
-
-
-def lowest_loss(network, method="full"):
-    each, = record.seeds(network, method).values()
-    return f"{curves.trailing(each.evaluation['loss'], curves.MEAN).min():.3f}"
 
 
 def phase_updates(network, method):
@@ -305,11 +308,10 @@ def remedy(change):
     return dict(zip(ps, map(p_value, compare.holm(list(ps.values())))))[change]
 
 
-def found_by_three(network, method):
-    """The difference that three seeds of each find in four of five cases, two-sided at 5 %, by the spreads measured
-    here: protocol.md has the factor."""
+def found_by_three(network, method, level):
+    """The difference at the end that three seeds of each find in four of five cases, by the spreads measured here."""
     spreads = [statistics.stdev(record.scores(network, each)) for each in (method, "full")]
-    return f"{3.1 * math.sqrt(sum(spread**2 for spread in spreads) / 2):.1f}"
+    return f"{record.found_in_four_of_five(spreads, 3, level):.1f}"
 
 
 def seeds_to_decide(network, method, other, points):
@@ -453,5 +455,5 @@ def functions():
     """All of them, by name, for one document."""
     return globals() | {"table": Printed().table, "three_seeds": record.THREE_SEEDS, "ours": OURS,
                         "ours_less": OURS_LESS,
-                        "all_data_images": [what for what in record.THREE_SEEDS if what in record.ALL_DATA],
+                        "all_data_images": [what for what in record.THREE_SEEDS + record.PLAIN_PAIRS if what in record.ALL_DATA],
                         "less_data_images": [what for what in record.THREE_SEEDS if what not in record.ALL_DATA]}

@@ -11,7 +11,7 @@ import compare
 import curves
 import trainings
 from cases import Method, partner
-from tables import FREE, MEASURED, NONE, RECOMPUTED, TEXT, Cell, Column, Table
+from tables import FREE, MEASURED, NONE, TEXT, Cell, Column, Table
 
 RULES = "By the rules of the second trainings (experiments/paper/protocol.md)"
 
@@ -215,7 +215,7 @@ def answers(cases):
         Column("seeds", "seeds", "", 0), Column("score", "score", "", 3, MEASURED),
         Column("full", "score", "full update", 3, MEASURED), Column("difference", "better by", "", 3, MEASURED),
         Column("low", "better by", "95 %, from", 3, MEASURED), Column("high", "better by", "95 %, to", 3, MEASURED),
-        Column("margin", "margin", "", 3, NONE), Column("p", "p", "corrected", 3, RECOMPUTED),
+        Column("margin", "margin", "", 3, NONE), Column("p", "p", "corrected", 3, MEASURED),
         Column("answer", "as good?", kind=TEXT)])
     for made, difference, p, is_as_good in judged(cases):
         (score, spread, _), (full, full_spread, _) = (
@@ -279,5 +279,5 @@ def plateaus(cases):
         return None
     table.note(RULES + f": updates to the first mean of five evaluations that is within {NEAR} points of its best; B-F: over "
                "those of the full update, means over seeds.  Last fifth: the mean of the last fifth of the evaluations less "
-               f"that of the fifth before; below {CLIMBS} points the plateau stays.")
+               f"that of the fifth before; below {CLIMBS} points the plateau stays, also where it falls.")
     return table

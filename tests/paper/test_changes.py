@@ -9,7 +9,7 @@ from conftest import git, has_history
 
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
-KNOWN = 39, "a9c3e80640c9062d"
+KNOWN = 40, "37e7576071357f6e"
 
 
 def chained(changes):
