@@ -77,6 +77,22 @@ static int check_whole_object(const Documents *documents, const char *json, size
                          "of them in an array");
 }
 
+/* Returns true if a string in this JSON has a control character as it is, which some readers take
+ * and others refuse.  Zero is looked for later. */
+static bool has_raw_control(const char *json, size_t bytes) {
+    bool inside = false;
+    for (size_t i = 0; i < bytes; i++) {
+        const unsigned char c = (unsigned char)json[i];
+        if (inside && c == '\\')
+            i++;
+        else if (c == '"')
+            inside = !inside;
+        else if (inside && c && c < ' ')
+            return true;
+    }
+    return false;
+}
+
 /* Refuses plain text that begins with a line of JSON: only the name tells what a file has, and all
  * of the JSON would be trained on as it is written. */
 static int check_plain(const Documents *documents, const char *text, size_t bytes) {
@@ -98,6 +114,9 @@ int documents_record(Documents *documents, char **text, size_t *bytes) {
                              "has half of a surrogate pair, which is no character; remove it");
     if (found == 1 && pieces_unit(pieces) && check_whole_object(documents, *text, *bytes))
         return -1;
+    if (found == 1 && pieces_unit(pieces) && has_raw_control(*text, *bytes))
+        return pieces_refuse(
+            pieces, "has a control character in a string; JSON writes it as \\n or \\u000a");
     if (found == 1 && !pieces_unit(pieces) && !documents->started &&
         check_plain(documents, *text, *bytes))
         return -1;

@@ -72,9 +72,14 @@ static void add_node(BlockCost *cost, const Roofline *q, const Layout *layout, c
                      const Node *node) {
     double forward = node_time(q, node, PASS_FORWARD);
     const InputGradients wanted = node_input_gradients(layout, node);
+    const bool recomputed = q->settings->recompute && node_is_recomputed(q->model, node);
     cost->pass_s[PASS_FORWARD] += forward;
-    if (q->settings->recompute && layout->value[node->out].needs_grad)
+    if (recomputed && layout->value[node->out].needs_grad)
         cost->pass_s[PASS_INPUT_GRADIENT] += forward;
+    /* What deferred gradients read has been overwritten by then, and is computed once more. */
+    if (recomputed && q->settings->deferred &&
+        block_trains(q->model, node_block(q->model, node), layout->trains))
+        cost->pass_s[PASS_WEIGHT_GRADIENT] += forward;
     if (wanted.in || wanted.skip)
         cost->pass_s[PASS_INPUT_GRADIENT] += node_time(q, node, PASS_INPUT_GRADIENT);
     if (node_trains(q->model, node, active))

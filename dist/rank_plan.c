@@ -94,3 +94,28 @@ int rank_blocks_set_in_flight(RankBlocks *blocks, const Placement *p, const Mode
     free(cost);
     return 0;
 }
+
+int rank_messages(const Placement *p, const SchedulePlan *plan, int low, int rank) {
+    const bool below = p->rank_of[low] == rank, above = p->rank_of[low + 1] == rank;
+    const bool frozen = low < plan->lowest;
+    if (!below && !above) return 0;
+    int count = schedule_bound(plan, low);
+    if (count > plan->micro_batches || (frozen && !above)) count = plan->micro_batches;
+    return frozen ? count : 2 * count; /* gradients, too */
+}
+
+size_t rank_message_bytes(const Placement *p, const SchedulePlan *plan, const Model *model,
+                          const StageSettings *settings, int rank) {
+    SchedulePlan evaluation = *plan;
+    evaluation.lowest = p->chunks;
+    size_t step = 0, evaluated = 0;
+    for (int b = 0; b + 1 < model->blocks; b++) {
+        const int low = p->chunk_of[b];
+        if (p->chunk_of[b + 1] == low) continue;
+        const size_t bytes =
+            value_count(model, model->block[b].out, settings->batch) * value_bytes(settings);
+        step += bytes * (size_t)rank_messages(p, plan, low, rank);
+        evaluated += bytes * (size_t)rank_messages(p, &evaluation, low, rank);
+    }
+    return step > evaluated ? step : evaluated;
+}

@@ -42,6 +42,16 @@ int rank_blocks_set_in_flight(RankBlocks *blocks, const Placement *placement, co
 void rank_in_flight(RankBlocks *blocks, const Placement *placement, int count,
                     const SchedulePlan *plan);
 
+/* Returns how many messages that pass between chunk `low` and the next one a rank can have at once;
+ * 0 where both are others'.  Nothing makes a rank wait that sends the outputs of a frozen chunk, so
+ * all of them may be on their way. */
+int rank_messages(const Placement *placement, const SchedulePlan *plan, int low, int rank);
+
+/* Returns the bytes of these messages between all chunks, in the steps of a plan or in an
+ * evaluation, whichever has more.  `settings` are those of the rank's stage. */
+size_t rank_message_bytes(const Placement *placement, const SchedulePlan *plan, const Model *model,
+                          const StageSettings *settings, int rank);
+
 /* Returns the plan of a training step, or with active NULL of an evaluation.  It refers to
  * cost[chunks], which this overwrites; the unit of cost is operations, since only the order of
  * tasks depends on it. */

@@ -81,21 +81,16 @@ void messages_drop(RankEngine *e) {
 
 /* Creates and frees as many messages as can be on their way to and from this rank's chunks at once.
  * The device keeps their memory, so that steps need not allocate any: an allocation can wait for
- * the device, while the device waits for a message of another rank.  Nothing makes a rank wait that
- * sends the outputs of a frozen chunk, so all of them may be on their way. */
+ * the device, while the device waits for a message of another rank. */
 int messages_reserve(RankEngine *e, const SchedulePlan *plan) {
     const Model *m = e->base.model;
     Stage *stage = e->stage;
     void **message = e->transit; /* nothing is in transit between steps */
     int failed = 0;
     for (int low = 0; e->messages && low + 1 < e->placement->chunks; low++) {
-        bool below = chunk_rank(e, low) == e->transport->rank,
-             above = chunk_rank(e, low + 1) == e->transport->rank, frozen = low < plan->lowest;
-        int in_flight = schedule_bound(plan, low),
-            value = m->block[chunk_end_block(e, low) - 1].out;
-        if (in_flight > plan->micro_batches || (frozen && !above)) in_flight = plan->micro_batches;
-        if (!frozen) in_flight *= 2; /* gradients, too */
-        for (int i = 0; (below || above) && i < in_flight && !failed; i++, message++) {
+        const int count = rank_messages(e->placement, plan, low, e->transport->rank),
+                  value = m->block[chunk_end_block(e, low) - 1].out;
+        for (int i = 0; i < count && !failed; i++, message++) {
             *message = stage_message_create(stage, value_count(m, value, stage->settings.batch));
             failed = *message ? 0 : -1;
         }

@@ -119,7 +119,7 @@ static double tied_time(const Simulation *s) {
     if (owner == user || !s->active[param->block]) return 0;
     double count = (double)param->count;
     return message_time(s->c, user, owner, count * sizeof(float)) +
-           message_time(s->c, owner, user, count * (double)value_bytes(&s->c->stage));
+           message_time(s->c, owner, user, count * sizeof(float));
 }
 
 /* Returns the time that a rank computes for one micro-batch. */
@@ -165,7 +165,7 @@ static int add_times(const Simulation *s, Prediction *sum) {
     sum->reduce_s += reduce;
     sum->tied_s += tied_time(s);
     sum->update_s += c->stage.offload ? offload_time(s) : update;
-    sum->bubble += 1 - work * c->micro_batches / (c->pipeline * schedule.time);
+    sum->bubble += schedule.time - work * c->micro_batches / c->pipeline;
     schedule_free(&schedule);
     return 0;
 }
@@ -273,6 +273,7 @@ static int find_memory(const Simulation *s, Prediction *max) {
         stage.in_flight = blocks.in_flight;
         memory_stage(bytes, s->bytes, m, &stage);
         rank_blocks_free(&blocks);
+        if (p->ranks > 1) bytes[MEM_WORKSPACE] += rank_message_bytes(p, &s->plan, m, &stage, rank);
         for (int i = 0; i < MEM_ROLES; i++) total += (double)bytes[i];
         if (total <= max->total_bytes) continue;
         max->total_bytes = total;
@@ -304,7 +305,7 @@ static void finish(const Configuration *c, Prediction *p) {
     p->reduce_s /= m;
     p->tied_s /= m;
     p->update_s /= m;
-    p->bubble /= m;
+    p->bubble /= m * p->passes_s; /* a fraction from here on */
     p->step_s = step_time(p);
     p->samples_per_s = samples / p->step_s;
     p->tokens_per_s = p->samples_per_s * c->model->targets;

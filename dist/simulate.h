@@ -1,6 +1,8 @@
-/* Predicts the time and memory of a training step on machines that are not here.  It uses the
- * schedules that the pipeline executes (schedule.h), with block times from a roofline (cost.h) or
- * measured. */
+/* Predicts the time and memory of a training step on machines that are not here.  Its schedules are
+ * made as those that the pipeline executes are (schedule.h), but from block times, by a roofline
+ * (cost.h) or measured, and with the times of messages, where the pipeline has operations alone.
+ * Gradients of replicas, and of a tied head, are simulated as if GPUs exchanged them; the program
+ * adds them up in host memory (rank_sums.c). */
 #pragma once
 
 #include "../ref/memory.h"
@@ -31,7 +33,8 @@ typedef struct {
     double passes_s, reduce_s, tied_s, update_s; /* the parts of step_s */
     double bubble;                               /* the fraction of passes_s in which GPUs wait */
     double samples_per_s, tokens_per_s;
-    double bytes[MEM_ROLES], total_bytes; /* of the rank and submodel that need most */
+    /* Of the rank and submodel that need most; messages between ranks are in the workspace. */
+    double bytes[MEM_ROLES], total_bytes;
     double host_bytes; /* of the fullest node: float copies of bf16, and what is offloaded */
     bool fits;
 } Prediction;

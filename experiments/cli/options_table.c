@@ -94,7 +94,10 @@ const Option option_table[] = {
     {"host-rate", "GB/S", REAL(plan.host_rate, 1e-3, 1e6), LOCAL, NULL, "100",
      "offload: what Adam of one GPU's process moves in host memory", COMMAND_PLAN},
     {"unfused-attention", NULL, FLAG(plan.unfused_attention), LOCAL, "0", NULL,
-     "attention scores go through memory, as in software without a fused attention", COMMAND_PLAN},
+     "attention scores go through memory, as in software without a fused attention; bytes stay "
+     "those "
+     "of a fused one",
+     COMMAND_PLAN},
     {"equal-work", NULL, FLAG(plan.equal_work), LOCAL, "0", NULL,
      "submodels that take the same time, instead of those of bcd train, of as many parameters",
      COMMAND_PLAN},

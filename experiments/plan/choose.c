@@ -45,7 +45,8 @@ static void add_kinds(PlanList *list, const PlanSpace *s, Plan *plan) {
         for (c->schedule = 0; c->schedule < SCHEDULE_KINDS; c->schedule++)
             for (int recompute = 0; recompute < 2; recompute++)
                 for (Precision precision = 0; precision < PRECISIONS; precision++) {
-                    c->stage.deferred = c->schedule == SCHEDULE_ZERO_BUBBLE;
+                    /* One rank has no bubbles, and trains without deferring anything. */
+                    c->stage.deferred = c->schedule == SCHEDULE_ZERO_BUBBLE && c->pipeline > 1;
                     c->stage.recompute = recompute;
                     c->stage.precision = precision;
                     if (is_possible(s, c)) append(list, plan);

@@ -34,6 +34,9 @@ static int plan_need(FitBytes *need, const FitMemory *memory, const Setup *s) {
     for (int r = 0; r == 0 || r < s->ranks; r++) {
         FitBytes one;
         if (fit_plan(&one, s, r)) return -1;
+        const size_t messages = fit_message_bytes(s, r);
+        one.device[MEM_WORKSPACE] += messages;
+        one.device[MEM_ROLES] += messages;
         join_memories(&one, memory);
         for (int role = 0; role <= MEM_ROLES; role++) {
             size_t *device = &need->device[role], *host = &need->host[role];

@@ -19,7 +19,11 @@ typedef struct {
  * pipeline; and the training data where those settings have updates.  -1 and an error. */
 int fit_plan(FitBytes *bytes, const Setup *setup, int rank);
 
-/* The same of all ranks together. */
+/* Returns what messages between GPUs take of a rank beside that, with --pipeline nccl; 0 with
+ * others, which send from host memory. */
+size_t fit_message_bytes(const Setup *setup, int rank);
+
+/* The same as fit_plan of all ranks together. */
 int fit_plan_all(FitBytes *bytes, const Setup *setup);
 
 /* Overwrites *bytes with what a model needs that only computes losses or answers.  Needs the

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../ref/base/alloc.h"
 #include "../../ref/base/error.h"
 #include "../../ref/memory.h"
 #include "../base/alloc.h"
@@ -119,6 +120,24 @@ int fit_plan(FitBytes *bytes, const Setup *s, int rank) {
     int failed = plan_largest(bytes, s, &settings, &blocks, place < s->pipeline.infer_ranks);
     rank_blocks_free(&blocks);
     return failed;
+}
+
+size_t fit_message_bytes(const Setup *s, int rank) {
+    size_t bytes = 0;
+    if (!s->ranks || !setup_uses_nccl(&s->options)) return 0;
+    ChunkCost *cost = xcalloc((size_t)s->placement.chunks, sizeof *cost);
+    bool *active = xcalloc((size_t)s->model->blocks, sizeof *active);
+    for (int submodel = 0; submodel < s->bcd.partition.submodels; submodel++) {
+        partition_active(&s->bcd.partition, s->model, submodel, active);
+        const SchedulePlan plan =
+            rank_schedule_plan(cost, &s->placement, s->model, s->pipeline, active);
+        const size_t own = rank_message_bytes(&s->placement, &plan, s->model, &s->stage_settings,
+                                              rank % s->placement.ranks);
+        bytes = size_max(bytes, own);
+    }
+    free(active);
+    free(cost);
+    return bytes;
 }
 
 int fit_plan_all(FitBytes *bytes, const Setup *s) {

@@ -80,6 +80,8 @@ static const BadLine bad_lines[] = {
     {"another case", "{\"Text\": \"a\"}", NO_TEXT},
     {"text is a number", "{\"text\": 3}", NO_TEXT},
     {"no object", "\"text\"", NO_TEXT},
+    {"a tab in a string", "{\"a\": \"\\\"\", \"text\": \"a\tb\"}",
+     "has a control character in a string; JSON writes it as \\n or \\u000a"},
     {"a zero character", "{\"text\": \"a\\u0000b\"}", "has a zero character; remove it"},
     {"a zero behind backslashes", "{\"text\": \"\\\\\\u0000b\"}",
      "has a zero character; remove it"},

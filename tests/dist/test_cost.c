@@ -116,7 +116,8 @@ static void reduce_between_nodes(void) {
 }
 
 /* Of the head, a norm and a linear layer, the weight gradients read two arrays of bf16 and write
- * floats; its update moves 30 bytes a parameter.  Recomputing adds a forward pass. */
+ * floats; its update moves 30 bytes a parameter.  Recomputing adds a forward pass, without the
+ * logits, and deferred weight gradients add it once more. */
 static void costs_in_bf16(void) {
     enum { ROWS = 2 * 32, WIDTH = 64, VOCABULARY = 96 };
     Model *model = model_create("llama:layers=2,width=64,heads=4,context=32,vocabulary=96");
@@ -124,7 +125,7 @@ static void costs_in_bf16(void) {
         .batch = 2, .precision = PRECISION_BF16, .optimizer = optimizer_defaults(OPTIMIZER_ADAM)};
     Efficiency efficiency = efficiency_default;
     const Gpu *gpu = gpu_find("rtx4090");
-    BlockCost cost[4], again[4];
+    BlockCost cost[4], again[4], deferred[4];
     const bool active[4] = {true, true, true, true};
     efficiency.launch_s = 0;
     efficiency.products[PRECISION_BF16] = 1e9; /* so fast that only bytes take time */
@@ -133,6 +134,9 @@ static void costs_in_bf16(void) {
     settings.recompute = true;
     CHECK(block_costs(again, model, &settings, active, gpu, &efficiency) == 0, "%s",
           error_message());
+    settings.deferred = true;
+    CHECK(block_costs(deferred, model, &settings, active, gpu, &efficiency) == 0, "%s",
+          error_message());
     double rate = gpu->memory_rate * efficiency.memory;
     double norm = 2 * ROWS * 2 * WIDTH + 4 * WIDTH;
     double linear = 2 * ROWS * (WIDTH + VOCABULARY) + 4 * WIDTH * VOCABULARY;
@@ -140,10 +144,17 @@ static void costs_in_bf16(void) {
     CHECK(near(got, norm + linear), "weight gradients move %g bytes, not %g", got, norm + linear);
     got = cost[3].update_s * rate;
     CHECK(near(got, 30 * (WIDTH + WIDTH * VOCABULARY)), "the update moves %g bytes", got);
-    for (int b = 0; b < 4; b++)
-        CHECK(near(again[b].pass_s[PASS_INPUT_GRADIENT],
-                   cost[b].pass_s[PASS_INPUT_GRADIENT] + cost[b].pass_s[PASS_FORWARD]),
+    for (int b = 0; b < 4; b++) {
+        const double forward = b < 3 ? cost[b].pass_s[PASS_FORWARD] : (norm - 2 * WIDTH) / rate;
+        const double *first = cost[b].pass_s, *then = again[b].pass_s;
+        CHECK(near(then[PASS_INPUT_GRADIENT], first[PASS_INPUT_GRADIENT] + forward) &&
+                  near(then[PASS_WEIGHT_GRADIENT], first[PASS_WEIGHT_GRADIENT]),
               "block %d is not recomputed", b);
+        const double *late = deferred[b].pass_s;
+        CHECK(near(late[PASS_INPUT_GRADIENT], then[PASS_INPUT_GRADIENT]) &&
+                  near(late[PASS_WEIGHT_GRADIENT], first[PASS_WEIGHT_GRADIENT] + forward),
+              "block %d is not recomputed for its weight gradients", b);
+    }
     model_free(model);
 }
 

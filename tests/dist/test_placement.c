@@ -110,9 +110,39 @@ static void plan_rank(size_t max[MEM_ROLES + 1], const Configuration *c, const P
     settings.local = blocks.local;
     settings.in_flight = blocks.in_flight;
     CHECK(memory_plan(bytes, c->model, &settings, active) == 0, "%s", error_message());
+    ChunkCost *cost = calloc((size_t)p->chunks, sizeof *cost);
+    const SchedulePlan plan = rank_schedule_plan(cost, p, c->model, pipeline, active);
+    if (p->ranks > 1) /* on GPUs messages take memory, too */
+        bytes[MEM_WORKSPACE] += rank_message_bytes(p, &plan, c->model, &settings, rank);
+    free(cost);
     for (int role = 0; role < MEM_ROLES; role++) bytes[MEM_ROLES] += bytes[role];
     if (bytes[MEM_ROLES] > max[MEM_ROLES]) memcpy(max, bytes, sizeof bytes);
     rank_blocks_free(&blocks);
+}
+
+/* Two ranks with a chunk each, and four micro-batches of 3 samples of 8 x 16 numbers: in an
+ * evaluation the lower rank may have sent all of them, and the upper one takes two at a time.  In a
+ * full update outputs of two are on their way, and as many gradients. */
+static void messages_between_two_ranks(void) {
+    static const int one[] = {0, 1, 1, 1}, rank_of[] = {0, 1};
+    Model *model = model_create("gpt:layers=2,width=16,heads=2,context=8,vocabulary=32");
+    const StageSettings settings = {.batch = 3};
+    const Placement p = {
+        .ranks = 2, .chunks = 2, .chunk_of = (int *)one, .rank_of = (int *)rank_of};
+    const size_t message = 3 * 8 * 16 * sizeof(real);
+    for (int lowest = 0; lowest <= 2; lowest++) {
+        const SchedulePlan plan = {.kind = SCHEDULE_1F1B,
+                                   .ranks = 2,
+                                   .chunks = 2,
+                                   .micro_batches = 4,
+                                   .rank_of = rank_of,
+                                   .lowest = lowest};
+        const size_t below = rank_message_bytes(&p, &plan, model, &settings, 0),
+                     above = rank_message_bytes(&p, &plan, model, &settings, 1);
+        CHECK(below == 4 * message && above == (lowest ? 2 : 4) * message,
+              "lowest %d: %zu and %zu messages", lowest, below / message, above / message);
+    }
+    model_free(model);
 }
 
 static void check_fullest(const Configuration *c, const Placement *placement) {
@@ -259,6 +289,7 @@ static void work_is_that_of_a_full_update(void) {
 
 void test_placement(void) {
     for (size_t i = 0; i < sizeof placement_rows / sizeof *placement_rows; i++) {
+        RUN(messages_between_two_ranks);
         RUN_ROW(placement_rows[i].name, placement_covers, &placement_rows[i]);
         RUN_ROW(placement_rows[i].name, memory_is_that_of_the_stages, &placement_rows[i]);
     }

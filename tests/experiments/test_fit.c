@@ -165,6 +165,11 @@ static void counts_the_hosts_of_ranks(void) {
               "%s", error_message());
         s.options.world = &world;
         CHECK(fit_check(&memory, &s) == 0, "%s", error_message());
+        /* Two of 64 samples of 8 x 8 values in bf16, an output and its gradient. */
+        CHECK(fit_message_bytes(&s, 0) == 0, "messages in host memory");
+        strcpy(s.options.pipeline, "nccl");
+        const size_t batch = (size_t)s.stage_settings.batch;
+        CHECK(fit_message_bytes(&s, 0) == 2 * batch * 64 * 2, "%zu", fit_message_bytes(&s, 0));
     }
     s.options.world = NULL;
     setup_free(&s);
