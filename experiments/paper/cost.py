@@ -8,7 +8,6 @@ import study
 import table01
 import tables05_14
 from errors import Refused
-from program import ask_once
 from reductions import Multipliers
 
 
@@ -27,15 +26,15 @@ def multiplier(text):
 
 
 def prices(text):
-    """--price, as in rtx4090=0.31,a100=1.12: dollars per GPU and hour of each GPU, those of section 4.4.1 for the
-    others; None for ""."""
+    """--price, as in rtx4090=0.31,a100=1.12: dollars per hour of the GPUs that it names, of those that have a price in
+    section 4.4.1; None for ""."""
     if not text:
         return None
-    known = {gpu: None for gpu in ask_once("info")["gpus"].labels}
+    known = dict.fromkeys(published.section_prices())
     for item in text.split(","):
         gpu, _, price = item.partition("=")
         if gpu not in known:
-            raise Refused(f"--price {text}: \"{gpu}\" is not in the table: {', '.join(known)}")
+            raise Refused(f"--price {text}: \"{gpu}\" has no price in section 4.4.1, which has {', '.join(known)}")
         if known[gpu] is not None:
             raise Refused(f"--price: {gpu} is given twice")
         try:
@@ -44,7 +43,7 @@ def prices(text):
             known[gpu] = math.nan
         if not 0 < known[gpu] < math.inf:
             raise Refused(f"--price {item}: it takes GPU=DOLLARS, more than 0 per hour")
-    return {gpu: known[gpu] or price for gpu, price in published.section_prices().items()}
+    return {gpu: price for gpu, price in known.items() if price}
 
 
 def make(options):

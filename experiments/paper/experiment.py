@@ -2,7 +2,9 @@
 
 import argparse
 import dataclasses
+import functools
 import pathlib
+import re
 import shlex
 import sys
 import time
@@ -125,13 +127,26 @@ def read_flags(words):
     """Reads flags of bcd train, which checks them itself: --name value, or --name alone."""
     flags, words = {}, list(words)
     while words:
-        name = words.pop(0)
-        if not name.startswith("--") or len(name) < 3:
-            raise Refused(f"{name}: expected a flag; see bcd experiment --help", WRONG_USE)
-        if name[2:] in flags:
-            raise Refused(f"{name} is given twice", WRONG_USE)
-        flags[name[2:]] = words.pop(0) if words and not words[0].startswith("--") else True
+        word, equals, value = words.pop(0).partition("=")
+        name = word[2:]
+        if not word.startswith("--") or not name:
+            raise Refused(f"{word}: expected a flag; see bcd experiment --help", WRONG_USE)
+        if equals:
+            words.insert(0, value)
+        turned_off = name.startswith("no-")
+        name = name.removeprefix("no-")
+        if name not in known_flags():
+            raise Refused(f"{word}: bcd train has no such flag; see bcd train --help", WRONG_USE)
+        if name in flags:
+            raise Refused(f"{word} is given twice", WRONG_USE)
+        flags[name] = False if turned_off else words.pop(0) if words and not words[0].startswith("--") else True
     return flags
+
+
+@functools.cache
+def known_flags():
+    """The flags of bcd train, as its help names them."""
+    return set(re.findall(r"--(?:no-)?([a-z0-9-]+)", program.help_of("train")))
 
 
 def with_config(words):

@@ -23,6 +23,8 @@ def run(options):
         raise Refused(f"--init {init}: give --data, to fine-tune on")
     if init and options.models:
         raise Refused(f"--init {init}: the model comes from there; leave out --models and --model")
+    if len(options.models or []) > 1:
+        raise Refused(f"--models {' '.join(options.models)}: one model is pretrained and then fine-tuned")
     options = copy.deepcopy(options)
     if not init:
         before = copy.deepcopy(options)

@@ -58,6 +58,10 @@ def run(*arguments, processes=0):
         raise Refused(complaints[-1].removeprefix("bcd: ") or f"{shlex.join(command)}: failed")
 
 
+def help_of(command):
+    return subprocess.run([find(), command, "--help"], capture_output=True, text=True, check=True).stdout
+
+
 @contextlib.contextmanager
 def trained(processes=0, **flags):
     """Trains by these flags of bcd train in a directory of its own; yields run.h5, an h5py.File, and removes all.  What
@@ -65,7 +69,7 @@ def trained(processes=0, **flags):
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "run")
         flags = {"eval-samples": 1} | flags | {"quiet": True, "out": out}
-        run("train", *flags_of(**flags), processes=processes)
+        run("train", *train_flags(flags), processes=processes)
         with store.reading(os.path.join(out, "run.h5")) as file:
             yield file
 
@@ -79,6 +83,12 @@ def flags_of(**flags):
             words.append("--" + name.replace("_", "-"))
             words += [] if value is True else [repr(value) if isinstance(value, float) else str(value)]
     return words
+
+
+def train_flags(flags):
+    """Words of a command line of bcd train, whose flags without a value may be on by default: those that are False are
+    --no-name."""
+    return flags_of(**{f"no-{name}" if value is False else name: value is False or value for name, value in flags.items()})
 
 
 def way(submodels):

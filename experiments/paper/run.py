@@ -30,6 +30,7 @@ PR_SET_PDEATHSIG = 1
 # Flags that may differ between the rows of a table and from a training that goes on.
 LENGTH = ("steps", "epochs")
 LOCAL = ("threads", "data-dir", "save-every", "keep-last", "quiet", "out")
+SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 LONG_CURVE_ROW = 20  # updates of a row of a long training's stored curve: 120 epochs of CIFAR-10 are 46,920
 
 
@@ -49,8 +50,10 @@ def time_is_up(options):
 
 
 def same_value(stored, asked):
-    """Compares a stored setting with a flag; numbers are compared as numbers."""
+    """Compares a stored setting with a flag; numbers are compared as numbers, and sizes such as 2M as bytes."""
     asked = "" if asked == "none" else text_of(asked)
+    if asked[:-1].isdigit() and asked[-1] in SIZES:
+        asked = str(int(asked[:-1]) * SIZES[asked[-1]])
     try:
         return float(stored or 0) == float(asked or 0)
     except ValueError:
@@ -58,8 +61,8 @@ def same_value(stored, asked):
 
 
 def given_in(command):
-    """The flags of bcd train that a training depends on, of the command that began it; none of an older one, in which
-    bcd experiment trained."""
+    """The flags of bcd train that a training depends on, of the command that began it, --no-x as x; none of an older
+    one, in which bcd experiment trained."""
     words = shlex.split(command)
     if words[1:2] != ["train"]:
         return set()
@@ -154,8 +157,8 @@ class Pool:
         command = [program.find(), "train",
                    "--resume" if (directory / "run.h5").exists() else "--out", str(directory)]
         resumed = command[2] == "--resume"
-        command += program.flags_of(**{name: value for name, value in row.flags.items()
-                                       if not resumed or name in LENGTH + ("device", "precision")})
+        command += program.train_flags({name: value for name, value in row.flags.items()
+                                        if not resumed or name in LENGTH + ("device", "precision")})
         # The number of threads is always given: a row that goes on would keep what it had.
         command += ["--threads", str(self.threads())]
         return command + ["--quiet" if self.options.quiet or self.options.jobs > 1 else "--brief"]
@@ -270,10 +273,18 @@ class Pool:
         raise SystemExit(status)
 
     def run(self):
-        """Returns the exit status."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) != signal.SIG_IGN:
+        """Returns the exit status.  While trainings run, signals are theirs."""
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+        for number, handler in handlers.items():
+            if handler != signal.SIG_IGN:
                 signal.signal(number, self._remember)
+        try:
+            return self._run()
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+
+    def _run(self):
         for row in self.plan.rows:
             if row.name in self.finished and row not in self.left:
                 self._print_row(row, ": done before")
@@ -286,18 +297,20 @@ class Pool:
             self._start(row)
         while self.processes:
             self._end()
-        if self._stops() and len(self.finished) < len(self.plan.rows):
+        asked_to_stop = self.signal not in (0, signal.SIGALRM)
+        if (self._stops() and len(self.finished) < len(self.plan.rows)) or asked_to_stop:
             print("stopped; the same command continues")
-            return TEMPORARY_FAILURE if self.signal == signal.SIGALRM else 128 + self.signal
+            return 128 + self.signal if asked_to_stop else TEMPORARY_FAILURE
         if self.failed:
-            raise Refused(f"{self.failed} of {len(self.plan.rows)} rows failed and are not in the table")
+            raise Refused(f"{self.failed} of {len(self.plan.rows)} rows failed")
         return 0
 
 
 def relative_work(row):
     """Returns the work of a training up to a factor: samples, fewer operations for BCD."""
     flags = row.flags
-    length = float(flags.get("epochs", 0)) * 5e4 or float(flags["steps"]) * float(flags.get("batch", 128))
+    length = (trainings.number_of(flags, "epochs", 0.0) * 5e4
+              or trainings.number_of(flags, "steps", 0) * trainings.number_of(flags, "batch", 128))
     if flags.get("limit") and "epochs" in flags:
         length *= min(1, int(flags["limit"]) / 5e4)
     return length * (0.5 + 0.5 / row.submodels if row.submodels > 1 else 1)

@@ -44,7 +44,8 @@ def saved_at(gpu, ratio, multiplier):
 
 
 def prices(multiplier, given=None):
-    """multiplier: the one behind the published tables.  given: prices by GPU, of --price."""
+    """multiplier: the one behind the published tables.  given: prices by GPU, of --price; the other GPUs have those of
+    section 4.4.1."""
     table = Table("prices", "Section 4.4.1 and appendix A.4: rents, and what they make of G-10B", "from", [
         Column("rtx4090", "RTX 4090", "$/h", 2, PUBLISHED),
         Column("a100", "A100", "$/h", 2, PUBLISHED),
@@ -53,14 +54,15 @@ def prices(multiplier, given=None):
         Column("ratio_a800", "A800", "/ RTX 4090", 2, RECOMPUTED),
         Column("saved_a100", "saved", "vs A100", 1, RECOMPUTED, PERCENT),
         Column("saved_a800", "saved", "vs A800", 1, RECOMPUTED, PERCENT)])
-    offers = [(offer["from"], offer, PUBLISHED) for offer in published.cells()["prices"]]
+    offers = [(offer["from"], offer, {}) for offer in published.cells()["prices"]]
     if given:
-        offers.append(("--price", given, GIVEN))
-    for who, offer, source in offers:
+        offers.append(("--price", published.section_prices() | given, given))
+    for who, offer, own in offers:
         price = [offer.get(gpu, math.nan) for gpu in published.GPUS]
         ratio = [other / price[0] for other in price[1:]]
         row = table.row(who, *price, *ratio, *(saved_at(gpu, r, multiplier) for gpu, r in zip(published.GPUS[1:], ratio)))
-        row[:3] = [cell if cell.is_empty else type(cell)(cell.value, source) for cell in row[:3]]
+        row[:3] = [cell if cell.is_empty or gpu not in own else type(cell)(cell.value, GIVEN)
+                   for gpu, cell in zip(published.GPUS, row)]
     table.note(f"saved: by G-10B with BCD-1/3 on RTX 4090 and the tables' multiplier {multiplier:.3f}, against the cost "
                "of a full update on the other GPU.")
     return table

@@ -9,7 +9,7 @@ import re
 import tomllib
 
 import published
-from errors import Refused
+from errors import WRONG_USE, Refused
 
 PRESETS = ("smoke", "laptop", "gpu", "paper")
 FILE = pathlib.Path(__file__).with_name("trainings.toml")
@@ -72,6 +72,15 @@ def _load(path):
         return tomllib.load(file)
 
 
+def number_of(flags, name, default):
+    """A flag's number; bcd train checks its range."""
+    value = flags.get(name, default)
+    try:
+        return type(default)(value)
+    except ValueError:
+        raise Refused(f"--{name} {value}: expected a number", WRONG_USE) from None
+
+
 def text_of(value):
     """Returns a value as bcd train is given it."""
     if isinstance(value, bool):
@@ -114,8 +123,9 @@ def row_name(flags, own, submodels):
     model = str(flags.get("model") or os.path.basename(os.path.normpath(flags["init"])))[:60]
     data = str(flags["data"]).rsplit("/", 1)[-1][:20]
     name = f"{model}-{data}-{flags['optimizer']}-" + (f"bcd{submodels}" if submodels > 1 else "full")
-    if float(flags.get("fraction", 1)) < 1:
-        name += f"-of{float(flags['fraction']):.4g}"
+    fraction = number_of(flags, "fraction", 1.0)
+    if fraction < 1:
+        name += f"-of{fraction:.4g}"
     if settings:
         name += "-" + settings[:46]
     seed = int(flags.get("seed", 1))
@@ -199,11 +209,14 @@ class Plan:
             chosen = [e for e in usable if is_tokens(e["data"]) == tokens][:1]
             if not chosen:
                 raise Refused(f"--models {model}: the preset has no setting for such a model")
+        changes = {"model": model} if model else {}
+        data = self.asked.flags.get("data")
+        if data:
+            chosen = [e for e in chosen if is_tokens(e["data"]) == is_tokens(data)]
+            changes["data"] = data
+            if not chosen:
+                raise Refused(f"--data {data}: {model or 'the preset'} has no setting for {'tokens' if is_tokens(data) else 'images'}")
         for entry in chosen:
-            data = self.asked.flags.get("data")
-            changes = {"model": model} if model else {}
-            if model and data and is_tokens(data) == is_tokens(entry["data"]):
-                changes["data"] = data
             self._add_entry(entry | changes)
 
     def _add_published(self):
@@ -234,7 +247,7 @@ class Plan:
     def _check_submodels(self):
         """--submodels replaces 3, where nothing else than 3 is trained."""
         asked = self.asked.flags
-        self.submodels = int(asked.get("submodels", 3))
+        self.submodels = number_of(asked, "submodels", 3)
         if "partition" in asked:
             self.submodels = str(asked["partition"]).count("/") + 1
         if self.submodels < 2:
@@ -257,7 +270,7 @@ class Plan:
         flags = {k: v for k, v in flags.items() if not _replaced_length(k, given)} | given
         files = {k: v.replace("{data}", str(self.data_dir)) for k, v in flags.items() if "{data}" in str(v)}
         flags |= files
-        flags["seed"] = int(flags.get("seed", 1)) + seed
+        flags["seed"] = number_of(flags, "seed", 1) + seed
         name = row_name(flags, own, submodels)
         same = [row for row in self.rows if row.name == name]
         if any(row.flags != flags for row in same):

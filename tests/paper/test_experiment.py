@@ -86,6 +86,19 @@ def test_stops_when_time_is_up(tmp_path):
     assert (tmp_path / "results-smoke" / "rows" / FULL / "checkpoint.h5").exists()
 
 
+def test_a_flag_that_is_turned_off_and_a_size_go_on(tmp_path):
+    words = [*TWO_ROWS, "--steps", 4, "--no-recompute", "--cache", "1K", "--quiet"]
+    for _ in range(2):
+        experiment(*words, cwd=tmp_path)
+
+
+def test_signals_are_their_own_again(monkeypatch):
+    before = signal.getsignal(signal.SIGTERM)
+    pool = experiment_module.run.Pool.__new__(experiment_module.run.Pool)
+    monkeypatch.setattr(pool, "_run", lambda: signal.getsignal(signal.SIGTERM) == pool._remember, raising=False)
+    assert pool.run() and signal.getsignal(signal.SIGTERM) == before
+
+
 def test_all_goes_on_after_the_tables_that_were_made(tmp_path, monkeypatch):
     """What is measured once more by each call would never leave time for what comes after it."""
     made = []

@@ -155,6 +155,47 @@ def test_other_data_stand_in_for_missing_ones(all_data, tmp_path):
     assert {row.flags["data"] for row in missing.rows} == {"synthetic", "text"}
 
 
+def test_other_data_replace_those_of_their_kind(all_data):
+    """Also where no model is named; what reads the other kind is left out."""
+    rows = plan("validity", "smoke", data="cifar100", data_dir=str(all_data)).rows
+    assert {row.flags["data"] for row in rows} == {"cifar100"} and all("resnet" in row.flags["model"] for row in rows)
+    tuned = plan("finetune", "laptop", data="x.tokens", init="some/model", data_dir=str(all_data)).rows
+    assert {row.flags["data"] for row in tuned} == {"x.tokens"}
+    with pytest.raises(Refused, match="--data cifar10: the preset has no setting for images"):
+        plan("finetune", "laptop", data="cifar10", data_dir=str(all_data))
+
+
+@pytest.mark.parametrize("stored, asked, same", [
+    (1048576, "1M", True), (1048576, "2M", False), (2048, "2K", True), (0, False, True), (1, False, False), ("1e", "1e", True)])
+def test_values_as_they_are_typed(stored, asked, same):
+    assert run.same_value(stored, asked) == same
+
+
+def test_flags_as_bcd_train_reads_them():
+    assert experiment.read_flags(["--lr=0.7", "--no-augment", "--recompute", "--batch", "8"]) == {
+        "lr": "0.7", "augment": False, "recompute": True, "batch": "8"}
+    assert program.train_flags({"augment": False, "recompute": True, "lr": 0.1}) == [
+        "--no-augment", "--recompute", "--lr", "0.1"]
+    for words, wrong in [(["--nonsense", "7"], "bcd train has no such flag"), (["--lr", "1", "--lr=2"], "given twice"),
+                         (["--augment", "--no-augment"], "given twice")]:
+        with pytest.raises(Refused, match=wrong):
+            experiment.read_flags(words)
+
+
+def test_a_training_goes_on_without_a_flag():
+    """What --no-augment began is what the same command asks for."""
+    asked = plan("validity", "smoke", augment=False).rows[0].flags
+    assert run.is_as_asked({"augment": 0, "model": asked["model"]}, asked, "x", "bcd train --no-augment --out x")
+    with pytest.raises(Refused, match="trained with --augment 0; for 1"):
+        run.is_as_asked({"augment": 0}, asked | {"augment": True}, "x", "bcd train --no-augment --out x")
+
+
+def test_a_number_that_is_none():
+    for flag in ("submodels", "seed", "fraction"):
+        with pytest.raises(Refused, match=f"--{flag} x: expected a number"):
+            plan("validity", "smoke", **{flag: "x"})
+
+
 def test_other_models_take_the_settings_of_their_kind(all_data):
     rows = plan("validity", "laptop", models=["resnet20"], optimizers=["sgd"], seeds=1, data_dir=str(all_data)).rows
     assert [row.flags["data"] for row in rows] == ["cifar10"] * 2 and rows[0].flags["batch"] == 128
