@@ -114,7 +114,8 @@ def finished_rows(plan, folder, table, path):
             done = is_as_asked(run.settings, row.flags, folder / "rows" / row.name, run.command) and run.ended
         else:
             had = table.get(row.name)
-            done = had and not plan.needs_weights and is_as_asked(had.settings, row.flags, path, had.provenance["command"])
+            ended = had and had["status"] in study.ENDED and not plan.needs_weights
+            done = ended and is_as_asked(had.settings, row.flags, path, had.provenance["command"])
         if done:
             finished.add(row.name)
     return finished

@@ -190,6 +190,18 @@ def test_a_training_goes_on_without_a_flag():
         run.is_as_asked({"augment": 0}, asked | {"augment": True}, "x", "bcd train --no-augment --out x")
 
 
+class Stored(dict):
+    """A training of a table whose directory is gone."""
+    settings, provenance = {}, {"command": ""}
+
+
+@pytest.mark.parametrize("status, done", [("finished", True), ("diverged", True), ("interrupted", False), ("running", False)])
+def test_a_row_of_a_table_has_ended(tmp_path, status, done):
+    asked = plan("validity", "smoke")
+    name = asked.rows[0].name
+    assert run.finished_rows(asked, tmp_path, {name: Stored(status=status)}, "x") == ({name} if done else set())
+
+
 def test_a_number_that_is_none():
     for flag in ("submodels", "seed", "fraction"):
         with pytest.raises(Refused, match=f"--{flag} x: expected a number"):
