@@ -30,6 +30,7 @@ NAMED = [  # flag, words, when they are shown, or the default
     ("auto-max", "auto-max ", 10000),
 ]
 OF_METHOD = {*HIDDEN, *(flag for flag, _, _ in NAMED)}
+OF_FULL = {"fraction", "lr", "submodel-lr", "switch-warmup"}  # the others are idle where nothing is ever frozen
 NOT_OF_SGD = {"beta1", "beta2", "eps"}  # older files lack them, and newer ones have zeros
 OF_SCHEDULE = {"final-lr": "cosine", "step-every": "step", "step-factor": "step"}  # elsewhere they have no effect
 FILES = "data", "valid", "init"  # wherever they lie; the data have a checksum, too
@@ -77,8 +78,8 @@ class Method:
             if flag in without:
                 continue
             value = first.setting(flag)
-            # A full update never switches: only rate and length matter.
-            if first["submodels"] == 1 and flag != "lr" or all(other.setting(flag) == value for other in alike):
+            idle = first["submodels"] == 1 and flag not in OF_FULL
+            if idle or all(other.setting(flag) == value for other in alike):
                 continue
             if shown == ALWAYS or shown != WORDS_ALONE and value != shown:
                 parts.append(words + text_of(value))
@@ -182,8 +183,11 @@ def case_key(training):
 
 
 def method_key(training):
-    return (training["submodels"], training["steps"], training["method"], training["order"], training["switching"],
-            settings_key(training, of_method=True))
+    common = training["submodels"], training["steps"], training["method"]
+    settings = settings_key(training, of_method=True)
+    if training["submodels"] == 1:
+        return *common, tuple(setting for setting in settings if setting[0] in OF_FULL)
+    return *common, training["order"], training["switching"], settings
 
 
 def order_of(numbered, heaviest_first):
@@ -227,11 +231,10 @@ def partner(method, candidates):
 # ---- names --------------------------------------------------------------------------------------
 
 def method_of(training):
-    """"full", "offload", "BCD-1/3", or "1/3 x.9" when each submodel sees 0.9 of the data."""
-    if training["submodels"] == 1:
-        return training["method"]
-    fraction = training.setting("fraction")
-    return f"BCD-1/{training['submodels']}" if fraction >= 1 else f"1/{training['submodels']} x{f'{fraction:.3g}'[1:]}"
+    """"full", "offload", "BCD-1/3"; with "x.9", as in "1/3 x.9", when each submodel sees 0.9 of the data."""
+    fraction, part = training.setting("fraction"), f"1/{training['submodels']}"
+    name = training["method"] if training["submodels"] == 1 else f"BCD-{part}" if fraction >= 1 else part
+    return name if fraction >= 1 else f"{name} x{f'{fraction:.3g}'[1:]}"
 
 
 def network_name(training):

@@ -138,6 +138,26 @@ def test_settings_of_older_files():
     assert len(case_of([old, like(new, switch_warmup=3)]).methods) == 2
 
 
+@pytest.mark.parametrize("idle", [
+    {"switching": "5", "switch_every": "5"}, {"order": "random"}, {"keep_state": 1}, {"always_active": "ends"},
+    {"frozen_norm": "batch"}, {"correct_above": 2.0}, {"partition": "0,1"}, {"switch_every": "auto", "auto_min": 7}])
+def test_a_full_update_by_the_flags_of_bcd(idle):
+    """As --like BCD --submodels 1 makes it.  These flags are idle then, so that it is another seed of the full update."""
+    full, bcd, *_ = pairs()
+    made = [full, bcd, like(full, seed=2, **idle), like(bcd, seed=2)]
+    case = case_of(made)
+    assert [method.name for method in case.methods] == ["full", "BCD-1/3"]
+    assert partners(case)[2:] == [(bcd, full), (made[3], made[2])]
+
+
+@pytest.mark.parametrize("own, name", [
+    ({"lr": 0.05}, "full rate 0.05"), ({"fraction": 0.5}, "full x.5"), ({"switch_warmup": 40}, "full switch-warmup 40"),
+    ({"submodel_lr": "0.5"}, "full submodel-lr 0.5")])
+def test_full_updates_that_differ_have_names_that_differ(own, name):
+    names = [method.name for method in case_of([training(), training(**own)]).methods]
+    assert name in names and len(set(names)) == 2
+
+
 def test_irrelevant_settings():
     bcd = training(submodels=3)
     assert len(case_of([bcd, like(bcd, seed=2, eval_every=7, threads=9, recompute=1)]).methods) == 1
