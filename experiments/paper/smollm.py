@@ -144,25 +144,31 @@ def lora(full, lr):
 
 
 def as_training(full, lr, measured, provenance):
-    """A study.Training of what lora() measured, with the settings of `full` but its rate, and its own provenance."""
+    """A study.Training of what lora() measured, with the settings of `full` but its rate, and its own provenance.  It
+    diverged where a loss is not finite: its curves end before, and there is nothing at its end, as with bcd train."""
     updates, evaluations, parameters, active = measured
-    steps = np.arange(1, len(updates) + 1)
-    seconds, losses = (np.array(column) for column in zip(*updates))
+    seconds, losses = np.array(updates).T
+    when, loss, accuracy, after = np.array(evaluations).T
+    done = int(np.isfinite(losses).cumprod().sum())
+    diverged = done < len(losses) or not np.isfinite(loss[-1])
+    steps = np.arange(1, len(losses) + 1)
     settings = full.settings | {"lr": lr}
     curve = {"step": steps.astype(np.uint64), "samples": (full["batch"] * steps).astype(np.uint64), "loss": losses,
              "lr": rates_like(full, lr), "submodel": np.zeros(len(steps), np.int32),
              "seconds": seconds}
-    when, loss, accuracy, after = (np.array(column) for column in zip(*evaluations))
     evaluation = {"step": when.astype(np.uint64), "loss": loss, "accuracy": accuracy, "perplexity": np.exp(loss),
                   "seconds": after}
+    at_the_end = {"valid_loss": loss[-1], "accuracy": accuracy[-1], "perplexity": evaluation["perplexity"][-1]}
+    spent = seconds[done - 1] if done else math.nan
     row = full.row | dict.fromkeys(study.COMPUTED, math.nan) | {f"peak_{role}": math.nan for role in study.ROLES} | {
         "row": f"lora-lr-{lr:g}-seed{full['seed']}", "method": f"LoRA of rank {RANK}", "parameters": active, "lr": lr,
-        "steps": len(steps), "status": study.FINISHED, "valid_loss": loss[-1], "accuracy": accuracy[-1],
-        "perplexity": math.exp(loss[-1]),
-        "seconds": seconds[-1], "rate": full["batch"] * settings["context"] * len(steps) / seconds[-1],
+        "steps": len(steps), "status": study.DIVERGED if diverged else study.FINISHED,
+        **(dict.fromkeys(at_the_end, math.nan) if diverged else at_the_end),
+        "seconds": spent, "rate": full["batch"] * settings["context"] * done / spent,
         "closed_form": 4.0 * (parameters + 4 * active),  # of the adapters also gradients and AdamW's two vectors
         **{name: provenance[name] for name in ("commit", "started", "wall", "cpu", "device", "precision", "threads")}}
-    return study.Training(row, settings, provenance, full.spec, curve, evaluation, full.switches)
+    return study.Training(row, settings, provenance, full.spec, {name: values[:done] for name, values in curve.items()},
+                          {name: values[when <= done] for name, values in evaluation.items()}, full.switches)
 
 
 def resident():

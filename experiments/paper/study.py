@@ -312,7 +312,9 @@ def read_part(file, group, units, rows):
 
 
 def write(path, trainings):
-    """Writes a study, or leaves the old file as it was."""
+    """Writes a study, or leaves the old file as it was, also where the new one could not be read."""
+    for training in trainings:
+        check(training, path)
     with store.writing(path, FORMAT, VERSION) as file:
         store.set_attributes(file, {"convergence": curves.RULE})
         scale = write_table(file.create_group("table"), trainings)

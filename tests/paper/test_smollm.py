@@ -1,9 +1,13 @@
-"""The text of group 3 of protocol.md, as smollm.py cuts it for LoRA: that of bcd train."""
+"""Group 3 of protocol.md: the text as smollm.py cuts it for LoRA, which is that of bcd train, and its trainings."""
+import math
+
 import numpy as np
 import pytest
 
 import program
 import smollm
+import study
+from samples import GPT, PROVENANCE, STEPS, training
 
 TEXT = b"to be or not to be, that is " * 20
 
@@ -47,3 +51,36 @@ def test_order_is_that_of_another_model(tokens, tmp_path):
     logged = np.loadtxt(tmp_path / "log", dtype=int)
     assert logged[:, 0].tolist() == list(range(1, 41))  # more than an epoch, of 69 samples
     assert smollm.order(settings) == logged[:, 1:].tolist()
+
+
+def lora_training(losses, at_the_end=0.5):
+    """A training by LoRA with these losses, which began at a validation loss of 1."""
+    updates = [(0.5 * (step + 1), loss) for step, loss in enumerate(losses)]
+    evaluations = [(0, 1.0, 0.2, 0.0), (100, 0.7, 0.4, 50.0), (STEPS, at_the_end, 0.6, 100.0)]
+    return smollm.as_training(training(GPT, False, context=32), 0.01, (updates, evaluations, 1000, 10), PROVENANCE)
+
+
+def test_a_training_by_lora_is_a_row(tmp_path):
+    out = str(tmp_path / "lora.h5")
+    smollm.add(out, lora_training([2.0] * STEPS))
+    one, = study.read([out])
+    assert (one["status"], one["steps"], one["valid_loss"], one["accuracy"]) == ("finished", STEPS, 0.5, 0.6)
+    assert one["perplexity"] == pytest.approx(math.exp(0.5)) and one["rate"] == pytest.approx(32 * 32 / 0.5)
+    assert len(one.curve["loss"]) == STEPS and one.evaluation["step"].tolist() == [0, 100, STEPS]
+
+
+@pytest.mark.parametrize("finite", [0, 1, 150])
+def test_a_training_by_lora_that_diverged(tmp_path, finite):
+    """It leaves its file readable, and has the length that was asked for, and nothing at its end."""
+    out = str(tmp_path / "lora.h5")
+    smollm.add(out, lora_training([2.0] * finite + [math.nan, 2.0] + [math.nan] * (STEPS - finite - 2), math.nan))
+    one, = study.read([out])
+    assert one["status"] == "diverged" and one["steps"] == STEPS and len(one.curve["loss"]) == finite
+    assert one.evaluation["step"].tolist() == ([0] if finite < 100 else [0, 100])
+    assert all(math.isnan(one[name]) for name in ("valid_loss", "accuracy", "perplexity", "train_loss"))
+
+
+@pytest.mark.parametrize("loss", [math.inf, math.nan])
+def test_a_training_by_lora_that_diverged_in_its_last_update(loss):
+    one = lora_training([2.0] * STEPS, loss)
+    assert one["status"] == "diverged" and len(one.curve["loss"]) == STEPS and math.isnan(one["valid_loss"])

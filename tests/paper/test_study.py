@@ -201,6 +201,17 @@ def test_failed_write_leaves_the_old_file(tmp_path):
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
 
 
+def test_what_could_not_be_read_is_not_written(tmp_path):
+    path = tmp_path / "kept.h5"
+    study.write(str(path), pairs())
+    before = path.read_bytes()
+    wrong = training()
+    wrong.curve["loss"][7] = math.nan
+    with pytest.raises(Refused, match="kept.h5: images-1: .*the loss of update 8 is nan"):
+        study.write(str(path), [*pairs(), wrong])
+    assert path.read_bytes() == before
+
+
 # ---- thinning -----------------------------------------------------------------------------------
 
 def test_thinned():
