@@ -202,8 +202,7 @@ def loss(case):
 
 
 def time(case):
-    clocks = {(t["threads"], t.computer)
-              for method in case.methods for t in method.trainings}
+    clocks = {t.clock for method in case.methods for t in method.trainings}
     return loss_along(case, lambda t: t.curve["seconds"], "seconds of training" if len(clocks) == 1
                       else "seconds, not all on as many threads of the same machine")
 

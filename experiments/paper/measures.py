@@ -22,6 +22,9 @@ VERDICT = "BCD ahead, full ahead or undecided, by Welch's t-test and Holm's corr
 
 TIMES_NOTE = (
     "Seconds are compared only where both trainings had the same processor or GPU and as many threads.")
+RANKS_NOTE = (
+    "Peaks of trainings over ranks (--pipeline) are sums over the ranks, which may have reached theirs at different times; "
+    "seconds are compared only where --pipeline and --replicas were the same.")
 TEST_NOTE = (
     "Verdict: one is ahead when the means of the two differ beyond chance (5 %) by Welch's t-test, which takes the seeds "
     "as independent, after Holm's correction for all rows of the column; with fewer than three seeds there is no verdict.")
@@ -97,7 +100,13 @@ class MeasureTable:
         self.judge(table, methods)
         for note in self.notes:
             table.note(note)
+        if self.has_peaks and any(one.ranks for method in methods for pair in self.pairs(method) for one in pair if one):
+            table.note(RANKS_NOTE)
         return table
+
+    @property
+    def has_peaks(self):
+        return any(measure.of in (peak, trained_memory) for measure in self.measures)
 
     def judge(self, table, methods):
         """Fills the columns of verdicts, of which each is corrected for the number of its rows."""

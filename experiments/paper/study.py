@@ -158,9 +158,19 @@ class Training:
     def computer(self):
         return self.provenance.get("accelerator") or self.provenance["cpu"]
 
+    @property
+    def ranks(self):
+        """Over which it ran, (--pipeline, --replicas), or None; older trainings lack these flags, or have empty ones."""
+        pipeline = self.settings.get("pipeline") or "none"
+        return None if pipeline == "none" else (pipeline, self.settings["replicas"])
+
+    @property
+    def clock(self):
+        """What seconds depend on beside what is computed."""
+        return self.computer, self["threads"], self.ranks
+
     def times_comparable(self, other):
-        """True when both had the same processor or GPU and as many threads."""
-        return self["threads"] == other["threads"] and self.computer == other.computer
+        return self.clock == other.clock
 
     @functools.cached_property
     def operations(self):

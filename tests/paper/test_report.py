@@ -9,6 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 
+import measures
 import page
 import program
 import report
@@ -109,13 +110,31 @@ def test_same_loss():
     assert holds(found, "per_update", LABEL, "peak", 10 / 14, MEASURED)
 
 
-def test_other_computers():
-    """Seconds of other processors, or threads, are not compared."""
+@pytest.mark.parametrize("other", [{"threads": 3}, {"cpu": "another"}, {"pipeline": "local:3", "replicas": 1}])
+def test_other_computers(other):
+    """Seconds of other processors, threads or ranks are not compared."""
     trainings = pairs()
-    trainings[1] = like(trainings[1], threads=3)
+    trainings[1] = like(trainings[1], **other)
+    trainings[1].provenance["cpu"] = trainings[1]["cpu"]
     found = tables_of(trainings)
     assert is_empty(found, "same_loss", LABEL, "seconds") and is_empty(found, "answer", LABEL, "equal_seconds")
-    assert not is_empty(found, "same_loss", LABEL, "operations")
+    assert is_empty(found, "answer", LABEL, "time") and not is_empty(found, "same_loss", LABEL, "operations")
+
+
+def test_ranks():
+    """Seconds are compared between as many ranks, and notes say that peaks are sums over them."""
+    def noted(trainings):
+        return {table.name for table in tables_of(trainings) if measures.RANKS_NOTE in table.notes}
+    one_device = pairs()
+    one_device[0].settings |= {"pipeline": "none", "replicas": 1}
+    one_device[1].settings |= {"pipeline": "", "replicas": 0}  # of older trainings next to newer ones
+    assert not is_empty(tables_of(one_device), "answer", LABEL, "time") and noted(one_device) == set()
+    ranks = [like(one, pipeline="local:4", replicas=2) for one in pairs()]
+    assert not is_empty(tables_of(ranks), "answer", LABEL, "time")
+    assert noted(ranks) == {"answer", "per_update", "trainings"}
+    mixed = [like(ranks[0], replicas=1), *ranks[1:]]
+    assert is_empty(tables_of(mixed), "answer", LABEL, "time")
+    assert "answer" in noted([ranks[0], one_device[1]]), "where the full update alone is over ranks"
 
 
 def test_equal_budgets():
