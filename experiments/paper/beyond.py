@@ -2,6 +2,8 @@
 memory; each training to its own convergence; all trainings; fine-tuning."""
 import math
 
+import numpy as np
+
 import curves
 import measures
 import registered
@@ -20,8 +22,8 @@ def to_level(axis):
         if axis == SECONDS and not training.times_comparable(full):
             return math.nan
         steps = training["steps_to_converge"]
-        return measures.quotient(curves.cost_after(training, steps, axis),
-                                 curves.cost_after(full, steps / training["multiplier"], axis))
+        full_steps = np.rint(steps / training["multiplier"])  # the quotient may be a little more than the whole number
+        return measures.quotient(curves.cost_after(training, steps, axis), curves.cost_after(full, full_steps, axis))
     return ratio
 
 

@@ -9,6 +9,8 @@ import subprocess
 import numpy as np
 import pytest
 
+import beyond
+import curves
 import measures
 import page
 import program
@@ -108,6 +110,14 @@ def test_same_loss():
     assert holds(found, "per_update", LABEL, "operations", operations[0][199] / operations[1][199], CLOSED_FORM)
     assert holds(found, "per_update", LABEL, "trained", 5 / 9, MEASURED)
     assert holds(found, "per_update", LABEL, "peak", 10 / 14, MEASURED)
+
+
+@pytest.mark.parametrize("steps, full_steps", [(150, 7), (2, 49), (150, 100)])
+def test_the_row_of_the_full_update_is_found_exactly(steps, full_steps):
+    """Although 150 / (150 / 7) is a little more than 7."""
+    full, bcd = training(), training(submodels=3, steps_to_converge=float(steps), multiplier=steps / full_steps)
+    seconds = beyond.to_level(curves.SECONDS)(measures.Pair(bcd, full))
+    assert seconds == bcd.curve["seconds"][steps - 1] / full.curve["seconds"][full_steps - 1]
 
 
 @pytest.mark.parametrize("other", [{"threads": 3}, {"cpu": "another"}, {"pipeline": "local:3", "replicas": 1}])
