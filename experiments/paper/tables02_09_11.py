@@ -37,7 +37,7 @@ def score(pair):
 
 
 def valid_loss(pair):
-    if is_short(pair.training):
+    if pair.training.has_diverged or is_short(pair.training):
         return pair.training["valid_loss"]
     return float(pair.training.evaluation["loss"][-curves.MEAN:].mean())
 

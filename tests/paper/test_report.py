@@ -76,6 +76,15 @@ def test_means_of_five():
     assert holds(found, "table2_images", HERE + "full", "valid_loss", 0.7, MEASURED)
 
 
+def test_table_2_of_a_training_that_diverged():
+    trainings = pairs()
+    trainings[0].row.update(status=study.DIVERGED, valid_loss=math.nan)
+    trainings[0].evaluation = evaluations([10 * e for e in range(1, 11)], [2.0] * 10)
+    found = tables_of(trainings)
+    label = HERE + "full, diverged: seed 1"
+    assert all(is_empty(found, "table2_images", label, name) for name in ("score", "train_loss", "valid_loss"))
+
+
 def test_tables_9_to_11():
     """"Acc" is shown as the perplexity that it is, and mean multipliers leave these rows out."""
     trainings = pairs() + [training(GPT, False, 3, 0.004, fraction=0.9), training(GPT, False, 2, 0.003),
