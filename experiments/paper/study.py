@@ -415,7 +415,6 @@ def read(paths):
 
 
 def unfinished(trainings):
-    """A line about runs that are not at their end, or ""."""
-    names = [f"{training['row']} ({training['status']})" for training in trainings
-             if not (training.file or training.is_finished)]
+    """A line about trainings that are not at their end, or ""."""
+    names = [f"{training['row']} ({training['status']})" for training in trainings if not training.is_finished]
     return "not at its end: " + ", ".join(names) if names else ""

@@ -353,6 +353,8 @@ def test_unfinished_is_said(folder, tmp_path):
     end = run(tmp_path, "half", "--out", "half.html")
     assert end.returncode == 0 and end.stderr == "bcd: not at its end: half (running)\n"
     assert "not at its end: half (running)</p>" in (tmp_path / "half.html").read_text()
+    for arguments in (["half", "--study", "half.h5"], ["half.h5", "--out", "half.html"]):
+        assert run(tmp_path, *arguments).stderr == "bcd: not at its end: half (running)\n", "of a file of many, too"
 
 
 # ---- the page -----------------------------------------------------------------------------------
