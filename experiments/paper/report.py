@@ -113,7 +113,7 @@ def main(arguments):
         import page  # matplotlib takes as long as all the rest
         out = asked.out or os.path.join(os.path.dirname(asked.files[0]), "report.html")
         page.make(out, asked.figures, report)
-        print(f"page: {out}")
+        print(f"page: {store.text(os.fsencode(out))}")
 
 
 def print_tables(report, asked):

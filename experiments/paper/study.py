@@ -256,8 +256,8 @@ def closed_form(spec, submodels, settings, precision):
 
 
 def directory_name(path):
-    """"runs/a/run.h5" -> "a"."""
-    return os.path.basename(os.path.dirname(path)) or path
+    """"runs/a/run.h5" -> "a"; what of it is no UTF-8 could not be written."""
+    return store.text(os.fsencode(os.path.basename(os.path.dirname(path)) or path))
 
 
 def column_of(group, name):

@@ -357,6 +357,15 @@ def test_unfinished_is_said(folder, tmp_path):
         assert run(tmp_path, *arguments).stderr == "bcd: not at its end: half (running)\n", "of a file of many, too"
 
 
+def test_a_name_that_is_not_utf_8(folder, tmp_path):
+    path = os.fsencode(tmp_path) + b"/\xff"
+    os.mkdir(path)
+    (tmp_path / os.fsdecode(b"\xff") / "run.h5").write_bytes((folder / "b" / "run.h5").read_bytes())
+    text = done(tmp_path, os.fsdecode(b"\xff"))
+    assert text.endswith("page: \N{REPLACEMENT CHARACTER}/report.html\n")
+    assert "<td>\N{REPLACEMENT CHARACTER}</td>" in (tmp_path / os.fsdecode(b"\xff") / "report.html").read_text()
+
+
 # ---- the page -----------------------------------------------------------------------------------
 
 class Checker(html.parser.HTMLParser):
