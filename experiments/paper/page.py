@@ -82,7 +82,7 @@ class Drawer:
     """Draws figures for the page, and as files of their own where a directory is given."""
 
     def __init__(self, directory):
-        self.directory, self.count = directory, 0
+        self.directory, self.count, self.names = directory, 0, []
         if directory:
             os.makedirs(directory, exist_ok=True)
 
@@ -91,7 +91,7 @@ class Drawer:
             return ""
         self.count += 1
         if self.directory:
-            path = os.path.join(self.directory, "".join(c if c.isalnum() else "-" for c in name))
+            path = os.path.join(self.directory, self.file_name(name))
             save(figure, path + ".svg")
             with store.replacing(path + ".pdf") as part:
                 figure.savefig(part, format="pdf", metadata={"CreationDate": None})
@@ -99,6 +99,13 @@ class Drawer:
         for number, colour in enumerate([figures.INK, figures.SOFT, figures.LINE, *figures.METHODS]):
             drawing = drawing.replace(colour, f"var(--d{number}, {colour})")
         return jinja2.utils.markupsafe.Markup(drawing)
+
+    def file_name(self, name):
+        """What is safe in a name of a file; with a number where it is not the first, as of equal tables of two files."""
+        safe = "".join(c if c.isalnum() else "-" for c in name)
+        self.names.append(safe)
+        number = self.names.count(safe)
+        return safe if number == 1 else f"{safe}-{number}"
 
 
 def save(figure, path):

@@ -503,6 +503,14 @@ def test_where_it_goes(folder):
     assert (folder / "drawn" / "second-Sample--times----more-.pdf").read_bytes().startswith(b"%PDF")
 
 
+def test_figures_of_equal_tables(folder):
+    """Each has a file of its own."""
+    done(folder, "tables.h5", "tables.h5", "tables.h5", "--out", "/dev/null", "--figures", "equal")
+    name = "second-Sample--times----more-"
+    assert sorted(os.listdir(folder / "equal")) == sorted(f"{name}{number}.{kind}" for number in ("", "-2", "-3")
+                                                          for kind in ("svg", "pdf"))
+
+
 def test_foreign_answer(tmp_path):
     """A file may call any table "answer"."""
     foreign = Tables([], {"command": "x"})
