@@ -271,8 +271,8 @@ def check_version(file, path, kind, version):
         raise Refused(f"{path}: neither a study (validity.h5) nor a run (run.h5)")
     found = store.attribute(file, "version")
     if found != version:
-        raise Refused(f"{path}: version {found}; this program reads version {version}; run the same bcd experiment again, "
-                      "which writes it from its trainings")
+        raise Refused(f"{path}: version {found}; this program reads version {version}; remove the file, and the same "
+                      "bcd experiment writes it from its trainings in rows/")
 
 
 # ---- a study ------------------------------------------------------------------------------------

@@ -36,11 +36,12 @@ int train_like(Options *options) {
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
         for (int i = 0; options_given(options, rows[r].given) && rows[r].replaced[i]; i++)
             own[count++] = rows[r].replaced[i];
-    /* The full update has no frozen blocks whose outputs a cache could keep. */
+    /* The full update has no frozen blocks whose outputs a cache could keep, and no switches. */
     if (options_given(options, "submodels") && options->submodels == 1) {
         own[count++] = "cache";
         own[count++] = "device-cache";
         own[count++] = "pre-infer";
+        own[count++] = "switch-warmup";
     }
     own[count] = NULL;
     return options_take(options, &like, own, false);

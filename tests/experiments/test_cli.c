@@ -205,10 +205,14 @@ static void trains_like_another(void) {
     runfile_free(&file);
     check_error(run(2, "train --like nothing-there"), "--like nothing-there: no run in it");
     /* The full update drops what is for submodels. */
-    run(0, "train " GPT
-           "--steps 2 --cache 1M --pre-infer --pipeline local:1 --submodel-lr 1,2 "
-           "--out parts --quiet");
+    run(0,
+        "train " GPT
+        "--steps 2 --cache 1M --pre-infer --pipeline local:1 --submodel-lr 1,2 --switch-warmup 1 "
+        "--out parts --quiet");
     run(0, "train --like parts --submodels 1 --out whole --quiet");
+    if (!read_run(&file, "whole")) return;
+    CHECK(file.settings.switch_warmup == 0 && file.settings.cache == 0, "flags of BCD are kept");
+    runfile_free(&file);
 }
 
 static void same_again(void) {

@@ -9,7 +9,7 @@ from conftest import git, has_history
 
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
-KNOWN = 40, "37e7576071357f6e"
+KNOWN = 41, "d774c1da582fdc82"
 
 
 def chained(changes):
