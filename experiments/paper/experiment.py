@@ -136,7 +136,7 @@ def read_flags(words):
         turned_off = name.startswith("no-")
         name = name.removeprefix("no-")
         if name not in known_flags():
-            raise Refused(f"{word}: bcd train has no such flag; see bcd train --help", WRONG_USE)
+            raise Refused(f"bcd train has no flag {word}; see bcd train --help", WRONG_USE)
         if name in flags:
             raise Refused(f"{word} is given twice", WRONG_USE)
         flags[name] = False if turned_off else words.pop(0) if words and not words[0].startswith("--") else True

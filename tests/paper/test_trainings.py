@@ -176,7 +176,7 @@ def test_flags_as_bcd_train_reads_them():
         "lr": "0.7", "augment": False, "recompute": True, "batch": "8"}
     assert program.train_flags({"augment": False, "recompute": True, "lr": 0.1}) == [
         "--no-augment", "--recompute", "--lr", "0.1"]
-    for words, wrong in [(["--nonsense", "7"], "bcd train has no such flag"), (["--lr", "1", "--lr=2"], "given twice"),
+    for words, wrong in [(["--nonsense", "7"], "bcd train has no flag --nonsense"), (["--lr", "1", "--lr=2"], "given twice"),
                          (["--augment", "--no-augment"], "given twice")]:
         with pytest.raises(Refused, match=wrong):
             experiment.read_flags(words)
