@@ -298,7 +298,9 @@ def read_study(path):
 
 
 def read_table(group):
-    return {name: plain(store.column(group, name)) for name, _, _, _ in COLUMNS}
+    """A table of before trainings that diverged were kept has no status: all of them have finished."""
+    found = {name: plain(store.column(group, name)) for name, _, _, _ in COLUMNS if name in group or name != "status"}
+    return {"status": [FINISHED] * len(found["row"])} | found
 
 
 def read_columns(file, group):

@@ -45,6 +45,14 @@ def same_arrays(a, b):
 
 # ---- files of many ------------------------------------------------------------------------------
 
+def test_a_table_from_before_there_was_a_status(tmp_path):
+    path = str(tmp_path / "study.h5")
+    study.write(path, pairs())
+    with h5py.File(path, "r+") as file:
+        del file["table/status"]
+    assert {each["status"] for each in study.read([path])} == {study.FINISHED}
+
+
 def test_round_trip(tmp_path):
     path = str(tmp_path / "study.h5")
     before = pairs()
