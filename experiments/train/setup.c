@@ -119,14 +119,6 @@ int setup_check_idle(const Options *o) {
     return 0;
 }
 
-void setup_resolve_phase(Options *o) {
-    enum { UPDATES = 20 };
-    const double turns = (double)o->steps / o->submodels;
-    if (!*o->init || options_given(o, "switch-every")) return;
-    o->switch_rule.kind = SWITCH_STEPS;
-    o->switch_rule.every = fmax(1, fmin(UPDATES, floor(turns)));
-}
-
 uint64_t setup_steps(const Options *o, double steps_per_epoch) {
     if (o->epochs > 0) return (uint64_t)fmax(1, ceil(o->epochs * steps_per_epoch - 1e-9));
     return o->steps;

@@ -57,11 +57,6 @@ void setup_free(Setup *setup);
 /* Describes this process and what it computes on.  -1 and an error. */
 int setup_provenance(Provenance *provenance, const Options *options);
 
-/* Sets the phases of a training that does not say them.  A fine-tuning is often shorter than an
- * epoch, so there a phase is a number of updates, and short enough for every submodel to have its
- * turn.  Needs the number of submodels and of updates. */
-void setup_resolve_phase(Options *options);
-
 /* ---- checks of the options alone ------------------------------------------------------------- */
 
 /* Checks what needs no data: model, partition, kind of the data, flags that exclude each other.
@@ -91,6 +86,11 @@ int setup_default_ends(Options *options);
  * not: to at most 1024 tokens.  Overwrites *model_context with the model's own if that is longer.
  * -1 and an error. */
 int setup_default_context(Options *options, int *model_context);
+
+/* Sets the phases of a training that does not say them.  A fine-tuning is often shorter than an
+ * epoch, so there a phase is a number of updates, and short enough for every submodel to have its
+ * turn.  Needs the number of submodels and of updates. */
+void setup_resolve_phase(Options *options);
 
 /* True of a model whose batch norms see other samples in smaller parts of a batch. */
 bool setup_has_batch_norm(const Model *model);

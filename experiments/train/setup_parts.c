@@ -1,4 +1,5 @@
 /* The parts of a training that other commands open alone: model, data, partition. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -151,4 +152,12 @@ int setup_partition(Partition *partition, const Model *model, const Options *o) 
     failed = failed || (*o->submodel_lr && partition_lr(partition, o->submodel_lr));
     if (failed) partition_free(partition);
     return failed ? -1 : 0;
+}
+
+void setup_resolve_phase(Options *o) {
+    enum { UPDATES = 20 };
+    const double turns = (double)o->steps / o->submodels;
+    if (!*o->init || options_given(o, "switch-every")) return;
+    o->switch_rule.kind = SWITCH_STEPS;
+    o->switch_rule.every = fmax(1, fmin(UPDATES, floor(turns)));
 }
