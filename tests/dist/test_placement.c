@@ -289,10 +289,10 @@ static void work_is_that_of_a_full_update(void) {
 
 void test_placement(void) {
     for (size_t i = 0; i < sizeof placement_rows / sizeof *placement_rows; i++) {
-        RUN(messages_between_two_ranks);
         RUN_ROW(placement_rows[i].name, placement_covers, &placement_rows[i]);
         RUN_ROW(placement_rows[i].name, memory_is_that_of_the_stages, &placement_rows[i]);
     }
+    RUN(messages_between_two_ranks);
     RUN(placement_refuses_too_many_pieces);
     RUN(virtual_stages_need_a_block_on_each_rank);
     RUN(submodels_are_those_of_a_training);
