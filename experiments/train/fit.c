@@ -8,6 +8,7 @@
 #include "../../ref/base/alloc.h"
 #include "../../ref/base/error.h"
 #include "../../ref/memory.h"
+#include "../base/alloc.h"
 #include "../base/cgroup.h"
 #include "../base/text.h"
 
@@ -24,31 +25,62 @@ static void add_cache(size_t bytes[MEM_ROLES + 1], size_t cache) {
     bytes[MEM_ROLES] += cache;
 }
 
-/* Overwrites *need with the bytes of the training and its prefix cache: those of all ranks together
- * if they share one memory, as threads do, and of the fullest one otherwise, because a process is
- * assumed to have a memory of its own.  A rank of each replica keeps a --cache of its own. */
+static void add_bytes(size_t sum[MEM_ROLES + 1], const size_t bytes[MEM_ROLES + 1]) {
+    for (int role = 0; role <= MEM_ROLES; role++) sum[role] += bytes[role];
+}
+
+static void max_bytes(size_t max[MEM_ROLES + 1], const size_t bytes[MEM_ROLES + 1]) {
+    for (int role = 0; role <= MEM_ROLES; role++) max[role] = size_max(max[role], bytes[role]);
+}
+
+/* The lowest rank on the machine of a rank. */
+static int machine_of(const Setup *s, int rank) {
+    const Transport *world = s->options.world;
+    return world && world->machine ? world->machine[rank] : 0;
+}
+
+/* Whether each rank computes in a memory of its own: a process on its GPU. */
+static bool has_own_device(const FitMemory *memory, const Setup *s) {
+    return s->options.world && memory->host_bytes > 0;
+}
+
+/* Overwrites *need with the bytes of the training and its prefix cache: those of all ranks of a
+ * machine together, on the fullest one, or of the fullest rank where each has a GPU.  A rank of
+ * each replica keeps a --cache of its own, which may be any of its ranks. */
 static int plan_need(FitBytes *need, const FitMemory *memory, const Setup *s) {
-    const bool processes = s->options.world != NULL;
-    const size_t caches = s->ranks && !processes ? (size_t)s->options.replicas : 1;
+    const int ranks = s->ranks ? s->ranks : 1;
+    FitBytes *sum = xcalloc((size_t)ranks, sizeof *sum); /* of each machine, at its lowest rank */
+    int *count = xcalloc((size_t)ranks, sizeof *count);  /* of the ranks on it */
+    int failed = 0;
     *need = (FitBytes){.device = {0}};
-    for (int r = 0; r == 0 || r < s->ranks; r++) {
+    for (int r = 0; r < ranks; r++) {
+        const int machine = machine_of(s, r);
         FitBytes one;
-        if (fit_plan(&one, s, r)) return -1;
+        failed = fit_plan(&one, s, r);
+        if (failed) break;
         const size_t messages = fit_message_bytes(s, r);
         one.device[MEM_WORKSPACE] += messages;
         one.device[MEM_ROLES] += messages;
         join_memories(&one, memory);
-        for (int role = 0; role <= MEM_ROLES; role++) {
-            size_t *device = &need->device[role], *host = &need->host[role];
-            *device = processes ? size_max(*device, one.device[role]) : *device + one.device[role];
-            *host = processes ? size_max(*host, one.host[role]) : *host + one.host[role];
-        }
+        add_bytes(sum[machine].host, one.host);
+        if (has_own_device(memory, s))
+            max_bytes(need->device, one.device);
+        else
+            add_bytes(sum[machine].device, one.device);
+        count[machine]++;
+    }
+    for (int m = 0; m < ranks && !failed; m++) {
+        const int caches = count[m] < s->options.replicas ? count[m] : s->options.replicas;
+        add_cache(sum[m].host, (size_t)(s->ranks ? caches : 1) * fit_cache_bytes(s));
+        max_bytes(need->device, sum[m].device);
+        max_bytes(need->host, sum[m].host);
     }
     if (!s->ranks && s->bcd.partition.submodels > 1)
         add_cache(need->device, s->options.device_cache);
-    add_cache(need->host, caches * fit_cache_bytes(s));
     join_memories(need, memory);
-    return 0;
+    free(count);
+    free(sum);
+    return failed ? -1 : 0;
 }
 
 static bool fits_device(const FitBytes *need, const FitMemory *memory) {
@@ -217,8 +249,11 @@ int fit_check(const FitMemory *memory, Setup *s) {
     }
     if (fits(&need, memory)) return 0;
     if (!s->ranks) return refuse(s, &need, memory, "", NULL, advise_on(&need, memory, s).text);
+    const bool one_rank = has_own_device(memory, s) && !fits_device(&need, memory);
     return refuse(s, &need, memory, "",
-                  s->options.world ? "on the fullest rank" : "for all ranks together",
+                  one_rank           ? "on the fullest rank"
+                  : s->options.world ? "for all ranks of a machine"
+                                     : "for all ranks together",
                   "more submodels, --recompute or more ranks would need less");
 }
 

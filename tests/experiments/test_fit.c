@@ -144,11 +144,12 @@ static void too_few_blocks_for_more_submodels(void) {
     setup_free(&s);
 }
 
-/* In bf16 each rank keeps 10 units in host memory.  Threads share it, and processes have one each.
- */
+/* In bf16 each rank keeps 10 units in host memory.  Threads share it, and so do processes of one
+ * machine. */
 static void counts_the_hosts_of_ranks(void) {
     Setup s;
-    Transport world = {.ranks = 2};
+    const int together[2] = {0, 0}, apart[2] = {0, 1};
+    Transport world = {.ranks = 2, .machine = together};
     const double work[8] = {1, 1, 1, 1, 1, 1, 1, 1};
     if (open_case(&s, &(Case){.name = "two ranks"}, 6, 1)) {
         const FitMemory memory = {
@@ -164,6 +165,10 @@ static void counts_the_hosts_of_ranks(void) {
                   strstr(error_message(), "20.0 KiB of host memory for all ranks together"),
               "%s", error_message());
         s.options.world = &world;
+        CHECK(fit_check(&memory, &s) == -1 &&
+                  strstr(error_message(), "20.0 KiB of host memory for all ranks of a machine"),
+              "%s", error_message());
+        world.machine = apart;
         CHECK(fit_check(&memory, &s) == 0, "%s", error_message());
         /* Two of 64 samples of 8 x 8 values in bf16, an output and its gradient. */
         CHECK(fit_message_bytes(&s, 0) == 0, "messages in host memory");
