@@ -94,6 +94,11 @@ def end_scores(pair):
     return end_score(pair), end_score(measures.Pair(full, full))
 
 
+def unregistered_ends(pair):
+    """Those of a training whose group has no comparisons of its own that were registered (registered.answers)."""
+    return end_scores(pair) if registered.planned(pair.training.file) is None else (math.nan, math.nan)
+
+
 def end_of_full(pair):
     bcd, full = end_scores(pair)
     return full if math.isfinite(bcd) else math.nan
@@ -120,7 +125,7 @@ CONVERGED = MeasureTable(
         Measure("end_difference", "BCD - full", "at the end", 2, end_scores, DIFFERENCE),
         Measure("end_low", "BCD - full", "95 %, from", 2, end_scores, LOW),
         Measure("end_high", "BCD - full", "95 %, to", 2, end_scores, HIGH),
-        Measure("end_verdict", "at the end", "verdict", 0, end_scores, VERDICT, NONE),
+        Measure("end_verdict", "at the end", "verdict", 0, unregistered_ends, VERDICT, NONE),
     ],
     [f"Converged: by a rule of early stopping, at {curves.PLATEAU_RULE}.  \"converged\" counts the seeds that did.  Scores "
      "are such means, on the validation split: per cent, or perplexity.",
@@ -130,7 +135,8 @@ CONVERGED = MeasureTable(
      "An epoch is a pass over the data, or over the part that is used, whichever submodel is active.  Trainings with a "
      "cosine are compared as a whole only, because their rate depends on how long they are.",
      "Full update, and BCD - full: of scores at the end, means over pairs of the same seed, the spread of a pair, and "
-     "the 95 % interval of the mean by Welch's t-test.  " + measures.TEST_NOTE],
+     "the 95 % interval of the mean by Welch's t-test.  " + measures.TEST_NOTE + "  Groups of the protocol have none here: "
+     "their answers are corrected for the comparisons that were registered."],
     selects=has_means)
 
 

@@ -215,14 +215,14 @@ def is_older(training):
 
 def partner(method, candidates):
     """The one that a method is compared with, the same for all its seeds; None when none has one of them.  A
-    registered method is compared with a registered one if it can be, an older one with an older one; of several the
-    one with most of its seeds counts, then one with the same learning rate, then one with as many updates, else the
-    longest."""
+    registered method is compared with a registered one if it can be, an older one with an older one; of several one
+    of the same file counts, which has a group of the protocol, then the one with most of its seeds, then one with the
+    same learning rate, then one with as many updates, else the longest."""
     def common(other):
         return len(method.by_seed.keys() & other.by_seed.keys())
 
     def likeness(other):
-        return (other.is_registered == method.is_registered, common(other),
+        return (other.is_registered == method.is_registered, other.first.file == method.first.file, common(other),
                 other.first.setting("lr") == method.first.setting("lr"),
                 other.first["steps"] == method.first["steps"], other.first["steps"])
     return max(filter(common, candidates), default=None, key=likeness)
@@ -250,7 +250,7 @@ def case_name(training):
     """"gpt-4x128 text sgd" (a network of 4 layers, width 128), with the schedule of the rate unless it is constant, and
     with device and precision unless it is the CPU."""
     limit = training.setting("limit")
-    parts = [network_name(training), training["data"] + (f"[:{limit}]" if limit else ""), training["optimizer"]]
+    parts = [network_name(training), own_name(training["data"]) + (f"[:{limit}]" if limit else ""), training["optimizer"]]
     if training.setting("schedule") != "constant":
         parts.append(training.setting("schedule"))
     if training["device"] not in ("", "cpu"):

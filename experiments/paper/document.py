@@ -160,10 +160,11 @@ same_training_loss = of_pairs(record.same_training_loss)
 own_plateau = of_pairs(record.own_plateau)
 gain_after = of_seeds(record.gain, sign="+")  # after its plateau
 at_plateau = of_seeds(lambda each: each["plateau_score"])  # where early stopping ends it; "–" where it ends none
-final_loss = of_seeds(lambda each: each.evaluation["loss"][-curves.MEAN:].mean(), 3)
+final_loss = of_seeds(lambda each: each.evaluation["loss"][-curves.MEAN:].mean() if each.is_finished else math.nan, 3)
 at_its_best = of_seeds(registered.at_its_best)
 epochs_to_its_best = of_seeds(lambda each: curves.epochs_at(each, registered.updates_to_its_best(each)), 0)
-lowest_loss = of_seeds(lambda each: curves.trailing(each.evaluation["loss"], curves.MEAN).min(), 3)
+lowest_loss = of_seeds(lambda each: curves.trailing(each.evaluation["loss"], curves.MEAN).min() if each.is_finished
+                       else math.nan, 3)
 training_loss = of_seeds(lambda each: each["train_loss"], 4)  # of the last fortieth of the updates
 
 
@@ -176,11 +177,12 @@ def mean_own_plateau(*what):
 
 def gains(*what, part=None):
     """For pairs of a network and a method: what each gains, in the mean of its seeds, after a part of its training, or
-    after its plateau; the lowest and the highest."""
+    after its plateau; the lowest and the highest of those that have one."""
     found = []
     for network, method in what:
-        values = [record.gain(each, part) for each in record.seeds(network, method).values()]
-        found.append(float(np.nanmean(values)))
+        gained = compare.mean([record.gain(each, part) for each in record.seeds(network, method).values()])[0]
+        if math.isfinite(gained):  # not of a cosine
+            found.append(gained)
     return span(found, 1, "+")
 
 

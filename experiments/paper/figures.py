@@ -215,9 +215,11 @@ def finite(arrays):
 def score(case):
     images, lines = case.first["input"] == "images", []
     for method in case.methods:
-        n = min(len(t.evaluation["step"]) for t in method.trainings)
-        seeds = [curves.scores(t)[:n] for t in method.trainings]
-        lines.append((method.trainings[0].evaluation["step"][:n], seeds, None,
+        # One that diverged would end the line of the others.
+        shown = [t for t in method.trainings if not t.has_diverged] or method.trainings
+        n = min(len(t.evaluation["step"]) for t in shown)
+        seeds = [curves.scores(t)[:n] for t in shown]
+        lines.append((shown[0].evaluation["step"][:n], seeds, None,
                       np.mean([one[-curves.MEAN:] for one in seeds])))
 
     def scale(axes):

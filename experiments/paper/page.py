@@ -7,6 +7,7 @@ import matplotlib
 import numpy as np
 
 import figures
+import registered
 import store
 import study
 import tables
@@ -118,12 +119,13 @@ def save(figure, path):
     store.write_text(path, f'<?xml version="1.0" encoding="utf-8"?>\n{by}\n{drawing}')
 
 
-def verdict_first(table, cases):
-    """What the page begins with: of the first case, whose trainings have most seeds and are longest, the scores at the
-    end of the full update and of each BCD, in sentences; none where they have too few evaluations."""
-    if table is None or not cases:
+def verdict_first(table, shown, cases):
+    """What the page begins with: of the first case shown, whose trainings have most seeds and are longest, the scores at
+    the end of the full update and of each BCD, in sentences; none where they have too few evaluations."""
+    if table is None or not shown:
         return []
-    labels = {method.label for method in cases[0].every}
+    labels = {method.label for method in shown[0].every}
+    registered_answers = {made.method.label: answer for made, _, _, answer in registered.judged(cases) if not made.reading}
     found = []
     for label in table.labels:
         if label not in labels or math.isnan(table.value(label, "end_difference")):
@@ -132,6 +134,8 @@ def verdict_first(table, cases):
             "seeds", "epochs", "end", "end_full", "end_difference", "end_low", "end_high"))
         interval = f" (95 %: {low} to {high})" if low else ""
         verdict = table.text(label, "end_verdict")
+        if not verdict and registered_answers.get(label):
+            verdict = f"as good, by the test that was registered: {registered_answers[label]}"
         found.append(f"{label}, {epochs} epochs, {seeds} seed{'s' if seeds != '1' else ''}: {end}, the full update {full}; "
                      f"difference {difference}{interval}{': ' + verdict if verdict else ''}.")
     return found
@@ -156,5 +160,5 @@ def make(out, directory, report):
     store.write_text(out, template.get_template("page.html").render(
         sections=list(zip(report.sections, drawings, cycles)), cases=cases, tables=tables, blocks=blocks,
         marked_columns=marked_columns, drawn=CASES_DRAWN, convergence=RULE,
-        unfinished=study.unfinished(report.trainings), first_words=verdict_first(ends, cases),
+        unfinished=study.unfinished(report.trainings), first_words=verdict_first(ends, cases, report.cases),
         answers=[table for table in report.sections[0] if table.name == "answer"]))

@@ -99,9 +99,10 @@ def same(value, wanted):
 
 
 def score_at(training, part=1.0):
-    """The score after a part of a training, between two evaluations interpolated; NaN before the first mean."""
+    """The score after a part of a training, between two evaluations interpolated; NaN before the first mean, of a part
+    of a cosine, and of a training that diverged."""
     means = curves.trailing(curves.scores(training), curves.MEAN)
-    if not len(means):
+    if not len(means) or not training.is_finished or part < 1 and not curves.may_be_cut(training):
         return math.nan
     return float(np.interp(part * training["steps"], training.evaluation["step"][curves.MEAN - 1:], means, left=math.nan))
 
@@ -124,8 +125,9 @@ def gaps(network, method, part=1.0, full=None):
 
 
 def behind(network, method):
-    """For each seed whether BCD ends at a worse score."""
-    return [(gap < 0) == bcd.is_images for gap, (bcd, _) in zip(gaps(network, method), pairs(network, method))]
+    """For each seed that has both scores whether BCD ends at a worse one."""
+    return [(gap < 0) == bcd.is_images for gap, (bcd, _) in zip(gaps(network, method), pairs(network, method))
+            if math.isfinite(gap)]
 
 
 # ---- multipliers --------------------------------------------------------------------------------
@@ -140,7 +142,10 @@ def own_plateau(bcd, full):
 
 
 def gain(training, part=None):
-    """What a training gains to its end, after a part of it, or after its plateau."""
+    """What a training gains to its end, after a part of it, or after its plateau; NaN with a cosine, of which it is the
+    decay."""
+    if not curves.may_be_cut(training):
+        return math.nan
     return score_at(training) - (training["plateau_score"] if part is None else score_at(training, part))
 
 

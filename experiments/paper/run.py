@@ -69,14 +69,22 @@ def given_in(command):
     return {word[2:].removeprefix("no-") for word in words if word.startswith("--")} - {*LOCAL, *LENGTH, "brief", "device"}
 
 
-def is_as_asked(stored, flags, place, command=""):
-    """Returns whether a training with stored settings, by this command, is what flags ask for; false where they ask for
+def is_same_file(stored, asked, template):
+    """Whether a stored path is that of a file of a row: the same one, or as far into another directory of data."""
+    below = template.partition("{data}")[2]
+    return str(stored) == str(asked) or bool(below) and str(stored).endswith(below)
+
+
+def is_as_asked(stored, row, place, command=""):
+    """Returns whether a training with stored settings, by this command, is what a row asks for; false where it asks for
     another length.  Any other difference is an error that names `place`."""
-    finished = True
+    flags, finished = row.flags, True
     for name in sorted(given_in(command) - set(flags)):
         raise Refused(f"{place}: trained with --{name}, which is not asked for now; choose another --out")
     for name, asked in flags.items():
         if name in LOCAL or name not in stored or same_value(stored[name], asked):
+            continue
+        if name in row.files and is_same_file(stored[name], asked, row.files[name]):
             continue
         if name not in LENGTH:
             raise Refused(f"{place}: trained with --{name} {stored[name]}; for {text_of(asked)} choose another --out")
@@ -111,11 +119,11 @@ def finished_rows(plan, folder, table, path):
     for row in plan.rows:
         run = Run(folder / "rows" / row.name)
         if run.settings is not None:
-            done = is_as_asked(run.settings, row.flags, folder / "rows" / row.name, run.command) and run.ended
+            done = is_as_asked(run.settings, row, folder / "rows" / row.name, run.command) and run.ended
         else:
             had = table.get(row.name)
             ended = had and had["status"] in study.ENDED and not plan.needs_weights
-            done = ended and is_as_asked(had.settings, row.flags, path, had.provenance["command"])
+            done = ended and is_as_asked(had.settings, row, path, had.provenance["command"])
         if done:
             finished.add(row.name)
     return finished

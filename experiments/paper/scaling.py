@@ -32,10 +32,13 @@ def updates_to(loss, trainings):
 
 
 def full_lengths(method):
-    """The full updates of all lengths at the rate of the one that a method is compared with."""
+    """The full updates of all lengths at the rate of the one that a method is compared with, from its file where the
+    method is in that, too."""
     full = method.case.full_update(method)
     return [training for other in method.case.methods if full is not None and other.first.is_full
-            and other.first.setting("lr") == full.first.setting("lr") for training in other.trainings]
+            and other.first.setting("lr") == full.first.setting("lr")
+            and (other.first.file == full.first.file or full.first.file != method.first.file)
+            for training in other.trainings]
 
 
 def lengths(cases):

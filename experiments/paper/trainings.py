@@ -39,7 +39,7 @@ class Row:
     """A training to do."""
     name: str  # of its directory, and its row in the experiment's file
     flags: dict  # of bcd train
-    files: tuple = ()  # of flags, in {data}
+    files: dict = dataclasses.field(default_factory=dict)  # by flag: as the entry has it, "{data}/train.txt"
     prepare: str = ""  # how they are made
 
     @property
@@ -51,7 +51,7 @@ class Row:
         return int(self.flags["submodels"])
 
     def check_files(self):
-        for file in self.files:
+        for file in map(self.flags.get, self.files):
             if not os.path.exists(file):
                 raise Refused(f"{file}: not there; to make it: {self.prepare}")
 
@@ -268,15 +268,15 @@ class Plan:
         flags |= entry.get("flags", {}) | entry.get("sgd" if optimizer == "sgd" else "adam", {})
         flags |= {k: v for k, v in own.items() if k not in ("submodels", "name")}
         flags = {k: v for k, v in flags.items() if not _replaced_length(k, given)} | given
-        files = {k: v.replace("{data}", str(self.data_dir)) for k, v in flags.items() if "{data}" in str(v)}
-        flags |= files
+        files = {k: v for k, v in flags.items() if "{data}" in str(v)}
+        flags |= {k: v.replace("{data}", str(self.data_dir)) for k, v in files.items()}
         flags["seed"] = number_of(flags, "seed", 1) + seed
         name = row_name(flags, own, submodels)
         same = [row for row in self.rows if row.name == name]
         if any(row.flags != flags for row in same):
             raise Refused(f"{FILE.name}: {self.name}: two trainings are named {name}; give one a name")
         if not same:
-            self.rows.append(Row(name, flags, tuple(files.values()), entry.get("prepare", "")))
+            self.rows.append(Row(name, flags, files, entry.get("prepare", "")))
 
 
 def _replaced_length(key, given):

@@ -14,6 +14,7 @@ import published
 import record
 import study
 from conftest import RESULTS
+from samples import evaluations, training
 
 
 
@@ -21,11 +22,26 @@ from conftest import RESULTS
 
 def test_a_score_is_the_mean_of_five_that_end_at_the_part():
     evaluation = {"step": np.arange(10.0, 101, 10), "accuracy": np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 20]) / 100}
-    each = study.Training({"steps": 100, "input": "images"}, {}, {}, "", {}, evaluation, {})
+    each = study.Training({"steps": 100, "input": "images", "status": "finished"}, {"schedule": "constant"}, {}, "", {},
+                          evaluation, {})
     assert record.score_at(each) == pytest.approx((6 + 7 + 8 + 9 + 20) / 5)
     assert record.score_at(each, 0.5) == pytest.approx(3)
     assert record.score_at(each, 0.54) == pytest.approx(3.4)  # between two
     assert math.isnan(record.score_at(each, 0.4))  # four evaluations
+    each.settings["schedule"] = "cosine"
+    assert record.score_at(each) == pytest.approx(10) and math.isnan(record.score_at(each, 0.5))
+    each.row["status"] = "diverged"
+    assert math.isnan(record.score_at(each))
+
+
+def test_a_seed_that_diverged_is_neither_ahead_nor_behind(monkeypatch):
+    made = {m: {seed: training(submodels=m, seed=seed) for seed in (1, 2)} for m in (1, 3)}
+    for m, by_seed in made.items():
+        for one in by_seed.values():
+            one.evaluation = evaluations(range(40, 240, 40), [1] * 5, [0.8 - 0.1 * m] * 5)
+    made[3][2].row["status"] = "diverged"
+    monkeypatch.setattr(record, "seeds", lambda network, method: made[1 if method == "full" else 3])
+    assert record.behind("some", "bcd3") == [True]
 
 
 def test_a_method_is_found_by_its_settings():

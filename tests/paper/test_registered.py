@@ -210,6 +210,17 @@ def test_a_pilot_takes_no_answer_away():
     assert only(table)["answer"] == "no" and only(table)["full"] == pytest.approx(70.1)
 
 
+def test_another_group_takes_no_answer_away():
+    """A full update of BCD's rate and of the same length, in another file of the same report."""
+    full, bcd, other = seeds([70.0, 70.1, 70.2], lr=0.2), seeds([60.0, 60.1, 60.2], submodels=3), seeds([50.0, 50.1, 50.2])
+    for one in full + bcd:
+        one.file = "gpt-length.h5"
+    for one in other:
+        one.file = "width.h5"
+    table = registered.answers(Cases(other + full + bcd))
+    assert only(table)["answer"] == "no" and only(table)["full"] == pytest.approx(70.1)
+
+
 def test_a_pilot_of_fine_tuning_takes_no_answer_away():
     def of(loss, count=3, **columns):
         return [of_loss(loss + seed / 1000, seed=seed, init="model", **columns) for seed in range(count)]

@@ -18,7 +18,7 @@ import report
 import study
 import tables
 from conftest import RESULTS
-from samples import GPT, MIB, evaluations, like, pairs, training
+from samples import GPT, LATER, MIB, evaluations, like, pairs, training
 from tables import CLOSED_FORM, MEASURED, NONE, PUBLISHED, RECOMPUTED, Column, Tables
 
 LABEL, HERE, HERE_GPT = "resnet8 synthetic sgd BCD-1/3", "  here: resnet8 synthetic sgd ", "  here: gpt-2x64 text sgd "
@@ -476,6 +476,18 @@ def test_longest_with_most_seeds_first(tmp_path):
     assert sentence.endswith(": full ahead.")
 
 
+def test_a_registered_group_begins_with_its_registered_answer(tmp_path):
+    """Alone p is 0.016; the group has five comparisons, so it is undecided, also where the other four are not there."""
+    trainings = [like(t, started=LATER) for t in seeds()]
+    for t, accuracy in zip(trainings, (0.790, 0.779, 0.793, 0.781, 0.796, 0.786)):
+        assert (t["submodels"] == 3) == (accuracy < 0.79)
+        t.evaluation = evaluations(range(20, 220, 20), [1] * 10, [accuracy] * 10)
+    study.write(str(tmp_path / "plateau.h5"), trainings)
+    done(tmp_path, "plateau.h5", "--out", "some.html")
+    sentence = re.search(r"<li>(.*?)</li>", (tmp_path / "some.html").read_text())[1]
+    assert "difference -1.10" in sentence and sentence.endswith(": as good, by the test that was registered: undecided.")
+
+
 def test_page_of_many(tmp_path):
     """Of many cases the first sixteen are drawn, and all are listed."""
     trainings = pairs()
@@ -564,6 +576,22 @@ def test_figure_of_a_training_that_diverged(tmp_path, losses):
         diverged.evaluation = evaluations([1, 2], losses)
         study.write(str(tmp_path / "loss.h5"), [*trainings, diverged])
         drawn(tmp_path, "0-gpt-2x64-text-sgd-score", "loss.h5")
+
+
+def test_figure_of_scores_leaves_out_a_seed_that_diverged(tmp_path):
+    """It ends early, and would end the line of the others."""
+    seeds = [training(seed=seed) for seed in (1, 2)]
+    early = like(seeds[0], seed=3, status="diverged")
+    early.evaluation = evaluations([50], [1.0], [0.1])
+    study.write(str(tmp_path / "seeds.h5"), [*seeds, early])
+    with_it = drawn(tmp_path, "0-resnet8-synthetic-sgd-score", "seeds.h5")
+    study.write(str(tmp_path / "seeds.h5"), seeds)
+    assert line_of(with_it) == line_of(drawn(tmp_path, "0-resnet8-synthetic-sgd-score", "seeds.h5"))
+
+
+def line_of(svg):
+    """The longest path of a drawing."""
+    return max(re.findall(r' d="([^"]*)"', svg), key=len)
 
 
 def test_figure_of_seeds_and_other_clocks(tmp_path):

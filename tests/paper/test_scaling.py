@@ -40,6 +40,19 @@ def test_lengths_are_of_one_rate():
     assert table.column("tried")[0].value == "100 400" and table.column("same")[0].spread == pytest.approx(0)
 
 
+def test_lengths_are_of_one_file():
+    """Another group may have full updates of the same network at the rate of BCD; runs have a file each."""
+    full = [ended(loss, steps, lr=0.2) for loss, steps in ((3.0, 100), (2.0, 400))]
+    bcd, width = ended(2.5, 400, submodels=3), ended(2.0, 50)
+    for one in (*full, bcd):
+        one.file = "gpt-length.h5"
+    width.file = "width.h5"
+    assert scaling.lengths(Cases([*full, bcd, width])).column("tried")[0].value == "100 400"
+    for number, one in enumerate(full + [bcd]):
+        one.file = f"{number}/run.h5"
+    assert scaling.lengths(Cases([*full, bcd])).column("tried")[0].value == "100 400"
+
+
 def test_a_seed_without_full_updates_has_no_multiplier():
     full = [ended(loss, steps) for loss, steps in ((3.0, 100), (2.0, 400))]
     table = scaling.lengths(Cases(full + [ended(2.5, 400, seed=seed, submodels=3) for seed in (1, 2)]))

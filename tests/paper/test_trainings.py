@@ -1,5 +1,6 @@
 """The trainings of which an experiment consists (trainings.py, trainings.toml)."""
 import argparse
+import dataclasses
 import re
 
 import pytest
@@ -44,10 +45,8 @@ def test_rows_have_the_settings_of_committed_ones(name, all_data):
     rows = plan(name, "laptop", data_dir=str(all_data)).rows
     assert {row.name for row in rows} & set(committed)
     for row in rows:
-        if row.name in committed:  # from a directory "data"
-            flags = {flag: str(value).replace(str(all_data), "data") if flag in ("init", "data", "valid") else value
-                     for flag, value in row.flags.items()}
-            assert run.is_as_asked(committed[row.name], flags, file)
+        if row.name in committed:  # with another directory of data
+            assert run.is_as_asked(committed[row.name], row, file)
 
 
 def test_every_entry_makes_rows(all_data):
@@ -72,7 +71,7 @@ def test_a_missing_file_is_named_with_how_it_is_made(name, line, all_data):
     row = plan(name, "laptop", data_dir=str(all_data)).rows[0]
     with pytest.raises(Refused, match=line):
         row.check_files()
-    for file in row.files:
+    for file in map(row.flags.get, row.files):
         (all_data / file).parent.mkdir(exist_ok=True)
         (all_data / file).touch()
     row.check_files()
@@ -182,12 +181,17 @@ def test_flags_as_bcd_train_reads_them():
             experiment.read_flags(words)
 
 
+def changed(row, **flags):
+    return dataclasses.replace(row, flags=row.flags | flags)
+
+
 def test_a_training_goes_on_without_a_flag():
     """What --no-augment began is what the same command asks for."""
-    asked = plan("validity", "smoke", augment=False).rows[0].flags
-    assert run.is_as_asked({"augment": 0, "model": asked["model"]}, asked, "x", "bcd train --no-augment --out x")
+    asked = plan("validity", "smoke", augment=False).rows[0]
+    stored = {"augment": 0, "model": asked.flags["model"]}
+    assert run.is_as_asked(stored, asked, "x", "bcd train --no-augment --out x")
     with pytest.raises(Refused, match="trained with --augment 0; for 1"):
-        run.is_as_asked({"augment": 0}, asked | {"augment": True}, "x", "bcd train --no-augment --out x")
+        run.is_as_asked(stored, changed(asked, augment=True), "x", "bcd train --no-augment --out x")
 
 
 class Stored(dict):
@@ -217,11 +221,26 @@ def test_other_models_take_the_settings_of_their_kind(all_data):
 
 def test_what_was_trained_otherwise_is_refused():
     stored = {"lr": 0.1, "epochs": 6.0, "always-active": "", "switch-every": "1e", "threads": 8}
-    asked = {"lr": 0.1, "epochs": 6, "always-active": "none", "switch-every": "1e", "threads": 1}
+    asked = trainings.Row("x", {"lr": 0.1, "epochs": 6, "always-active": "none", "switch-every": "1e", "threads": 1})
     assert run.is_as_asked(stored, asked, "x")
-    assert not run.is_as_asked(stored, asked | {"epochs": 7}, "x")
+    assert not run.is_as_asked(stored, changed(asked, epochs=7), "x")
     with pytest.raises(Refused, match="x: trained with --lr 0.1; for 0.2 choose another --out"):
-        run.is_as_asked(stored, asked | {"lr": 0.2}, "x")
+        run.is_as_asked(stored, changed(asked, lr=0.2), "x")
+
+
+@pytest.mark.parametrize("stored, same", [
+    ("data/words/train.tokens", True), ("/elsewhere/words/train.tokens", True), ("/elsewhere/words/score.tokens", False),
+    ("/elsewhere/train.tokens", False), ("/elsewhere/more-words/train.tokens", False)])
+def test_a_file_of_data_may_lie_in_another_directory(stored, same):
+    """As on another machine; of a file that is not among the data the whole path counts."""
+    asked = trainings.Row("x", {"data": "here/words/train.tokens"}, {"data": "{data}/words/train.tokens"})
+    if same:
+        assert run.is_as_asked({"data": stored}, asked, "x")
+    else:
+        with pytest.raises(Refused, match="x: trained with --data"):
+            run.is_as_asked({"data": stored}, asked, "x")
+    with pytest.raises(Refused, match="x: trained with --data"):
+        run.is_as_asked({"data": stored}, trainings.Row("x", asked.flags), "x")
 
 
 # ---- group 2 of protocol.md -----------------------------------------------------------------------
