@@ -114,11 +114,15 @@ __global__ void attention_key_gradient(Gradients<T> g, Heads<T> h) {
 
 /* ---- launchers ---- */
 
+/* What these kernels may have, whatever the size of the heads: a block's on sm_89, less what they
+ * declare. */
+enum { DYNAMIC_BYTES = (99 << 10) - 256 };
+
 template <int W, typename T>
 static void launch_rows(const Call *k, Heads<T> h) {
     const int cached = k->node->attention.cached;
     const size_t bytes = (size_t)(W * h.d) * sizeof(float);
-    SHARED_LIMIT((attention_rows<W, T>), bytes);
+    SHARED_LIMIT((attention_rows<W, T>), DYNAMIC_BYTES);
     LAUNCH((attention_rows<W, T>), k->n * h.heads * (h.t - cached), 32 * W, bytes, k->run->stream,
            (T *)k->io->y, k->io->aux, cached, h);
 }
@@ -135,8 +139,8 @@ void attention_rows_forward(const Call *k, Heads<T> h) {
 template <typename T>
 void attention_rows_gradient(const Call *k, Gradients<T> g, Heads<T> h) {
     const size_t bytes = (size_t)h.d * sizeof(float);
-    SHARED_LIMIT(attention_query_gradient<T>, bytes);
-    SHARED_LIMIT(attention_key_gradient<T>, 2 * bytes);
+    SHARED_LIMIT(attention_query_gradient<T>, DYNAMIC_BYTES);
+    SHARED_LIMIT(attention_key_gradient<T>, DYNAMIC_BYTES);
     LAUNCH(attention_query_gradient<T>, k->rows * h.heads, 32, bytes, k->run->stream, g, h);
     LAUNCH(attention_key_gradient<T>, k->rows * h.groups, 32, 2 * bytes, k->run->stream, g, h);
 }

@@ -121,7 +121,7 @@ static void launch(const Call *k) {
     SHARED_LIMIT(implicit_gemm_split_k<Product>, SHARED_BYTES);
     const int tiles = divide_up(conv->o, Product::BO) * work.channel_tiles * work.tap_groups;
     float *to = work.slices > 1 ? (float *)run->workspace : io.dweight;
-    LAUNCH(implicit_gemm_split_k<Product>, dim3(work.slices, tiles), Product::THREADS, bytes,
+    LAUNCH(implicit_gemm_split_k<Product>, dim3(tiles, work.slices), Product::THREADS, bytes,
            run->stream, to, (const T *)io.dy, (const T *)io.x, work);
     if (work.slices == 1) return;
     const int count = weights_of(conv);

@@ -219,8 +219,8 @@ static __global__ void __launch_bounds__(Product::THREADS, 2)
     SHARED(Line, lines, [2][BP]);
     SHARED(int, shift, [TAPS]);
     const Correlation &c = work.c;
-    const int all = c.rows * c.columns, column = (int)blockIdx.y % work.channel_tiles,
-              rest = (int)blockIdx.y / work.channel_tiles;
+    const int all = c.rows * c.columns, column = (int)blockIdx.x % work.channel_tiles,
+              rest = (int)blockIdx.x / work.channel_tiles;
     Part part = {rest / work.tap_groups * Product::BO, column * work.channels,
                  rest % work.tap_groups * work.group, 0};
     part.taps = min(work.group, all - part.tap);
@@ -228,7 +228,7 @@ static __global__ void __launch_bounds__(Product::THREADS, 2)
         const int tap = part.tap + (int)threadIdx.x;
         shift[threadIdx.x] = work.gather ? 0 : tap_shift(c, tap) * (work.channels + Product::PAD);
     }
-    const int slice = (int)blockIdx.x;
+    const int slice = (int)blockIdx.y;
     const int begin = (int)((long long)work.tiles * slice / work.slices);
     const int end = (int)((long long)work.tiles * (slice + 1) / work.slices);
     Product product(work.channels);

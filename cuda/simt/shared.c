@@ -21,7 +21,8 @@ static _Alignas(PAGE) unsigned char arena[ARENA];
 static struct {
     size_t used;    /* of the arena */
     size_t bytes;   /* asked for by the kernel's declarations */
-    size_t dynamic; /* by the launch */
+    size_t dynamic; /* by the launch, or what a SHARED_LIMIT allows it */
+    size_t limit;   /* of both together */
     struct {
         size_t start, bytes;
     } array[ARRAYS];
@@ -36,13 +37,18 @@ static pthread_mutex_t limits_lock = PTHREAD_MUTEX_INITIALIZER; /* any thread ma
 
 void *simt_dynamic_shared;
 
-static size_t limit_of(const void *function) {
-    size_t bytes = 0;
+/* Returns true, and overwrites *bytes, if the kernel has a SHARED_LIMIT: the last one counts, which
+ * may be less than what holds without. */
+static bool has_limit(size_t *bytes, const void *function) {
+    bool found = false;
     pthread_mutex_lock(&limits_lock);
     for (int i = 0; i < limit_count; i++)
-        if (limits[i].function == function) bytes = limits[i].bytes;
+        if (limits[i].function == function) {
+            *bytes = limits[i].bytes;
+            found = true;
+        }
     pthread_mutex_unlock(&limits_lock);
-    return bytes;
+    return found;
 }
 
 void simt_shared_limit(const void *function, const char *kernel, size_t bytes, SimtSite site) {
@@ -78,17 +84,18 @@ static void *place(size_t bytes) {
 
 bool simt_shared_open(const SimtLaunch *launch) {
     SIMT_POISON(arena, sizeof arena);
-    size_t limit = limit_of(launch->function);
-    if (limit < DEFAULT_LIMIT) limit = DEFAULT_LIMIT;
+    size_t limit = DEFAULT_LIMIT;
+    const bool set = has_limit(&limit, launch->function);
     if (launch->shared_bytes > limit) {
         simt_note_error("kernel %s, %s:%d: %zu bytes of dynamic shared memory, the limit is %zu%s",
                         launch->kernel, launch->site.file, launch->site.line, launch->shared_bytes,
-                        limit, limit == DEFAULT_LIMIT ? " (SHARED_LIMIT raises it)" : "");
+                        limit, set ? "" : " (SHARED_LIMIT raises it)");
         return false;
     }
     shared.used = GUARD;
     shared.bytes = 0;
-    shared.dynamic = launch->shared_bytes;
+    shared.dynamic = set ? limit : launch->shared_bytes;
+    shared.limit = set ? SIMT_SHARED_LARGEST : DEFAULT_LIMIT;
     shared.arrays = 0;
     simt_dynamic_shared = place(launch->shared_bytes);
     return true;
@@ -99,10 +106,10 @@ void *simt_shared_place(SimtShared *array, size_t bytes, const char *name, SimtS
     if (total > DEFAULT_LIMIT)
         simt_fail(site, "SHARED %s: %zu bytes of static shared memory, the limit is %d", name,
                   total, DEFAULT_LIMIT);
-    if (total + shared.dynamic > SIMT_SHARED_LARGEST)
+    if (total + shared.dynamic > shared.limit)
         simt_fail(site,
-                  "SHARED %s: %zu bytes of shared memory with the dynamic part, the limit is %d",
-                  name, total + shared.dynamic, SIMT_SHARED_LARGEST);
+                  "SHARED %s: %zu bytes of shared memory with the dynamic part, the limit is %zu",
+                  name, total + shared.dynamic, shared.limit);
     if (shared.arrays == ARRAYS) simt_fail(site, "SHARED %s: more than %d arrays", name, ARRAYS);
     shared.bytes = total;
     array->memory = place(bytes);

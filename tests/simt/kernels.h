@@ -77,6 +77,7 @@ typedef enum {
     NO_BLOCKS,
     TOO_MUCH_SHARED,
     LIMIT_TOO_LARGE,
+    LIMIT_LOWERED,
     PLANTED
 } Planted;
 /* Runs the kernel that has this mistake. x has 256 floats, aligned to 16 bytes, and y 64 floats. */

@@ -122,6 +122,7 @@ static const Row launch_rows[] = {
     {NO_BLOCKS, "no blocks", "no blocks", false},
     {TOO_MUCH_SHARED, "too much shared memory", "49153 bytes of dynamic shared memory", false},
     {LIMIT_TOO_LARGE, "limit too large", "the most is 232448", false},
+    {LIMIT_LOWERED, "limit lowered", "65 bytes of dynamic shared memory, the limit is 64", false},
 };
 
 static void refused(const void *argument) {
