@@ -1,10 +1,18 @@
-/* Runs the suites: `tests [-v] [NAME...]` runs those whose name contains one of the NAMEs, or
- * equals it where it is written =NAME (all by default; -v prints each case); `tests --list
- * [NAME...]` prints their names. The exit status is 1 when a case failed or none ran. */
+/* Runs the suites: `tests [OPTION]... [NAME...]` runs those whose name contains one of the NAMEs,
+ * or equals it where it is written =NAME (all by default). The exit status is 1 when a case failed
+ * or none ran.
+ *
+ *   --list     prints the names of the suites, and runs none
+ *   -v         prints each case, when it begins and when it ends
+ *   --after N  leaves out the first N cases, so that a new process can go on behind a case that
+ *              ended another; a number, since cases of a suite may have the same name
+ *   --each S   ends the process, by SIGALRM, when a case takes more than S seconds */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "../ref/base/real.h"
 #include "test.h"
@@ -23,9 +31,11 @@ static struct {
     const char *suite;
     int passed, failed, skipped;
     int checks_failed;
-    bool skip, verbose;
+    bool skip, verbose, list;
     char reason[256];
     double started; /* of the running case */
+    int left_out, after;
+    unsigned limit; /* seconds of a case; 0: as many as it takes */
 } now;
 
 static double seconds(void) {
@@ -47,20 +57,28 @@ static void finish_case(const char *name) {
     }
 }
 
-static void start_case(void) {
+/* Returns false if the case is left out. */
+static bool start_case(const char *name) {
+    if (now.left_out < now.after) {
+        now.left_out++;
+        return false;
+    }
     now.checks_failed = 0;
     now.skip = false;
     now.started = seconds();
+    if (now.verbose) printf("case %s.%s\n", now.suite, name);
+    alarm(now.limit);
+    return true;
 }
 
 void test_run(const char *name, void (*function)(void)) {
-    start_case();
+    if (!start_case(name)) return;
     function();
     finish_case(name);
 }
 
 void test_run_row(const char *name, void (*function)(const void *row), const void *row) {
-    start_case();
+    if (!start_case(name)) return;
     function(row);
     finish_case(name);
 }
@@ -101,11 +119,29 @@ static bool wanted(const char *suite, char **names, int count) {
     return count == 0;
 }
 
+/* Returns the number of the first argument that is no option. */
+static int read_options(int argc, char **argv) {
+    int i = 1;
+    for (; i < argc && argv[i][0] == '-'; i++) {
+        if (!strcmp(argv[i], "-v")) {
+            now.verbose = true;
+        } else if (!strcmp(argv[i], "--list")) {
+            now.list = true;
+        } else if (!strcmp(argv[i], "--after") && i + 1 < argc) {
+            now.after = atoi(argv[++i]);
+        } else if (!strcmp(argv[i], "--each") && i + 1 < argc) {
+            now.limit = (unsigned)atoi(argv[++i]);
+        } else {
+            fprintf(stderr, "tests: unknown \"%s\"; see the head of tests/main.c\n", argv[i]);
+            exit(2);
+        }
+    }
+    return i;
+}
+
 int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
-    now.verbose = argc > 1 && strcmp(argv[1], "-v") == 0;
-    bool list = argc > 1 && strcmp(argv[1], "--list") == 0;
-    int first = now.verbose || list ? 2 : 1;
+    int first = read_options(argc, argv);
     static const struct {
         const char *name;
         void (*run)(void);
@@ -116,7 +152,7 @@ int main(int argc, char **argv) {
     };
     for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) {
         if (!wanted(suites[i].name, argv + first, argc - first)) continue;
-        if (list) {
+        if (now.list) {
             printf("%s\n", suites[i].name);
             continue;
         }
@@ -127,8 +163,8 @@ int main(int argc, char **argv) {
         printf("%-6s %-17s %4d cases %8.2f s\n", TEST_PROGRAM, now.suite,
                now.passed + now.failed + now.skipped - before, seconds() - start);
     }
-    if (list) return 0;
+    if (now.list) return 0;
     printf("%s: %d passed, %d failed, %d skipped\n", TEST_PROGRAM, now.passed, now.failed,
            now.skipped);
-    return now.failed || now.passed + now.skipped == 0;
+    return now.failed || now.left_out + now.passed + now.skipped == 0;
 }
