@@ -164,13 +164,18 @@ static bool multiply(MatmulCall *call, MatmulChoice *choice) {
 
 bool library_matmul(const Run *run, const Product *product) {
     MatmulCall call = {.run = run, .product = product};
+    MatmulChoice none = {.shape = shape_of(run, product)};
     bool done = false;
     pthread_mutex_lock(&lock);
     call.library = library();
-    if (!call.library)
+    if (!call.library) {
         done = true; /* library() has noted why */
-    else if (may_fuse(run, product) && describe(&call.description, run, product))
-        done = multiply(&call, matmul_choice(&call, shape_of(run, product)));
+    } else if (may_fuse(run, product)) {
+        if (describe(&call.description, run, product))
+            done = multiply(&call, matmul_choice(&call, none.shape));
+        else
+            matmul_log_refusal(&none, "its description was refused");
+    }
     pthread_mutex_unlock(&lock);
     return done;
 }

@@ -215,13 +215,18 @@ static void ask_heuristic(MatmulChoice *choice, MatmulCall *call) {
     cublasLtMatmulPreferenceOpaque_t preference;
     int count = 0;
     MatmulDescription *d = &call->description;
-    if (cublaslt.cublasLtMatmulPreferenceInit_internal(&preference, sizeof preference) !=
-            CUBLAS_STATUS_SUCCESS ||
-        !set_limits(&preference, &choice->shape) ||
-        cublaslt.cublasLtMatmulAlgoGetHeuristic(call->library, &d->product, &d->a, &d->b, &d->c,
-                                                &d->c, &preference, MATMUL_CANDIDATES, found,
-                                                &count) != CUBLAS_STATUS_SUCCESS)
+    cublasStatus_t status =
+        cublaslt.cublasLtMatmulPreferenceInit_internal(&preference, sizeof preference);
+    if (status == CUBLAS_STATUS_SUCCESS && !set_limits(&preference, &choice->shape))
+        status = CUBLAS_STATUS_INVALID_VALUE; /* all that the library may say of a limit */
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = cublaslt.cublasLtMatmulAlgoGetHeuristic(call->library, &d->product, &d->a, &d->b,
+                                                         &d->c, &d->c, &preference,
+                                                         MATMUL_CANDIDATES, found, &count);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        if (logging()) log_choice(choice, choice->count, cublaslt.cublasLtGetStatusString(status));
         return;
+    }
     for (int i = 0; i < count; i++) add_candidate(choice, &found[i]);
 }
 

@@ -70,5 +70,6 @@ MatmulChoice *matmul_choice(MatmulCall *call, MatmulShape shape);
 /* Returns the major compute capability of the thread's device; 9 if it cannot be asked. */
 int matmul_capability(void);
 
-/* Logs that the library refused the algorithm at choice->first. */
+/* Logs that the library refused the algorithm at choice->first, or all of the product where there
+ * is none. */
 void matmul_log_refusal(const MatmulChoice *choice, const char *why);

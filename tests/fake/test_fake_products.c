@@ -119,6 +119,20 @@ static void goes_on_without_the_library(void) {
     ones_free(&o);
 }
 
+static void says_why_there_is_no_algorithm(void) {
+    Ones o = ones_create();
+    Run run = run_of(&o);
+    Product product = product_of(&o, 16);
+    char text[2000];
+    product.m = M - 4; /* a shape that no test has had */
+    product.ldc = 15;  /* rows that overlap */
+    CHECK(!log_of_product(text, &run, &product) &&
+              strstr(text, ": CUBLAS_STATUS_INVALID_VALUE\n") &&
+              strstr(text, ": the library has none\n"),
+          "%s", text);
+    ones_free(&o);
+}
+
 static void says_that_it_failed(void) {
     Ones o = ones_create();
     setenv("FAKE_LT_FAILS", "1", 1);
@@ -295,6 +309,7 @@ void test_fake_products(void) {
     RUN(tunes_and_writes_it_down); /* this must run before a table has been read */
     RUN(goes_on_with_the_next_algorithm);
     RUN(goes_on_without_the_library);
+    RUN(says_why_there_is_no_algorithm);
     RUN(says_that_it_failed);
     RUN(memory_that_is_gone_is_told);
     RUN(uses_the_workspace_it_has);
