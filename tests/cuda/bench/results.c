@@ -41,16 +41,17 @@ static int take_rows(Results *r, const H5File *file) {
 }
 
 /* Reads the results of an earlier run. Times of another build or machine are not continued. A
- * program that has opened no device may read them all the same, since it measures nothing. */
+ * program that has opened no device may read them all the same, since it measures nothing; what
+ * only such programs have added is of any device. */
 static int continue_from(Results *r) {
     H5File file;
-    Provenance old;
+    Provenance old = {0};
     if (h5_open(&file, r->path)) return -1;
     int status = h5_get_fields(&file, "/", provenance_fields, PROVENANCE_FIELDS, &old);
     bool looks = !r->provenance.accelerator[0];
-    bool same = !status && (looks || (!strcmp(old.commit, r->provenance.commit) &&
-                                      !strcmp(old.accelerator, r->provenance.accelerator) &&
-                                      !strcmp(old.device, r->provenance.device)));
+    bool device = !old.accelerator[0] || (!strcmp(old.accelerator, r->provenance.accelerator) &&
+                                          !strcmp(old.device, r->provenance.device));
+    bool same = !status && (looks || (!strcmp(old.commit, r->provenance.commit) && device));
     if (same) status = take_rows(r, &file);
     h5_close(&file);
     if (status) return -1;
