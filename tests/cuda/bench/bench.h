@@ -73,6 +73,7 @@ typedef struct {
     bool lost; /* the device has failed, and this process cannot continue */
 } Bench;
 
+int bench_save(Bench *bench);
 /* Adds a row. Writes the file unless it was written within the last seconds. */
 int bench_add(Bench *bench, Row *row);
 /* Prints why `row` could not be measured, and adds the failure to the results, so that it is not

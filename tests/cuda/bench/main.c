@@ -104,7 +104,7 @@ static int open_device(Bench *b) {
     return b->stream ? 0 : -1;
 }
 
-static int save(Bench *b) {
+int bench_save(Bench *b) {
     b->saved_ms = bench_now_ms();
     return results_save(&b->results, 1e-3 * (b->saved_ms - b->start_ms));
 }
@@ -113,7 +113,7 @@ int bench_add(Bench *b, Row *row) {
     const double often = 5000;
     row->predicted = b->tiny ? 0 : prediction_of(row, b->info.name);
     if (results_add(&b->results, row)) return -1;
-    return bench_now_ms() - b->saved_ms > often ? save(b) : 0;
+    return bench_now_ms() - b->saved_ms > often ? bench_save(b) : 0;
 }
 
 /* An error of the device stays: every later call would report it again. */
@@ -133,7 +133,7 @@ int bench_failure(Bench *b, const Row *like) {
     printf("FAILED: %s %s, %s, %s, %d samples, version %d: %s\n", row.part, row.work, row.what,
            row.precision, row.n, row.version, error_message());
     b->failed++;
-    if (results_add(&b->results, &row) || save(b)) return -1;
+    if (results_add(&b->results, &row) || bench_save(b)) return -1;
     b->lost = !device_works(b);
     return b->lost ? -1 : 0;
 }
@@ -153,7 +153,7 @@ static int open_results(Bench *b, const Wanted *wanted) {
     if (wanted->state)
         snprintf(b->results.state + length, sizeof b->results.state - length, "%s%s",
                  length ? "; " : "", wanted->state);
-    return wanted->added || wanted->state ? save(b) : 0;
+    return wanted->added || wanted->state ? bench_save(b) : 0;
 }
 
 /* Runs a part if it is wanted. The results are saved after each part, whether it failed or not. */
@@ -162,7 +162,7 @@ static int part(Bench *b, bool wanted, int (*run)(Bench *)) {
     int status = run(b), saved = 0;
     char message[512];
     snprintf(message, sizeof message, "%s", error_message());
-    saved = save(b);
+    saved = bench_save(b);
     if (status) return error_set("%s", message);
     return saved;
 }

@@ -296,7 +296,8 @@ static int measure_parts(Bench *b, Session *s, const bool fits[PARTS]) {
     return 0;
 }
 
-/* Runs a job. A failure ends this job's session only. */
+/* Runs a job. A failure ends this job's session only; but a job may also take the process with it,
+ * so that what was measured before is saved first. */
 static int run_job(Bench *b, const Job *job) {
     Session s;
     DeviceInfo now;
@@ -308,7 +309,7 @@ static int run_job(Bench *b, const Job *job) {
                       mode_names[job->mode])) {
         status = device_info(&now);
         int batch = status ? 0 : settle_batch(&s, fits, (double)now.free_bytes);
-        if (batch) status = session_open(&s, batch) || measure_parts(b, &s, fits);
+        if (batch) status = bench_save(b) || session_open(&s, batch) || measure_parts(b, &s, fits);
         if (status && next_row(b, &s, &row)) status = bench_failure(b, &row);
     }
     session_close(&s);
