@@ -132,6 +132,24 @@ static bool has_zero(const char *json, size_t length) {
     return false;
 }
 
+/* The field that is the text; NULL and an error: there is none, or two, of which readers take
+ * different ones. */
+static const cJSON *text_field(const Documents *documents) {
+    const cJSON *item, *text = NULL;
+    cJSON_ArrayForEach(item, documents->object) {
+        if (!item->string || strcmp(item->string, "text") != 0) continue;
+        if (text) {
+            pieces_refuse(documents->pieces, "has \"text\" twice");
+            return NULL;
+        }
+        text = item;
+    }
+    if (cJSON_IsString(text)) return text;
+    pieces_refuse(documents->pieces,
+                  "has no string \"text\"; prompts and chats need --tokenizer with a model");
+    return NULL;
+}
+
 static int next_object(Documents *documents, const char **text, size_t *bytes) {
     char *json;
     size_t length;
@@ -142,11 +160,8 @@ static int next_object(Documents *documents, const char **text, size_t *bytes) {
     cJSON_Delete(documents->object);
     documents->object = cJSON_ParseWithLengthOpts(json, length + 1, NULL, 1);
     if (!documents->object) return pieces_refuse(documents->pieces, "is not JSON");
-    const cJSON *field = cJSON_GetObjectItemCaseSensitive(documents->object, "text");
-    if (!cJSON_IsString(field))
-        return pieces_refuse(
-            documents->pieces,
-            "has no string \"text\"; prompts and chats need --tokenizer with a model");
+    const cJSON *field = text_field(documents);
+    if (!field) return -1;
     *text = field->valuestring;
     *bytes = strlen(field->valuestring);
     return 1;

@@ -41,7 +41,7 @@ IN_LAYER = {
 }
 # GGUF's name of a special token, and those of transformers.
 SPECIAL = {"bos": "bos", "eos": "eos", "unknown": "unk", "padding": "pad"}
-CONTROL = 3  # the type of tokens that stand for no text
+CONTROL, USER_DEFINED = 3, 4  # types of tokens: those that stand for no text, and others that are never split
 
 
 class Stop(Exception):
@@ -148,6 +148,9 @@ def tokenizer_of(fields):
     tokenizer.add_special_tokens([
         AddedToken(token, special=True, normalized=False)
         for token, kind in zip(tokens, types) if kind == CONTROL])
+    tokenizer.add_tokens([
+        AddedToken(token, special=False, normalized=False)
+        for token, kind in zip(tokens, types) if kind == USER_DEFINED])
     return tokenizer
 
 

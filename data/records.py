@@ -195,6 +195,17 @@ def not_utf8(where):
     return Stop(f"{where}: is not in UTF-8; convert the file first, for example with iconv")
 
 
+def once_each(where):
+    """A hook that refuses an object with a key twice, of which readers take different values."""
+    def hook(pairs):
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            names = [name for name, _ in pairs]
+            raise Stop(f'{where}: has "{next(name for name in names if names.count(name) > 1)}" twice')
+        return made
+    return hook
+
+
 def records(name, file):
     """Yields the records in what tokenize_feed (tokenize.h) wrote."""
     unit = file.readline().decode().strip()
@@ -205,7 +216,7 @@ def records(name, file):
         number, _, value = line.partition(b" ")
         where = f"{name}: {unit} {number.decode()}"
         try:
-            yield record_of(json.loads(value.decode("utf-8")), where)
+            yield record_of(json.loads(value.decode("utf-8"), object_pairs_hook=once_each(where)), where)
         except json.JSONDecodeError as error:
             raise Stop(f"{where}: no JSON: {error.msg}") from None
         except RecursionError:

@@ -69,6 +69,20 @@ int tokenizer_of_model(char name[TOKENIZER_NAME], const char *dir) {
                                           "T.from_pretrained('DIR').save_pretrained('DIR')\"");
 }
 
+int tokenizer_check(const char *dir, const char *name) {
+    char path[PATH_BYTES], own[TOKENIZER_NAME] = "";
+    if (strncmp(name, "hf:", 3) != 0) return 0;
+    for (int i = 0; i < TOKENIZER_FILES; i++) {
+        if (path_join(path, dir, tokenizer_files[i])) return -1;
+        if (access(path, F_OK)) continue;
+        if (tokenizer_fingerprint(own, path)) return -1;
+        if (strcmp(own, name) == 0) return 0;
+    }
+    if (!*own) return 0;
+    return error_set("%s: its tokenizer is not %s any more, which made the tokens of the run", dir,
+                     name);
+}
+
 int tokenizer_part(const char *name) {
     const char *colon = strchr(name, ':');
     int number, used = 0;

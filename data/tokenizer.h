@@ -38,6 +38,9 @@ extern const char *const tokenizer_files[TOKENIZER_FILES];
 int tokenizer_fingerprint(char name[TOKENIZER_NAME], const char *path);
 /* Does the same for the first of these files that a model's directory has. */
 int tokenizer_of_model(char name[TOKENIZER_NAME], const char *dir);
+/* Refuses a model's directory that has another tokenizer than the one by this name.  It knows
+ * nothing of names of other kinds, nor where there is none.  0, or -1 and an error. */
+int tokenizer_check(const char *dir, const char *name);
 
 /* Returns N of "wikitext2:N", "shakespeare:N", or a tokenizer's name "gpt2:N"; 0 if there is no
  * ":N", -1 if N is not a positive number. */

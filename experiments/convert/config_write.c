@@ -4,12 +4,15 @@
 #include "../../ref/base/error.h"
 #include "families.h"
 
-enum { GPT2_END_OF_TEXT = 50256 };
+/* GPT-2's token that ends a text, and its vocabulary, padded as is usual. */
+enum { GPT2_END_OF_TEXT = 50256, GPT2_VOCABULARY = 50304 };
 
-/* Left out, transformers takes those of the family's first model: it would stop at token 2. */
+/* Left out, transformers takes those of the family's first model: it would stop at token 2, or pad
+ * with a token that this vocabulary may lack. */
 static void no_special_tokens(cJSON *root) {
     cJSON_AddNullToObject(root, "bos_token_id");
     cJSON_AddNullToObject(root, "eos_token_id");
+    cJSON_AddNullToObject(root, "pad_token_id");
 }
 
 void gpt_write(cJSON *root, const Model *model) {
@@ -22,7 +25,7 @@ void gpt_write(cJSON *root, const Model *model) {
     cJSON_AddStringToObject(root, "activation_function", "gelu_new");
     cJSON_AddNumberToObject(root, "layer_norm_epsilon", s.eps);
     cJSON_AddTrueToObject(root, "tie_word_embeddings");
-    if (s.vocabulary <= GPT2_END_OF_TEXT) no_special_tokens(root);
+    if (s.vocabulary <= GPT2_END_OF_TEXT || s.vocabulary > GPT2_VOCABULARY) no_special_tokens(root);
 }
 
 static void add_rope(cJSON *root, const char *name, const Rope *r) {

@@ -52,7 +52,8 @@ int convert_check_foreign(const char *init) {
     if (weights && dir_has(init, "config.json")) return 0;
     const struct dirent *entry;
     DIR *open = opendir(init);
-    if (!open) return access(init, F_OK) == 0 ? check_name(init, init) : 0;
+    const char *slash = strrchr(init, '/');
+    if (!open) return access(init, F_OK) == 0 ? check_name(init, slash ? slash + 1 : init) : 0;
     int failed = 0;
     while (!failed && (entry = readdir(open))) failed = check_name(init, entry->d_name);
     closedir(open);

@@ -113,8 +113,9 @@ int convert_numbers(NumberKind *numbers, const char *init) {
     return failed;
 }
 
+/* A model's directory may have such a name, too. */
 bool convert_is_tensors(const char *init) {
     static const char ending[] = ".safetensors";
     const size_t length = strlen(init), tail = sizeof ending - 1;
-    return length > tail && strcmp(init + length - tail, ending) == 0;
+    return length > tail && strcmp(init + length - tail, ending) == 0 && !dir_has(init, ".");
 }

@@ -30,27 +30,44 @@ static const char *const kept_files[] = {
 enum { KEPT_FILES = sizeof kept_files / sizeof *kept_files };
 static const char templates[] = "additional_chat_templates"; /* a directory of more of them */
 
-/* Copies the chat templates that have names of their own. */
-static int copy_templates(const char *dir, const char *init) {
-    char from[PATH_BYTES], to[PATH_BYTES], source[PATH_BYTES], target[PATH_BYTES];
-    if (!dir_has(init, templates)) return 0;
-    if (path_join(source, init, templates) || path_join(target, dir, templates)) return -1;
+/* Licences ask to be handed on with weights that were trained further. */
+static bool is_licence(const char *name) {
+    return strncmp(name, "LICENSE", 7) == 0 || strncmp(name, "NOTICE", 6) == 0 ||
+           strncmp(name, "USE_POLICY", 10) == 0;
+}
+
+static bool is_template(const char *name) { return strstr(name, ".jinja") != NULL; }
+
+/* Copies the files whose names are such. */
+static int copy_those(const char *target, const char *source, bool (*is_such)(const char *name)) {
+    char from[PATH_BYTES], to[PATH_BYTES];
     DIR *open = opendir(source);
     const struct dirent *entry;
-    int failed = !open || (mkdir(target, 0777) && errno != EEXIST)
-                     ? error_set("export: %s: %s", open ? target : source, strerror(errno))
-                     : 0;
-    while (open && !failed && (entry = readdir(open)))
-        if (strstr(entry->d_name, ".jinja"))
+    if (!open) return error_set("export: %s: %s", source, strerror(errno));
+    int failed = 0;
+    while (!failed && (entry = readdir(open)))
+        if (is_such(entry->d_name))
             failed = path_join(from, source, entry->d_name) ||
                      path_join(to, target, entry->d_name) || copy_file(to, from);
-    if (open) closedir(open);
+    closedir(open);
     return failed ? -1 : 0;
 }
 
-/* Copies the tokenizer's files of a model's directory, and appends their names to `list`. */
+/* Copies the chat templates that have names of their own. */
+static int copy_templates(const char *dir, const char *init) {
+    char source[PATH_BYTES], target[PATH_BYTES];
+    if (!dir_has(init, templates)) return 0;
+    if (path_join(source, init, templates) || path_join(target, dir, templates)) return -1;
+    if (mkdir(target, 0777) && errno != EEXIST)
+        return error_set("export: %s: %s", target, strerror(errno));
+    return copy_those(target, source, is_template);
+}
+
+/* Copies the tokenizer's files of a model's directory, if there is one, and its licences; appends
+ * the names of the former to `list`. */
 static int copy_tokenizer(const char *dir, const char *init, Text *list) {
     char from[PATH_BYTES], to[PATH_BYTES];
+    if (!*init) return 0;
     for (int i = 0; i < KEPT_FILES; i++) {
         const char *name = kept_files[i];
         if (!dir_has(init, name)) continue;
@@ -60,7 +77,7 @@ static int copy_tokenizer(const char *dir, const char *init, Text *list) {
     }
     if (copy_templates(dir, init)) return -1;
     if (dir_has(init, templates)) text_add(list, ", %s", templates);
-    return 0;
+    return copy_those(dir, init, is_licence);
 }
 
 /* Returns true if the directory's tokenizer made the tokens that the run was trained on. */
@@ -127,7 +144,8 @@ static int export_model(const char *place, const char *dir, const Options *asked
     if (numbers == NUMBER_OTHER) failed = failed || convert_numbers(&numbers, init);
     if (!failed && file_same(dir, init))
         failed = error_set("--out %s: the run began with the model there; give another name", dir);
-    failed = failed || check_stale(dir, init, &setup) ||
+    failed = failed || (*init && tokenizer_check(init, setup.tokenizer)) ||
+             check_stale(dir, init, &setup) ||
              convert_save(dir, setup.engine, init, numbers, &same) ||
              copy_tokenizer(dir, init, &copied);
     setup_free(&setup);

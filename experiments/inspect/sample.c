@@ -15,7 +15,7 @@
 #include "../train/python.h"
 #include "generate.h"
 
-enum { ENDS = 16 };
+enum { ENDS = 64 };
 
 typedef struct {
     Setup setup;
@@ -34,7 +34,7 @@ typedef struct {
 
 /* Starts it, and reads its first line: the vocabulary, and the tokens that end a text. */
 static int open_tokenizer(Sampling *s, const SampleFlags *flags) {
-    char line[256];
+    char line[4096];
     const char *arguments[] = {flags->chat ? "--chat" : "--prompt", s->dir}, *at = line;
     int number, used;
     s->python = python_open("data/encode.py", arguments, 2, line, sizeof line);
@@ -44,6 +44,8 @@ static int open_tokenizer(Sampling *s, const SampleFlags *flags) {
             s->vocabulary = number;
         else if (s->end_count < ENDS)
             s->ends[s->end_count++] = number;
+        else
+            return error_set("%s: more than %d tokens end a text", s->dir, ENDS);
     return s->vocabulary > 0 ? 0 : error_set("sample: data/encode.py gave no vocabulary");
 }
 
@@ -173,7 +175,8 @@ static int open_run(Sampling *s, const CommandLine *line) {
     /* Runs of earlier versions do not name it. */
     s->tokenizer = *s->setup.tokenizer ? data_named_tokenizer(s->setup.tokenizer, dir)
                                        : data_tokenizer(stored->data, dir);
-    return s->tokenizer || has_tokenizer(s->dir) ? 0 : -1;
+    if (s->tokenizer) return 0;
+    return has_tokenizer(s->dir) ? tokenizer_check(s->dir, s->setup.tokenizer) : -1;
 }
 
 /* Opens the model in a directory, with as long a context as the text will need. */

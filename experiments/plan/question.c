@@ -25,7 +25,8 @@ static int check_sizes(const PlanQuestion *q) {
     const Model *model = q->model;
     int gpus = q->per_node * flags->nodes, ranks = flags->pipeline * o->replicas;
     long long pieces = (long long)o->replicas * flags->micro_batches;
-    int max = flags->pipeline > o->submodels ? flags->pipeline : o->submodels;
+    const int submodels = question_asks(q, PLAN_BCD) ? o->submodels : 1;
+    int max = flags->pipeline > submodels ? flags->pipeline : submodels;
     if (ranks > gpus)
         return error_set(
             "--pipeline %d x --replicas %d are %d ranks, and --per-node %d x --nodes %d are %d %ss",
@@ -36,18 +37,23 @@ static int check_sizes(const PlanQuestion *q) {
                          o->batch, pieces);
     if (max > model->blocks)
         return error_set("--%s %d: %s has only %d blocks",
-                         max == o->submodels ? "submodels" : "pipeline", max, model->name,
+                         max == submodels ? "submodels" : "pipeline", max, model->name,
                          model->blocks);
     return 0;
 }
 
-/* Replaces the rates that were given. */
-static void set_rates(Efficiency *efficiency, const CommandLine *line) {
+/* Replaces the rates that were given.  A host that moves so much for each of its ranks has the
+ * memory for all of them. */
+static void set_rates(Efficiency *efficiency, const CommandLine *line, int per_node) {
     const PlanFlags *flags = &line->options.plan;
     for (int p = 0; p < PRECISIONS && flags->efficiency > 0; p++)
         if (p == line->options.precision || !options_given(&line->options, "precision"))
             efficiency->products[p] = flags->efficiency;
-    if (flags->host_rate > 0) efficiency->host_process_rate = 1e9 * flags->host_rate;
+    if (flags->host_rate > 0) {
+        efficiency->host_process_rate = 1e9 * flags->host_rate;
+        efficiency->host_memory_rate =
+            fmax(efficiency->host_memory_rate, per_node * efficiency->host_process_rate);
+    }
     efficiency->scores_in_memory = flags->unfused_attention;
 }
 
@@ -148,7 +154,7 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
                          optimizer_names[o->optimizer.kind], obstacle);
     if (*flags->trace && plan_calibrate(&q->efficiency, q->gpu, o->precision, flags->trace))
         return -1;
-    set_rates(&q->efficiency, line);
+    set_rates(&q->efficiency, line, q->per_node);
     if (flags->ignore_memory) {
         q->unlimited = *q->gpu;
         q->unlimited.memory_bytes = INFINITY;

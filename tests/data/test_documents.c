@@ -77,6 +77,7 @@ static const BadLine bad_lines[] = {
     {"two first halves", "{\"text\": \"\\ud83c\\ud83c\"}",
      "has half of a surrogate pair, which is no character; remove it"},
     {"no text", "{\"txt\": \"a\"}", NO_TEXT},
+    {"two texts", "{\"text\": \"a\", \"text\": \"b\"}", "has \"text\" twice"},
     {"another case", "{\"Text\": \"a\"}", NO_TEXT},
     {"text is a number", "{\"text\": 3}", NO_TEXT},
     {"no object", "\"text\"", NO_TEXT},

@@ -81,7 +81,7 @@ def write(path, theirs, quantised=(), **changed):
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre(changed.get("pre", "smollm"))
     writer.add_token_list(TOKENS)
-    writer.add_token_types([3, 3] + [1] * (len(TOKENS) - 2))
+    writer.add_token_types(changed.get("types", [3, 3] + [1] * (len(TOKENS) - 2)))
     writer.add_token_merges(["a b", "1 2"])
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(0)
@@ -123,6 +123,15 @@ def test_model(tmp_path, monkeypatch):
     tokenizer = tokenizers.Tokenizer.from_file(str(tmp_path / "out" / "tokenizer.json"))
     # Each digit is a word of its own, so the merge 12 never happens; special tokens are not cut.
     assert tokenizer.encode("ab 12<end>").ids == [5, 4, 6, 7, 0]
+
+
+def test_tokens_of_a_user_are_not_cut(tmp_path, monkeypatch):
+    """Those that are not special, too: "12" is one, although each digit is a word of its own."""
+    types = [3, 3] + [4 if token == "12" else 1 for token in TOKENS[2:]]
+    write(tmp_path / "m.gguf", model()[1], types=types)
+    convert(monkeypatch, tmp_path / "m.gguf", tmp_path / "out")
+    tokenizer = tokenizers.Tokenizer.from_file(str(tmp_path / "out" / "tokenizer.json"))
+    assert tokenizer.encode("a12").tokens == ["a", "12"]
 
 
 @pytest.mark.parametrize("changed, error", [

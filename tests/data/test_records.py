@@ -79,6 +79,8 @@ REFUSED = [
     ('{"instruction": "a", "output": "b", "history": [["c"]]}', '"history" is no list of pairs of strings'),
     ('{"prompt": "a", "input": "c", "response": "b"}', 'has "input" beside "prompt"'),
     ('{"text": "a", "id": ' + "1" * 5000 + "}", "has a whole number of too many digits"),
+    ('{"text": "a", "text": "b"}', 'has "text" twice'),
+    ('{"messages": [{"role": "user", "role": "assistant", "content": "a"}]}', 'has "role" twice'),
     ('{"text": "a"', "no JSON: Expecting"),
     ("[" * 100000, "no JSON: nested too deeply"),
 ]

@@ -182,6 +182,8 @@ static void foreign_formats_are_named(void) {
         {"pickled", "pytorch_model-00001-of-00002.bin",
          "pickled: has its weights in pytorch_model.bin; type: pip install torch transformers, "
          "then"},
+        {"pickled/pytorch_model-00001-of-00002.bin", "",
+         "pickled/pytorch_model-00001-of-00002.bin: has its weights in pytorch_model.bin; type: "},
         {"gguf", "model.Q4_K_M.gguf",
          "gguf: has its weights in GGUF; get the model that they were made from or, for a LLaMA"},
         {"gguf/model.Q4_K_M.gguf", "",

@@ -53,6 +53,10 @@ static void wrong_use_is_refused(void) {
     CHECK(!strstr(run(0, "plan --model G-1.6B --optimizer muon")->out, "offload  ") &&
               strstr(run(0, "plan --model G-1.6B --optimizer lion")->out, "offload  "),
           "offload is planned where its time is known");
+    run(0, "plan --model mlp:inputs=8,layers=1,width=8,classes=2 --gpu a100 --method full");
+    CHECK(strstr(run(0, "plan --model G-1.6B --method offload --per-node 8 --host-rate 200")->out,
+                 "1600.0 g"),
+          "a node has the memory for what its ranks move");
     check_error(run(1, "plan --model resnet8 --out /nonexistent/plan.h5"), "/nonexistent");
 }
 

@@ -102,6 +102,7 @@ static void an_export_has_the_tokenizer(void) {
         "own.tokens "
         "--steps 0 --quiet --out random");
     run(0, "export random --out wordy --quiet");
+    scratch_text("wordy/LICENSE.txt", "its own");
     run(0,
         "train --init wordy --data own.tokens --valid own.tokens --lr 0.1 --steps 60 --batch 5 "
         "--quiet --out words");
@@ -109,6 +110,7 @@ static void an_export_has_the_tokenizer(void) {
           "not said");
     char *text = read_bytes("again/tokenizer.json", &bytes);
     CHECK(strstr(text, "WordLevel"), "%s", text);
+    CHECK(file_exists(scratch_path("again/LICENSE.txt")), "the licence is not handed on");
     free(text);
     printed = run(0, "sample --init again --context 4 --prompt a --tokens 4 --temperature 0");
     CHECK(strcmp(printed->out, "a b\n") == 0, "not up to the end token: \"%s\"", printed->out);
@@ -137,6 +139,11 @@ static void an_export_has_the_tokenizer(void) {
     scratch_text("again/tokenizer.model", "damaged");
     printed = run(1, "sample --init again");
     CHECK(!strstr(printed->error, "neither"), "%s", printed->error);
+    scratch_text("wordy/tokenizer.json", "{}"); /* replaced since */
+    check_error(run(1, "sample words --prompt a"), "wordy: its tokenizer is not hf:");
+    check_error(run(1, "export words --out third"), "wordy: its tokenizer is not hf:");
+    remove(scratch_path("wordy/tokenizer.json"));
+    run(0, "export words --out third --quiet");
 }
 
 static void write_tokens(const char *name, const char *tokenizer, int vocabulary) {
