@@ -13,11 +13,14 @@
  * hold several without much memory. */
 enum { PIECE_BYTES = 1 << 20 };
 
-/* Allocates a batch with room for a send and a receive for every rank. */
-static Transfer *batch_create(const Transport *transport) {
+/* Allocates a batch with room for a send and a receive for every rank.  The others wait for this
+ * one in a collective, so it tells them if it has no memory. */
+static Transfer *batch_create(Transport *transport) {
     Transfer *batch = calloc(2 * (size_t)transport->ranks, sizeof *batch);
-    if (!batch) error_set("transport: out of memory for %d ranks", transport->ranks);
-    return batch;
+    if (batch) return batch;
+    error_set("transport: out of memory for %d ranks", transport->ranks);
+    transport_abort(transport, error_message());
+    return NULL;
 }
 
 static void add(Transfer *batch, int *count, bool send, int peer, void *data, size_t bytes) {

@@ -46,9 +46,10 @@ static void phase_lengths(uint64_t *min, uint64_t *max, const BcdSettings *s, in
     }
     const double unit = rule->kind == SWITCH_STEPS ? 1 : (double)s->batch;
     const double target = rule->kind == SWITCH_STEPS ? rule->every : phase_samples(rule, samples);
-    double steps = fmax(1, ceil(target / unit));
+    const double exact = 0x1p53; /* of more, one less may be the same number */
+    double steps = fmax(1, fmin(exact, ceil(target / unit)));
     while (steps > 1 && (steps - 1) * unit >= target) steps--; /* if the division was rounded */
-    while (steps * unit < target) steps++;
+    while (steps < exact && steps * unit < target) steps++;
     *min = *max = (uint64_t)steps;
 }
 

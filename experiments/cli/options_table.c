@@ -380,7 +380,7 @@ const Option option_table[] = {
     {"pipeline-schedule", NULL, CHOICE(pipeline_schedule, schedule_names), FREE, "1f1b", NULL,
      "zero-bubble delays weight gradients to fill the gaps, and needs more memory",
      TRAIN | COMMAND_PLAN | COMMAND_TRACE},
-    {"replicas", "R", INT(replicas, 1, 4096), FREE, "1", NULL,
+    {"replicas", "R", INT(replicas, 1, 4096), ROUNDS, "1", NULL,
      "data-parallel replicas of the pipeline, which divide each batch; ranks = R x ranks of a "
      "replica; batch norms see the samples of one replica",
      TRAIN | COMMAND_PLAN | COMMAND_TRACE},

@@ -73,12 +73,13 @@ static bool is_evaluated(const Training *t) {
 }
 
 /* Computes the score of a model before it is fine-tuned or, in a resume, the one that a signal cut
- * off. */
+ * off, or that is of other samples. */
 static int evaluate_start(Training *t) {
     const uint64_t step = t->state.step;
     const bool due =
         step ? step % t->eval_every == 0 || step == t->setup.bcd.steps : *t->setup.options.init;
-    if (!due || is_evaluated(t)) return 0;
+    if (!due || (is_evaluated(t) && !t->other_samples)) return 0;
+    if (is_evaluated(t)) t->run.evaluation_rows--;
     if (evaluate(t, NULL)) return -1;
     if (step) return 0;
     const double loss = t->run.evaluations[0].loss;

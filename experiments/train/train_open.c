@@ -122,6 +122,18 @@ static int find_init(Setup *setup) {
                : 0;
 }
 
+/* Some defaults depend on the length.  Those of a run of no updates are found again for the length
+ * that a resume asks for; its command says which it was given. */
+static void forget_defaults_of_no_length(Options *stored, const char *command) {
+    static const char *const defaults[] = {"switch-every", "schedule", "warmup"};
+    if (stored->steps || stored->epochs > 0 || !*command || strstr(command, "--config") ||
+        strstr(command, "--like"))
+        return;
+    for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++)
+        if (!strstr(command, text_of("--%s", defaults[i]).text))
+            stored->given[options_find(defaults[i], COMMAND_TRAIN)] = false;
+}
+
 static int open_old(Training *t, const Options *options) {
     const char *dir = options->resume;
     strcpy(t->dir, dir);
@@ -131,6 +143,7 @@ static int open_old(Training *t, const Options *options) {
     t->started -= t->run.provenance.wall;
     Options *o = &t->setup.options;
     *o = t->run.settings;
+    forget_defaults_of_no_length(o, t->run.provenance.command);
     if (settings_resume(o, options) || pipeline_check_idle(o, options) || check_device(t, options))
         return -1;
     /* Other ranks may be too many for the placement of the run so far. */
@@ -160,10 +173,13 @@ static int replicas_of(const Options *o) {
     return strcmp(o->pipeline, "none") == 0 ? 1 : o->replicas;
 }
 
-/* Batch norms see the samples of a replica, so that another number of them trains otherwise. */
+/* Batch norms see the samples of a replica, so that another number of them trains otherwise.  A
+ * checkpoint does not have --pipeline, and an older one not even their number. */
 static int check_replicas(const Training *t) {
-    const int before = replicas_of(&t->run.settings), now = replicas_of(&t->setup.options);
+    const Options *stored = &t->run.settings;
+    const int before = stored->replicas, now = replicas_of(&t->setup.options);
     if (before == now || !setup_has_batch_norm(t->setup.model)) return 0;
+    if (!options_given(stored, "replicas")) return 0;
     return error_set(
         "--replicas %d: this run was started with %d, and its batch norms would see other batches; "
         "keep --replicas and --pipeline",
@@ -176,8 +192,8 @@ static int restore(Training *t) {
         checkpoint_resume(t->checkpoint_path.text, &t->setup, &t->state))
         return -1;
     /* A resume may evaluate on more samples, or fewer. */
-    if ((t->run.settings.eval_samples == t->setup.options.eval_samples &&
-         eval_check_samples(&t->run, t->run_path.text, t->setup.valid)) ||
+    t->other_samples = t->run.settings.eval_samples != t->setup.options.eval_samples;
+    if ((!t->other_samples && eval_check_samples(&t->run, t->run_path.text, t->setup.valid)) ||
         check_extension(t))
         return -1;
     runfile_cut(&t->run, t->state.step);

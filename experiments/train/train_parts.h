@@ -28,6 +28,7 @@ typedef struct {
     double saved, save_cost; /* clock at the end of the last save, and how long it took */
     double started;          /* clock at the start of this session, less the time of those before */
     bool resumed, save_failed;
+    bool other_samples;  /* a resume evaluates on more samples than before, or fewer */
     bool lost_curves;    /* a resume found a checkpoint without run.h5 */
     bool watching;       /* what is done after an update is not over */
     bool diverged;       /* the last step left numbers that are not finite */

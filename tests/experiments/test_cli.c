@@ -176,6 +176,15 @@ static void plans_its_memory(void) {
 }
 
 /* With --steps 0 a run holds the initial weights, and a resume trains on from them. */
+/* Phases and warm-up of a language model depend on the length, unless they are given. */
+static void check_late(const char *flags, const char *late, const char *direct) {
+    const char *all = "--data words.tokens --batch 2 --limit 16 --threads 1 --quiet";
+    run(0, "train %s %s --steps 0 --out %s", flags, all, late);
+    run(0, "train --resume %s --steps 50 --quiet", late);
+    run(0, "train %s %s --steps 50 --out %s", flags, all, direct);
+    check_same_checkpoint(late, direct);
+}
+
 static void trains_zero_steps(void) {
     const Printed *printed = run(0, "train " RESNET "--steps 0 --out nothing");
     CHECK(strstr(printed->out, "nothing trained: validation loss"), "%s", printed->out);
@@ -186,6 +195,11 @@ static void trains_zero_steps(void) {
     if (!read_run(&file, "nothing")) return;
     CHECK(strstr(file.provenance.command, "--steps 0"), "started by %s", file.provenance.command);
     runfile_free(&file);
+    check_late("--model gpt:layers=2,width=8,heads=2,context=4", "lateA", "directA");
+    check_late("--model gpt:layers=2,width=8,heads=2,context=4 --warmup 1", "lateB", "directB");
+    run(0, "export lateA --out late-model --quiet");
+    check_late("--init late-model --submodels 2", "lateC", "directC");
+    check_late("--init late-model --submodels 2 --switch-every 3", "lateD", "directD");
 }
 
 /* --like takes the settings of an earlier run, except for flags that are given and flags that
@@ -306,6 +320,15 @@ static void evaluates(void) {
     CHECK(strstr(run(0, "eval again/checkpoint.h5 --split valid --batch 5")->out, expected),
           "expected %s", expected);
     CHECK(strstr(run(0, "eval again --split test --limit 10")->out, "(10 samples)"), "limit");
+    runfile_free(&file);
+    /* A resume that trains nothing, but asks for other samples. */
+    run(0, "train --resume again --eval-samples 3 --quiet");
+    if (!read_run(&file, "again")) return;
+    last = &file.evaluations[file.evaluation_rows - 1];
+    snprintf(expected, sizeof expected, "loss %.4f, accuracy %.2f %%", last->loss,
+             100 * last->accuracy);
+    CHECK(strstr(run(0, "eval again")->out, expected), "expected %s", expected);
+    CHECK(last->step == 30 && last[-1].step < 30, "evaluated twice");
     runfile_free(&file);
     /* The samples of the training, or all that are asked for. */
     run(0, "train " RESNET "--steps 1 --eval-samples 3 --out few --quiet");

@@ -210,6 +210,10 @@ static void replicas_of_batch_norms(void) {
     CHECK(strstr(printed, words), "%s", printed);
     check_error(run(1, "train --resume norm-copies --steps 4 --quiet --pipeline none"),
                 "--replicas 1: this run was started with 2");
+    CHECK(remove(scratch_path("norm-copies/run.h5")) == 0, "cannot remove");
+    check_error(run(1, "train --resume norm-copies --steps 4 --quiet"),
+                "--replicas 1: this run was started with 2");
+    run(0, "train --resume norm-copies --steps 4 --quiet --pipeline local:2 --replicas 2");
 }
 
 /* The two parts of a tied embedding's gradient are on two ranks, and those of replicas on others.
