@@ -40,8 +40,8 @@ EngineCache *engine_cache_create(Stage *stage, const EngineSettings *s, const Da
 
 void engine_cache_free(EngineCache *c) {
     if (!c) return;
+    mem_free(c->kept.counted, c->values);
     prefix_cache_free(&c->kept);
-    free(c->values);
     free(c->slots);
     free(c);
 }
@@ -61,9 +61,12 @@ int engine_cache_reserve(EngineCache *c, int lowest) {
         on_device = stage_cache_reserve(stage, width, c->device_bytes);
     if (on_device < 0) return -1;
     prefix_cache_clear(&c->kept, width, on_device);
-    free(c->values);
-    c->values = lowest ? malloc((size_t)stage->settings.batch * width * sizeof(real)) : NULL;
-    return lowest && !c->values ? error_set("cache: out of memory for a batch") : 0;
+    mem_free(c->kept.counted, c->values);
+    c->values = NULL;
+    if (!lowest) return 0;
+    const size_t count = (size_t)stage->settings.batch * width;
+    c->values = mem_alloc(c->kept.counted, MEM_CACHE, count, sizeof *c->values);
+    return c->values ? 0 : -1;
 }
 
 int engine_cache_load(EngineCache *c, const Batch *batch) {

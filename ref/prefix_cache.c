@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-enum { CHUNK = 64 }; /* slots per allocation */
+enum { CHUNK = 64 }; /* slots per allocation; the last one has no more than can be needed */
 
 int prefix_cache_init(PrefixCache *c, MemCount *counted, size_t budget_bytes, const char *dir,
                       int samples) {
@@ -42,9 +42,16 @@ void prefix_cache_clear(PrefixCache *c, size_t width, int on_device) {
     c->file = -1;
     c->width = width;
     c->chunks = c->used = 0;
-    size_t fitting = c->budget_bytes / (CHUNK * width * sizeof(real)) * CHUNK;
+    const size_t fitting = c->budget_bytes / (width * sizeof(real));
     c->on_device = on_device;
     c->memory_end = fitting < (size_t)(INT_MAX - on_device) ? on_device + (int)fitting : INT_MAX;
+}
+
+/* Returns the slots of the next chunk. */
+static size_t chunk_slots(const PrefixCache *c) {
+    const int end = c->memory_end < c->samples ? c->memory_end : c->samples;
+    const int left = end - c->on_device - c->chunks * CHUNK;
+    return (size_t)(left < CHUNK ? left : CHUNK);
 }
 
 /* Reads (into) or writes (from) one slot of the file.  Returns 0, or -1 and errno. */
@@ -98,7 +105,7 @@ static int put_one(PrefixCache *c, const real *value, int id) {
     int slot = c->used;
     if (slot >= c->on_device && slot < c->memory_end) {
         if ((slot - c->on_device) / CHUNK == c->chunks) {
-            real *chunk = mem_alloc(c->counted, MEM_CACHE, CHUNK * c->width, sizeof(real));
+            real *chunk = mem_alloc(c->counted, MEM_CACHE, chunk_slots(c) * c->width, sizeof(real));
             if (!chunk) return -1;
             c->chunk[c->chunks++] = chunk;
         }

@@ -71,7 +71,8 @@ static int plan_need(FitBytes *need, const FitMemory *memory, const Setup *s) {
     }
     for (int m = 0; m < ranks && !failed; m++) {
         const int caches = count[m] < s->options.replicas ? count[m] : s->options.replicas;
-        add_cache(sum[m].host, (size_t)(s->ranks ? caches : 1) * fit_cache_bytes(s));
+        add_cache(sum[m].host, (size_t)(s->ranks ? caches : 1) *
+                                   (fit_cache_bytes(s) + fit_cache_batch_bytes(s)));
         max_bytes(need->device, sum[m].device);
         max_bytes(need->host, sum[m].host);
     }
@@ -234,7 +235,8 @@ static Text advise_on(const FitBytes *need, const FitMemory *memory, const Setup
     const bool in_host = fit_cache_bytes(s) > 0 && (!on_device || memory->host_bytes <= 0);
     /* What the training itself leaves free for a cache, which may be nothing. */
     const double left = (on_device ? memory->bytes : memory->host_bytes) -
-                        (double)(bytes[MEM_ROLES] - bytes[MEM_CACHE]);
+                        (double)(bytes[MEM_ROLES] - bytes[MEM_CACHE]) -
+                        (in_host ? (double)fit_cache_batch_bytes(s) : 0);
     if ((on_device && !fits_host(need, memory)) || !bytes[MEM_CACHE] || left < 0)
         return advise(memory, s);
     return text_of("it fits with --%scache %.0fM", in_host ? "" : "device-", floor(left / 1048576));

@@ -154,7 +154,8 @@ int fit_plan_all(FitBytes *bytes, const Setup *s) {
     return 0;
 }
 
-size_t fit_cache_bytes(const Setup *s) {
+/* Returns the numbers of a sample's outputs of the longest frozen prefix; 0: nothing is frozen. */
+static size_t prefix_width(const Setup *s) {
     const Model *m = s->model;
     size_t width = 0;
     bool *active = xcalloc((size_t)m->blocks, sizeof *active);
@@ -166,9 +167,22 @@ size_t fit_cache_bytes(const Setup *s) {
         if (own > width) width = own;
     }
     free(active);
+    return width;
+}
+
+size_t fit_cache_bytes(const Setup *s) {
+    const size_t bytes = prefix_width(s) * sizeof(real);
     const size_t samples = s->train ? (size_t)s->train->samples : SIZE_MAX;
-    const bool fewer = width == 0 || samples < s->options.cache / (width * sizeof(real));
-    return fewer ? samples * width * sizeof(real) : s->options.cache;
+    if (!s->options.cache || !bytes) return 0;
+    return samples < s->options.cache / bytes ? samples * bytes : s->options.cache;
+}
+
+size_t fit_cache_batch_bytes(const Setup *s) {
+    const Options *o = &s->options;
+    if (!o->cache) return 0;
+    const int samples = s->ranks ? s->stage_settings.batch * s->pipeline.micro_batches * o->replicas
+                                 : s->stage_settings.batch;
+    return (size_t)samples * prefix_width(s) * sizeof(real);
 }
 
 int fit_plan_evaluation(FitBytes *bytes, const Setup *s) {

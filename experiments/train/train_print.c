@@ -206,7 +206,8 @@ static void print_plan(const Setup *s) {
     printf("memory planned: %s%s (%s)\n", format_bytes((double)bytes.device[MEM_ROLES]).text,
            s->ranks ? " for all ranks" : "", fit_list_roles(bytes.device).text);
     if (s->options.cache)
-        printf("and up to %s of --cache%s\n", format_bytes((double)fit_cache_bytes(s)).text,
+        printf("and up to %s of --cache%s\n",
+               format_bytes((double)(fit_cache_bytes(s) + fit_cache_batch_bytes(s))).text,
                s->ranks && s->options.replicas > 1 ? " for each replica" : "");
     if (bytes.host[MEM_ROLES])
         printf("and %s of host memory\n", format_bytes((double)bytes.host[MEM_ROLES]).text);

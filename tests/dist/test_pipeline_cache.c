@@ -8,8 +8,6 @@
 #define LLAMA "llama:layers=4,width=8,heads=2,ffn=12,context=6,vocabulary=11"
 #define RESNET "resnet:depth=14,width=4,classes=5,size=8"
 
-enum { CHUNK = 64 }; /* samples per allocation of the cache */
-
 typedef struct {
     const char *name, *spec;
     int replicas, ranks;
@@ -170,8 +168,8 @@ static void memory_is_where_the_cache_is(void) {
         int lowest = 0;
         while (p.tiny.settings.partition.of_block[lowest] != submodel) lowest++;
         int holder = p.placement.rank_of[p.placement.chunk_of[lowest]];
-        size_t bytes =
-            (CHUNK + 4) * shape_count(m->value[m->block[lowest].in].shape) * sizeof(real);
+        size_t bytes = (size_t)(p.tiny.data->samples + 4) *
+                       shape_count(m->value[m->block[lowest].in].shape) * sizeof(real);
         for (int r = 0; r < 3; r++) {
             size_t kept = p.stage[r]->memory.current[MEM_CACHE];
             CHECK(kept == (lowest > 0 && r == holder ? bytes : 0),

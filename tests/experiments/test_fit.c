@@ -218,25 +218,26 @@ static int info(DeviceInfo *info) {
 }
 
 /* A --cache takes host memory: what it may take, but no more than the samples have outputs of 8 x 8
- * numbers; and that for each replica. */
+ * numbers, and a batch of these on their way; and that for each replica. */
 static void counts_the_cache_of_the_host(void) {
     Setup s;
     Dataset data = {.samples = 96};
-    const double all = 96 * 64 * sizeof(real), part = 12 * UNIT;
-    FitMemory memory = {.name = "FAKE", .bytes = 188 * UNIT + part};
+    const double all = 96 * 64 * sizeof(real), part = 12 * UNIT, batch = 64 * 64 * sizeof(real);
+    FitMemory memory = {.name = "FAKE", .bytes = 188 * UNIT + part + batch};
     if (open_case(&s, &(Case){.name = "two submodels"}, 6, 2)) {
         s.options.cache = (size_t)part;
-        CHECK(fit_cache_bytes(&s) == (size_t)part && fit_check(&memory, &s) == 0, "refused: %s",
-              error_message());
+        CHECK(fit_cache_bytes(&s) == (size_t)part && fit_cache_batch_bytes(&s) == (size_t)batch &&
+                  fit_check(&memory, &s) == 0,
+              "refused: %s", error_message());
         memory.bytes -= 1;
         CHECK(fit_check(&memory, &s) == -1 && strstr(error_message(), "; it fits with --cache 0M"),
               "%s", error_message());
         s.options.cache = (size_t)1 << 40;
         s.train = &data;
-        memory.bytes = 188 * UNIT + all;
+        memory.bytes = 188 * UNIT + all + batch;
         CHECK((double)fit_cache_bytes(&s) == all && fit_check(&memory, &s) == 0, "refused: %s",
               error_message());
-        memory.host_bytes = all - 1;
+        memory.host_bytes = all + batch - 1;
         CHECK(fit_check(&memory, &s) == -1 && strstr(error_message(), " of host memory (cache "),
               "%s", error_message());
         s.train = NULL;

@@ -166,17 +166,21 @@ static void memory_is_that_of_the_last_ranks(void) {
     runfile_free(&file);
 }
 
-/* The rank that has the cache holds a batch of the prefix's outputs beside it: 8 samples of 16 x 16
- * numbers. */
+/* A cache holds the outputs of 32 samples, of 16 x 16 numbers each, and those of a batch on their
+ * way: of a micro-batch of 2, or over ranks of the whole batch of 8.  That much is announced. */
 static void a_batch_of_the_cache_is_counted(void) {
-    RunFile alone, rank;
-    run(0, "train " LLAMA "--steps 14 --quiet --out cache-alone --cache 1M");
-    run(0, "train " LLAMA "--steps 14 --quiet --out cache-rank --cache 1M --pipeline local:1");
-    if (read_run(&alone, "cache-alone") && read_run(&rank, "cache-rank")) {
-        const uint64_t more = rank.memory[MEM_CACHE].peak - alone.memory[MEM_CACHE].peak;
-        CHECK(more == 8 * 16 * 16 * sizeof(real), "%llu bytes", (unsigned long long)more);
-        runfile_free(&rank);
-        runfile_free(&alone);
+    static const char *const flags[] = {"--out cache-alone", "--out cache-rank --pipeline local:1"};
+    static const char *const dir[] = {"cache-alone", "cache-rank"};
+    for (int i = 0; i < 2; i++) {
+        RunFile file;
+        const size_t samples = i ? 32 + 8 : 32 + 2, expected = samples * 16 * 16 * sizeof(real);
+        const Text said = text_of("and up to %s of --cache\n", format_bytes((double)expected).text);
+        const char *printed = run(0, "train " LLAMA "--steps 14 --cache 1M %s", flags[i])->out;
+        CHECK(strstr(printed, said.text), "not %s: %s", said.text, printed);
+        if (!read_run(&file, dir[i])) continue;
+        CHECK(file.memory[MEM_CACHE].peak == expected, "%llu bytes, not %llu",
+              (unsigned long long)file.memory[MEM_CACHE].peak, (unsigned long long)expected);
+        runfile_free(&file);
     }
 }
 
