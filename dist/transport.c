@@ -219,7 +219,6 @@ Transport *transport_group(Transport *whole, const int *member, int members) {
     g->base.is = &class;
     g->base.ranks = members;
     g->base.member = g->member;
-    g->base.machine = NULL; /* it has the ranks of the whole */
     memcpy(g->member, member, (size_t)members * sizeof *member);
     g->base.rank = group_rank(g, whole->rank);
     return &g->base;

@@ -61,8 +61,6 @@ struct Transport {
     double timeout_s;
     bool carries_messages; /* of a device, without copying them to the host */
     const int *member;     /* [ranks]: of a group, the ranks in the whole; otherwise NULL */
-    const int *machine;    /* [ranks], between processes: the lowest rank on the machine of each;
-                            * NULL between threads, which share one, and of a group */
 };
 
 /* ---- the calls of a transport, as above ---- */

@@ -34,7 +34,6 @@ enum { TAG_CONTROL = CHANNELS, NOBODY = -1, NO_REPLY = -2 };
 
 typedef struct {
     Transport base;
-    int *machine;         /* base.machine */
     pthread_mutex_t lock; /* protects all that follows, and calls of MPI */
     pthread_cond_t changed;
     PendingTransfers pending;
@@ -300,7 +299,6 @@ static void close_transport(MpiTransport *mpi) {
     if (!mpi->broken) pending_free(&mpi->pending); /* otherwise MPI may still read them */
     pthread_cond_destroy(&mpi->changed);
     pthread_mutex_destroy(&mpi->lock);
-    free(mpi->machine);
     free(mpi);
 }
 
@@ -345,21 +343,6 @@ static int join_world(Transport *transport) {
                : 0;
 }
 
-/* Finds out which ranks share a machine. */
-static int find_machines(MpiTransport *mpi) {
-    MPI_Comm near;
-    int lowest = mpi->base.rank, failed;
-    mpi->base.machine = mpi->machine = calloc((size_t)mpi->base.ranks, sizeof *mpi->machine);
-    if (!mpi->machine) return error_set("transport: out of memory for %d ranks", mpi->base.ranks);
-    if (mpi_check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, mpi->base.rank,
-                                      MPI_INFO_NULL, &near)))
-        return -1;
-    failed =
-        mpi_check(MPI_Bcast(&lowest, 1, MPI_INT, 0, near)) ||
-        mpi_check(MPI_Allgather(&lowest, 1, MPI_INT, mpi->machine, 1, MPI_INT, MPI_COMM_WORLD));
-    return mpi_check(MPI_Comm_free(&near)) || failed ? -1 : 0;
-}
-
 /* What may fail on one rank alone comes before MPI_Init, where the launcher still ends the ranks
  * that wait for it. */
 Transport *transport_mpi_create(double timeout_s) {
@@ -378,7 +361,7 @@ Transport *transport_mpi_create(double timeout_s) {
         free(mpi);
         return error_null("transport: no thread for MPI");
     }
-    if (join_world(&mpi->base) || find_machines(mpi)) {
+    if (join_world(&mpi->base)) {
         close_transport(mpi);
         return NULL;
     }

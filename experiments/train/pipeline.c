@@ -37,6 +37,7 @@ static int read_local(int *ranks, const Options *o) {
 typedef struct {
     const char *ranks_name; /* the variable of the environment; NULL: there is no launcher */
     int ranks, rank;
+    int near;    /* ranks on this machine; 1 where the launcher does not say */
     bool is_job; /* a batch script, too, has such variables */
 } Launched;
 
@@ -49,18 +50,21 @@ static int environment_number(const char *name) {
 /* A job of Slurm may start mpirun, whose variables then count. */
 static Launched launched(void) {
     static const struct {
-        const char *ranks, *rank;
+        const char *ranks, *rank, *near;
         bool is_job;
     } launchers[] = {
-        {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", false}, /* Open MPI's mpirun */
-        {"PMI_SIZE", "PMI_RANK", false},                         /* that of MPICH */
-        {"SLURM_NTASKS", "SLURM_PROCID", true}};                 /* srun */
+        {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
+         false},                                            /* Open MPI's mpirun */
+        {"PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS", false}, /* that of MPICH */
+        {"SLURM_NTASKS", "SLURM_PROCID", "SLURM_STEP_TASKS_PER_NODE", true}}; /* srun */
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+        const int near = environment_number(launchers[i].near);
         const Launched found = {launchers[i].ranks, environment_number(launchers[i].ranks),
-                                environment_number(launchers[i].rank), launchers[i].is_job};
+                                environment_number(launchers[i].rank), near > 1 ? near : 1,
+                                launchers[i].is_job};
         if (found.ranks > 0 && found.rank >= 0) return found;
     }
-    return (Launched){.ranks = 1};
+    return (Launched){.ranks = 1, .near = 1};
 }
 
 static bool has_processes(const Options *o) {
@@ -209,6 +213,7 @@ int pipeline_place(Setup *s) {
     Options *o = &s->options;
     if (*o->pipeline && read_local(&s->ranks, o)) return -1;
     if (o->world) s->ranks = o->world->ranks;
+    s->machine_ranks = launched().near;
     if (!s->ranks) return 0;
     double *work = xmalloc((size_t)s->model->blocks * sizeof *work);
     placement_work(work, s->model);

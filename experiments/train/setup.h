@@ -21,7 +21,8 @@ typedef struct {
     StageSettings stage_settings;
     double steps_per_epoch; /* samples / batch: an epoch is one pass over the data */
     /* Over several ranks, see pipeline.h. */
-    int ranks; /* 0: a single stage */
+    int ranks;         /* 0: a single stage */
+    int machine_ranks; /* of processes: so many in a row share a machine and its memory */
     Placement placement;
     PipelineSettings pipeline;
     bool took_world; /* the engine owns options.world */

@@ -148,8 +148,7 @@ static void too_few_blocks_for_more_submodels(void) {
  * machine. */
 static void counts_the_hosts_of_ranks(void) {
     Setup s;
-    const int together[2] = {0, 0}, apart[2] = {0, 1};
-    Transport world = {.ranks = 2, .machine = together};
+    Transport world = {.ranks = 2};
     const double work[8] = {1, 1, 1, 1, 1, 1, 1, 1};
     if (open_case(&s, &(Case){.name = "two ranks"}, 6, 1)) {
         const FitMemory memory = {
@@ -165,10 +164,11 @@ static void counts_the_hosts_of_ranks(void) {
                   strstr(error_message(), "20.0 KiB of host memory for all ranks together"),
               "%s", error_message());
         s.options.world = &world;
+        s.machine_ranks = 2;
         CHECK(fit_check(&memory, &s) == -1 &&
                   strstr(error_message(), "20.0 KiB of host memory for all ranks of a machine"),
               "%s", error_message());
-        world.machine = apart;
+        s.machine_ranks = 1;
         CHECK(fit_check(&memory, &s) == 0, "%s", error_message());
         /* Two of 64 samples of 8 x 8 values in bf16, an output and its gradient. */
         CHECK(fit_message_bytes(&s, 0) == 0, "messages in host memory");
