@@ -42,9 +42,8 @@ static int check_sizes(const PlanQuestion *q) {
     return 0;
 }
 
-/* Replaces the rates that were given.  A host that moves so much for each of its ranks has the
- * memory for all of them. */
-static void set_rates(Efficiency *efficiency, const CommandLine *line, int per_node) {
+/* Replaces the rates that were given.  A node moves no less than one of its processes. */
+static void set_rates(Efficiency *efficiency, const CommandLine *line) {
     const PlanFlags *flags = &line->options.plan;
     for (int p = 0; p < PRECISIONS && flags->efficiency > 0; p++)
         if (p == line->options.precision || !options_given(&line->options, "precision"))
@@ -52,7 +51,7 @@ static void set_rates(Efficiency *efficiency, const CommandLine *line, int per_n
     if (flags->host_rate > 0) {
         efficiency->host_process_rate = 1e9 * flags->host_rate;
         efficiency->host_memory_rate =
-            fmax(efficiency->host_memory_rate, per_node * efficiency->host_process_rate);
+            fmax(efficiency->host_memory_rate, efficiency->host_process_rate);
     }
     efficiency->scores_in_memory = flags->unfused_attention;
 }
@@ -154,7 +153,7 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
                          optimizer_names[o->optimizer.kind], obstacle);
     if (*flags->trace && plan_calibrate(&q->efficiency, q->gpu, o->precision, flags->trace))
         return -1;
-    set_rates(&q->efficiency, line, q->per_node);
+    set_rates(&q->efficiency, line);
     if (flags->ignore_memory) {
         q->unlimited = *q->gpu;
         q->unlimited.memory_bytes = INFINITY;

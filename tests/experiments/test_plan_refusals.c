@@ -54,9 +54,8 @@ static void wrong_use_is_refused(void) {
               strstr(run(0, "plan --model G-1.6B --optimizer lion")->out, "offload  "),
           "offload is planned where its time is known");
     run(0, "plan --model mlp:inputs=8,layers=1,width=8,classes=2 --gpu a100 --method full");
-    CHECK(strstr(run(0, "plan --model G-1.6B --method offload --per-node 8 --host-rate 200")->out,
-                 "1600.0 g"),
-          "a node has the memory for what its ranks move");
+    CHECK(!strstr(run(0, "plan --model G-1.6B --method offload --host-rate 200")->out, "100.0 g"),
+          "a node moves less than its process");
     check_error(run(1, "plan --model resnet8 --out /nonexistent/plan.h5"), "/nonexistent");
 }
 
