@@ -153,6 +153,9 @@ def record_of(item, where):
 
 def form_of(item, where):
     """Returns the record of an object, by the first of these forms that it has."""
+    if "chosen" in item and "rejected" in item:
+        raise Stop(f"{where}: has preferences (chosen and rejected), which cannot be trained on here; "
+                   "without these two what is beside them can")
     prompt, answer = item.get("prompt"), next((item[a] for a in ANSWERS if item.get(a) is not None), None)
     for name in ("messages", "conversations"):
         if isinstance(item.get(name), list):
@@ -164,8 +167,6 @@ def form_of(item, where):
     if isinstance(item.get("instruction"), str) and isinstance(item.get("output"), str):
         return Instruction(where, item["instruction"], text_of(item, "input", where), item["output"],
                            before_of(item, where))
-    if "chosen" in item and "rejected" in item:
-        raise Stop(f"{where}: has preferences (chosen and rejected), which cannot be trained on here")
     if isinstance(item.get("text"), str):
         return Text(where, item["text"])
     raise Stop(f"{where}: no object with {FORMS}")
