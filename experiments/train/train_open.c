@@ -13,6 +13,22 @@
 #include "pipeline.h"
 #include "train_parts.h"
 
+/* Adds to `own` the flags whose defaults depend on the submodels, where an earlier run has these
+ * defaults: in fine-tuning the rate and the phases, and which blocks of a ResNet are always active.
+ */
+static void leave_defaults_of_parts(const char **own, int *count, const Options *run) {
+    Options fresh = *run;
+    fresh.given[options_find("lr", COMMAND_TRAIN)] = false;
+    fresh.given[options_find("switch-every", COMMAND_TRAIN)] = false;
+    setup_resolve_optimizer(&fresh);
+    setup_resolve_phase(&fresh);
+    const SwitchRule *was = &run->switch_rule, *is = &fresh.switch_rule;
+    if (run->submodels == 1) own[(*count)++] = "always-active";
+    if (!*run->init) return;
+    if (fresh.optimizer.lr == run->optimizer.lr) own[(*count)++] = "lr";
+    if (is->kind == was->kind && is->every == was->every) own[(*count)++] = "switch-every";
+}
+
 int train_like(Options *options) {
     static const struct {
         const char *given, *replaced[7]; /* flags of the earlier run */
@@ -23,7 +39,7 @@ int train_like(Options *options) {
                 {"model", {"init", "context"}},
                 {"init", {"model", "context"}},
                 {"optimizer", {"lr", "momentum", "weight-decay", "beta1", "beta2", "eps"}}};
-    const char *own[OPTIONS_MAX + 16];
+    const char *own[OPTIONS_MAX + 32];
     int count = 0;
     Options like;
     if (*options->resume)
@@ -43,6 +59,8 @@ int train_like(Options *options) {
         own[count++] = "pre-infer";
         own[count++] = "switch-warmup";
     }
+    if (options_given(options, "submodels") || options_given(options, "partition"))
+        leave_defaults_of_parts(own, &count, &like);
     own[count] = NULL;
     return options_take(options, &like, own, false);
 }

@@ -202,33 +202,6 @@ static void trains_zero_steps(void) {
     check_late("--init late-model --submodels 2 --switch-every 3", "lateD", "directD");
 }
 
-/* --like takes the settings of an earlier run, except for flags that are given and flags that
- * these replace. */
-static void trains_like_another(void) {
-    RunFile file;
-    run(0, "train --like plain --quiet --out alike");
-    check_same_checkpoint("plain", "alike");
-    scratch_text("bare/checkpoint.h5", ""); /* the run has lost its run.h5 */
-    copy_file("bare/checkpoint.h5", "plain/checkpoint.h5");
-    run(0, "train --like bare --quiet --out barely");
-    check_same_checkpoint("plain", "barely");
-    run(0, "train --like plain --optimizer adam --epochs 1 --quiet --out unlike");
-    if (!read_run(&file, "unlike")) return;
-    const Options *o = &file.settings;
-    CHECK(file.curve_rows == 8 && o->optimizer.lr == 1e-4 && o->submodels == 3, "other flags");
-    runfile_free(&file);
-    check_error(run(2, "train --like nothing-there"), "--like nothing-there: no run in it");
-    /* The full update drops what is for submodels. */
-    run(0,
-        "train " GPT
-        "--steps 2 --cache 1M --pre-infer --pipeline local:1 --submodel-lr 1,2 --switch-warmup 1 "
-        "--out parts --quiet");
-    run(0, "train --like parts --submodels 1 --out whole --quiet");
-    if (!read_run(&file, "whole")) return;
-    CHECK(file.settings.switch_warmup == 0 && file.settings.cache == 0, "flags of BCD are kept");
-    runfile_free(&file);
-}
-
 static void same_again(void) {
     run(0, "train " RESNET "--steps 30 --out again --quiet");
     check_same_run("plain", "again");
@@ -388,7 +361,6 @@ void test_cli(void) {
     RUN(trains);
     RUN(plans_its_memory);
     RUN(trains_zero_steps);
-    RUN(trains_like_another);
     RUN(same_again);
     RUN(another_seed_is_another_training);
     RUN(threads_do_not_matter);
