@@ -225,7 +225,8 @@ const Option option_table[] = {
      "blocks of each submodel, by number or name, submodels separated by /, as in 0-2/3-4",
      TRACING | COMMAND_INFO},
     {"always-active", "LIST", TEXT(always_active), FIXED, "",
-     "none; bcd train: ends for images, unless --cache or --partition is given",
+     "none; bcd train: ends for images, unless --cache, --partition or --placement figure2 is "
+     "given, or too few blocks are between them",
      "blocks that are trained with every submodel, as in embedding,head; ends means the first and "
      "the last, none refuses the default; their optimizer state and step count go on at a switch",
      TRACING | COMMAND_INFO},
@@ -375,7 +376,7 @@ const Option option_table[] = {
     {"placement", NULL, CHOICE(placement, placement_choices), FREE, "auto", NULL,
      "what each rank holds: plain, a piece of the model; virtual, a piece of every submodel; "
      "figure2, the same with submodels that are not contiguous, as in the paper; auto, virtual if "
-     "every submodel has a block for each rank",
+     "every submodel has a block for each rank, and none is always active",
      TRAIN | COMMAND_PLAN | COMMAND_TRACE},
     {"pipeline-schedule", NULL, CHOICE(pipeline_schedule, schedule_names), FREE, "1f1b", NULL,
      "zero-bubble delays weight gradients to fill the gaps, and needs more memory",
