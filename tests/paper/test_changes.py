@@ -9,7 +9,7 @@ from conftest import git, has_history
 
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
-KNOWN = 42, "7a43c5ab0df104ea"
+KNOWN = 43, "06b57285967914de"
 
 
 def chained(changes):

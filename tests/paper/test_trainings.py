@@ -9,6 +9,7 @@ import choose
 import estimate
 import experiment
 import program
+import record
 import registered
 import run
 import study
@@ -300,6 +301,29 @@ def paired(rows, file):
     """Each row of a plan, and its training in a file of results."""
     found = {training["row"]: training for training in study.read([RESULTS / file])}
     return [(row, found[row.name]) for row in rows]
+
+
+# ---- group 4 ------------------------------------------------------------------------------------
+
+def test_gpt_length_has_the_best_rate():
+    """With a cosine, that of the lowest perplexity in gpt-rates.h5, the same for both methods and inside the rates tried;
+    at a constant rate all settings of `converged` but the length."""
+    tried = {}
+    for _, training in paired(plan("gpt-rates", "laptop").rows, "gpt-rates.h5"):
+        tried.setdefault(training["submodels"], []).append((training["lr"], registered.at_the_end(training)))
+    best, = {min(grid, key=lambda one: one[1])[0] for grid in tried.values()}
+    assert all(min(grid)[0] < best < max(grid)[0] and len(grid) == 5 for grid in tried.values())
+    rows = plan("gpt-length", "laptop").rows
+    cosine = [row for row in rows if row.flags["schedule"] == "cosine"]
+    assert [(row.submodels, row.flags["lr"], row.flags["epochs"]) for row in cosine if row.seed == 1] == [
+        (1, best, 6), (1, best, 9), (1, best, 12), (1, best, 24), (2, best, 24), (3, best, 24)]
+    constant = [row for row in rows if row not in cosine]
+    before = {(row.submodels, row.seed): row.flags for row in plan("converged", "laptop").rows
+              if row.flags["model"] == record.GPT and row.submodels in (2, 3) and row.flags["schedule"] == "constant"
+              and row.flags.get("fraction", 1) == 1}
+    assert len(rows) == 12 + 4 and len(constant) == 4
+    for row in constant:
+        assert row.flags == before[row.submodels, row.seed] | {"epochs": 72}
 
 
 # ---- group 7 ------------------------------------------------------------------------------------
