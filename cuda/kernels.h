@@ -1,4 +1,4 @@
-/* The launchers: every op of ref/ops/ops.h on the device, one .cu per op in ops/.
+/* The launchers: every op of ref/ops/ops.h on the device, a .cu or more per op in ops/.
  *
  * The mathematics, shapes, layouts and saved numbers are those of ref/ops/ops.h and are
  * not repeated here.  Arrays are device memory.  `void *` arrays hold the run's value type: float,

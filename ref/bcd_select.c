@@ -3,7 +3,8 @@
  * and add its row to the list below; the program then offers it, and the help of --order can say
  * what it does (experiments/cli/options_table.c).  tests/ref/test_bcd_loop.c checks that each
  * submodel has its turn in a cycle; an order that promises less is named there, and in
- * experiments/train/fit_plan.c, which plans its memory.
+ * experiments/train/fit_plan.c, which plans its memory.  A submodel that is chosen twice in a row
+ * trains on with the state that it has, as if in one phase (random_order avoids it).
  *
  * An order may remember nothing between its calls: BcdState, the seed and the tensors are all that
  * a checkpoint holds, so whatever else it kept would be lost by a resume, which would then train

@@ -11,7 +11,8 @@ static int mlp_build(Model *m, const Settings *settings) {
     if (build_tables(m, layers + 1, (Shape){1, 1, inputs}, false)) return -1;
     int x = 0, channels = inputs;
     /* Hidden weights start as in He et al. 2015, so that values keep their size through many
-     * layers, and the head's as by PyTorch's default, uniform in +-1 / sqrt(channels). */
+     * layers.  The deviation of the head's is that of PyTorch's default, uniform in
+     * +-1 / sqrt(channels). */
     for (int i = 0; i < layers; i++) {
         build_block(m, "layer%d", i + 1);
         x = build_linear(m, "", x, width, true, sqrt(2.0 / channels));

@@ -1,7 +1,6 @@
 /* Block coordinate descent in one file:  cc -O2 ref/lesson/bcd_lesson.c -lm && ./a.out
- * README.md explains it, chapter by chapter.  A small network learns which of eight arms of a
- * pinwheel a point of the plane is on.  Its values have N rows, one for each point; value 0 is x,
- * value 5 is the logits:
+ * README.md explains it, chapter by chapter.  A small network learns on which of eight arms of a
+ * pinwheel a point is.  Its values have a row for each of N points; 0 is x, and 5 the logits:
  *
  *     0 --linear--> 1 --gelu--> 2 --linear--> 3 --gelu--> 4 --linear--> 5
  *     |         block 0         |         block 1         |   block 2   | */
@@ -196,6 +195,7 @@ static double train(Training *t, int steps) {
 
 static Training *start(int submodels) {
     static Training pool[32], *next = pool;
+    if (next == pool + 32) exit(1); /* as without memory */
     Training *t = next++;
     t->submodels = submodels;
     t->value[0] = t->x;
@@ -219,8 +219,8 @@ static Training *resume(const Training *from) {
     return t;
 }
 
-/* Returns the largest error of central differences in count numbers p, which are read after `from`.
- */
+/* Returns the largest error of central differences in count numbers p, which are read after `from`:
+ * of the sum of the points' losses, of which the gradient is that of the loss times N. */
 static double error(Training *t, int from, double *p, const double *gradient, int count, double h) {
     double largest = 0;
     forward(t, 0);
@@ -286,26 +286,26 @@ static void chapter_5(void) {
 
 /* Returns the error per cycle of exact BCD on a quadratic of M variables, each with curvature 1,
  * and c with any other.  With step < 1 a variable goes only that part of the way to its minimum. */
-static double error_per_cycle(int M, double c, double step) {
-    double x[32], largest[2] = {0, 0}; /* of the cycles before 300, and of those before 600 */
+static double error_per_cycle(int M, double c, double step, int cycles) {
+    double x[32], largest[2] = {0, 0}; /* before that many cycles, and before twice as many */
     for (int i = 0; i < M; i++) x[i] = 1;
-    for (int k = 0; k < 600 * M; k++) {
-        const int i = k % M, cycle = k / M;
+    for (int k = 0; k < 2 * cycles * M; k++) {
+        const int i = k % M, cycle = k / M, end = cycle / cycles;
         double gradient = (1 - c) * x[i];
         for (int j = 0; j < M; j++) gradient += c * x[j];
         x[i] -= step * gradient;
-        if (cycle % 300 > 250) largest[cycle / 300] = fmax(largest[cycle / 300], fabs(x[i]));
+        if (cycle % cycles > cycles - 50) largest[end] = fmax(largest[end], fabs(x[i]));
     }
-    return pow(largest[1] / largest[0], 1 / 300.0);
+    return pow(largest[1] / largest[0], 1.0 / cycles);
 }
 
 /* M layers of one weight, y = w_1 ... w_M x, learn y = (1 + d) x with weight decay d.  The loss is
- * 1/2 (w_1 ... w_M - 1 - d)^2 + 1/2 d sum w_i^2.  Returns the updates until its derivatives are
- * below 1e-8: exact ones of one layer after another or, with a step > 0, of all layers together. */
+ * 1/2 (w_1 ... w_M - 1 - d)^2 + 1/2 d sum w_i^2.  Returns the updates until all w_i are 1 within
+ * 1e-8: exact ones of one layer after another or, with a step > 0, of all layers together. */
 static int chain_updates(int M, double d, double step) {
     double w[32], g[32], largest = 1;
     int updates = 0;
-    for (int i = 0; i < M; i++) w[i] = 1 + 0.2 * i / M;
+    for (int i = 0; i < M; i++) w[i] = 1 + 0.1 * i / M;
     for (; largest > 1e-8; updates += step > 0 ? 1 : M) {
         double product = 1;
         largest = 0;
@@ -313,7 +313,7 @@ static int chain_updates(int M, double d, double step) {
         for (int i = 0; i < M; i++) {
             const double others = product / w[i];
             g[i] = (product - 1 - d) * others + d * w[i];
-            largest = fmax(largest, fabs(g[i]));
+            largest = fmax(largest, fabs(w[i] - 1));
             if (step == 0) w[i] = (1 + d) * others / (others * others + d);
             product = others * w[i];
         }
@@ -337,14 +337,14 @@ int main(void) {
     puts("\n6. Exact BCD on a convex quadratic of three variables: the error per cycle");
     puts("   coupling c    c^(3/2)   measured   half steps");
     for (double c = 0.5; c < 0.99; c = 1 - (1 - c) / 5)
-        printf("%13g%11.3f%11.3f%13.3f\n", c, pow(c, 1.5), error_per_cycle(3, c, 1),
-               error_per_cycle(3, c, 0.5));
+        printf("%13g%11.3f%11.3f%13.3f\n", c, pow(c, 1.5), error_per_cycle(3, c, 1, 300),
+               error_per_cycle(3, c, 0.5, 300));
     puts("\n7. A chain of M layers of one weight: the updates that it takes");
     puts("    M   coupling c   error per cycle     BCD   full update");
     for (int M = 2; M <= 16; M *= 2) {
         const double d = 0.01, c = (1 - d) / (1 + d), step = 2 / (M * (1 - d) + 4 * d);
-        printf("%5d%13.4f%18.4f%8d%14d\n", M, c, error_per_cycle(M, c, 1), chain_updates(M, d, 0),
-               chain_updates(M, d, step));
+        printf("%5d%13.4f%18.4f%8d%14d\n", M, c, error_per_cycle(M, c, 1, 3000),
+               chain_updates(M, d, 0), chain_updates(M, d, step));
     }
     return 0;
 }

@@ -1,4 +1,4 @@
-/* The ops: one mathematical operation each with its gradients, one file per op.
+/* The ops: one mathematical operation each with its gradients, in a file per op or kind of op.
  *
  * The functions of this folder are the definition: plain loops under their equations.  Each NAME
  * has a counterpart fast_NAME in ref/fast, with vectors, cache blocks and threads, which has the

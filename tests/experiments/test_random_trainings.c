@@ -6,6 +6,7 @@
 #include "../../experiments/base/text.h"
 #include "../../experiments/train/modules.h"
 #include "../../ref/base/random.h"
+#include "../../ref/bcd.h"
 #include "cli.h"
 
 enum { TRAININGS = 40, ALTERNATIVES = 6 };
@@ -22,8 +23,6 @@ static const Row models = {
 };
 static const Row always[] = {
     {"--batch 2", "--batch 3", "--batch 4"},
-    {"--optimizer sgd", "--optimizer adam", "--optimizer adamw", "--optimizer lion",
-     "--optimizer muon"},
     {"", "--accumulate 2"},
     {"", "--recompute"},
     {"", "--clip 1"},
@@ -35,7 +34,6 @@ static const Row with_submodels[] = {
     {"--switch-every 1", "--switch-every 2", "--switch-every 5", "--switch-every 0.5e",
      "--switch-every auto --auto-min 2 --auto-window 1"},
     {"", "--keep-state"},
-    {"--order cyclic", "--order descending", "--order random", "--order gauss-southwell"},
     {"", "--always-active none", "--always-active ends", "--always-active block1"},
     {"", "--correct-above 0.5"},
     {"", "--fraction 0.5"},
@@ -62,7 +60,9 @@ static Text draw_flags(Draw *d) {
                          draw_from(d, models));
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
         text_add(&flags, " %s", draw_from(d, always[i]));
+    text_add(&flags, " --optimizer %s", optimizer_names[draw(d, OPTIMIZER_KINDS)]);
     if (draw(d, 4) == 0) return flags;
+    text_add(&flags, " --order %s", order_names[draw(d, ORDER_KINDS)]);
     for (size_t i = 0; i < sizeof with_submodels / sizeof *with_submodels; i++)
         text_add(&flags, " %s", draw_from(d, with_submodels[i]));
     return flags;

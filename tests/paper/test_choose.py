@@ -158,8 +158,9 @@ def test_what_is_advised_won():
                                     "a layer at a time")] == [adamw, adamw, lion, sgd, six, six, thirty]
     shown = subprocess.run([program.find(), "train", "--help"], capture_output=True, text=True, check=True).stdout
     shown = " ".join(shown.split())
-    defaults = re.search(r"with --init: sgd (\S+); adam, adamw (\S+); lion, muon (\S+)\]", shown)
-    assert [sgd, adamw, lion] == [float(rate) for rate in defaults.groups()]
+    defaults = {name: float(rate) for names, rate in re.findall(r"([a-z, ]+) (\S+?)(?:;|$)", re.search(
+        r"with --init: ([^]]+)\]", shown).group(1)) for name in names.strip().split(", ")}
+    assert [defaults[name] for name in ("sgd", "adam", "adamw", "lion", "muon")] == [sgd, adamw, adamw, lion, lion]
     times = re.search(r"adamw takes (\d+) times its own from 6 submodels on, and from 30 on (\d+) times, but with blocks that "
                       r"are always active (\d+) ", shown)
     assert [six / adamw, thirty / adamw, six / adamw] == pytest.approx([float(each) for each in times.groups()])
