@@ -339,11 +339,11 @@ def memory_of(flags, **changes):
 
 @pytest.mark.parametrize("name", [name for name, table in trainings.experiments().items() if table.get("hours")])
 def test_a_constant_rate_is_evaluated_often_enough(name, all_data):
-    """The score of protocol.md is the mean of the last five evaluations."""
+    """The score of protocol.md is the mean of the last five evaluations, which lie in the second half."""
     for row in plan(name, "laptop").rows:
         every, steps = int(row.flags.get("eval-every", 0)), int(row.flags.get("steps", 0))
         if row.flags["schedule"] == "constant" and every:
-            assert steps == 0 or steps // every >= 5, row.name
+            assert steps == 0 or steps // every >= 10, row.name
 
 
 def test_equal_memory():
