@@ -149,7 +149,9 @@ def saved_by_zero_bubble(model, gpus):
                              submodels=3, precision="bf16")
     before, after = (program.ask_once("plan", *flags, "--pipeline-schedule", name)["plan"].value("BCD-1/3", "step")
                      for name in ("1f1b", "zero-bubble"))
-    return "does not fit" if math.isnan(after) else f"{100 * (1 - after / before):.0f} %".replace("-0", "0")
+    if math.isnan(after):
+        return "does not fit" if math.isnan(before) else "`zero-bubble` does not fit"
+    return f"{100 * (1 - after / before):.0f} %".replace("-0", "0")
 
 
 def test_zero_bubble_in_the_readme():
