@@ -19,7 +19,7 @@ import tables02_09_11
 # The sources call these.
 from choose import before_tuning, lora_libraries, needs, timed_on, tuned_rates
 from claims import time_over_distributed
-from published import largest_loss_difference
+from published import largest_loss_difference, perplexity_over_full, with_lower_loss
 
 CHANGES = record.RESULTS.parent / "paper" / "changes.toml"
 
@@ -38,7 +38,7 @@ def mean(values, decimals=2, sign=""):
 
 def span(values, decimals=2, sign=""):
     """The lowest and the highest value: "0.63 to 0.74"."""
-    return f"{min(values):{sign}.{decimals}f} to {max(values):{sign}.{decimals}f}"
+    return " to ".join(tables.format_number(value, decimals, sign) for value in (min(values), max(values)))
 
 
 def name(network):
@@ -173,6 +173,19 @@ def mean_own_plateau(*what):
     train on all data."""
     found = [record.multipliers(*each, record.own_plateau) for each in what or record.ALL_DATA]
     return f"{statistics.fmean(np.nanmean(values) for values in found if np.isfinite(values).any()):.2f}"
+
+
+def thirds_with_adam():
+    """The pairs of BCD-1/3 with Adam that train on all data."""
+    return [what for what in record.ALL_DATA
+            if what[1].startswith("bcd3") and record.first(*what)["optimizer"].startswith("adam")]
+
+
+def training_losses_above():
+    """Of all pairs of seeds on all data that finished: in how many BCD ends at a higher training loss; and their number."""
+    ends = [bcd["train_loss"] > full["train_loss"] for what in record.ALL_DATA for bcd, full in record.pairs(*what)
+            if bcd.is_finished and full.is_finished]
+    return sum(ends), len(ends)
 
 
 def gains(*what, part=None):
@@ -326,9 +339,10 @@ def seeds_to_decide(network, method, other, points):
 
 # Ours next to the published trainings: by the label of a row, networks and methods.
 OURS = {
-    "ResNet8 SGD, full": [(network, "full") for network in ("resnet8", "half10", "half10-cosine", "half")],
-    "ResNet8 SGD, 1/3": [(network, "bcd3") for network in ("resnet8", "half10", "half10-cosine", "half")],
-    "ResNet8 Adam, full": [("half10-adam", "full")], "ResNet8 Adam, 1/3": [("half10-adam", "bcd3")],
+    "ResNet8 SGD, full": [(network, "full") for network in ("resnet8", "half10", "half10-cosine", "half", "half-plain")],
+    "ResNet8 SGD, 1/3": [(network, "bcd3") for network in ("resnet8", "half10", "half10-cosine", "half", "half-plain")],
+    "ResNet8 Adam, full": [(network, "full") for network in ("half10-adam", "half-plain-adam")],
+    "ResNet8 Adam, 1/3": [(network, "bcd3") for network in ("half10-adam", "half-plain-adam")],
     "ResNet14 SGD, full": [("resnet14", "full")], "ResNet14 SGD, 1/3": [("resnet14", "bcd3")],
     "ResNet20 SGD, full": [("resnet20", "full")], "ResNet20 SGD, 1/3": [("resnet20", "bcd3")],
     "GPT2-wiki Adam, full": [("gpt", "full"), ("gpt-cosine", "full")],
@@ -368,6 +382,19 @@ def pipeline_ratios(table):
         found.labels, found.column("ranks"), found.column("micro_batches"), found.column("measured"))}
     counts = sorted({micro for _, _, micro in steps})
     return [steps["full plain", 2, micro] / steps["BCD-1/3 plain", 1, micro] for micro in counts]
+
+
+def fit_of_a_cached_prefix():
+    """Of Tables 15 and 16, simulated without and with a cached prefix: by how many per cent a step is off, the mean of
+    all but the one that the simulation was calibrated by; and a step of BCD-1/4 and of BCD-1/5 over one of BCD-1/3, the
+    means of the models, also as published."""
+    table = made_of("timing.h5")["tables15and16"]
+    steps = {name: np.array([cell.value for cell in table.column(column)]).reshape(-1, 3)
+             for name, column in (("published", "published"), ("without", "calibrated"), ("cached", "cached"))}
+    off = {name: 100 * np.abs(each / steps["published"] - 1).ravel()[1:].mean() for name, each in steps.items()}
+    fall = {name: (each[:, 1:] / each[:, :1]).mean(axis=0) for name, each in steps.items()}
+    return {name: {"off": f"{off[name]:.1f} %", "fall": " and ".join(f"{ratio:.2f}" for ratio in fall[name])}
+            for name in steps}
 
 
 def filled_ratios():
@@ -455,7 +482,7 @@ class Printed:
 
 def functions():
     """All of them, by name, for one document."""
-    return globals() | {"table": Printed().table, "three_seeds": record.THREE_SEEDS, "ours": OURS,
+    return globals() | {"table": Printed().table, "thirds_with_adam": thirds_with_adam(), "three_seeds": record.THREE_SEEDS, "ours": OURS,
                         "ours_less": OURS_LESS,
                         "all_data_images": [what for what in record.THREE_SEEDS + record.PLAIN_PAIRS if what in record.ALL_DATA],
                         "less_data_images": [what for what in record.THREE_SEEDS if what not in record.ALL_DATA]}

@@ -172,7 +172,7 @@ class PublishedRow:
 
     @property
     def is_ten_perplexity(self):
-        """Printed as "Acc" in per cent, but it is 10 exp(loss), truncated."""
+        """Printed as "Acc" in per cent, but it is 10 exp(loss), truncated in all rows but one."""
         return self.table in (9, 11)
 
     @property
@@ -208,6 +208,19 @@ def trainings(table):
             row.get("data", "wikitext2" if gpt else "cifar10"), row.get("optimizer", "sgd"), row["submodels"],
             row.get("fraction", 1.0), row["duration"], row["score"], row["loss"], row.get("mib", math.nan)))
     return tuple(found)
+
+
+def with_lower_loss():
+    """The BCD rows of Table 2 whose printed loss is below that of the full update, and how many BCD rows there are."""
+    rows = [row for row in trainings(2) if row.submodels > 1]
+    return [row for row in rows if row.loss < row.full.loss], len(rows)
+
+
+def perplexity_over_full(optimizer):
+    """By how many per cent the perplexities of Table 11, by the printed losses, lie above that of the full update: of
+    BCD-1/2, 1/3 and 1/4."""
+    return [100 * (math.exp(row.loss - row.full.loss) - 1) for row in trainings(11)
+            if row.optimizer == optimizer and row.submodels > 1]
 
 
 def largest_loss_difference():

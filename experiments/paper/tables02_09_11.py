@@ -10,8 +10,8 @@ from tables import CLOSED_FORM, FREE, NONE, PUBLISHED, RECOMPUTED, Cell
 
 NO_RULE = ("The paper gives no rule for \"converged\", and does not say whether \"loss\" is of training or validation, so "
            "that comparisons with ours are rough.")
-TEN_PERPLEXITY = ("The GPT cells under \"Acc\" in Tables 9 and 11 are 10 x perplexity, truncated (10 exp(1.9407) = 69.6), in "
-                  "all their rows: higher is worse. They are shown here as perplexity.")
+TEN_PERPLEXITY = ("The GPT cells under \"Acc\" in Tables 9 and 11 are 10 x perplexity (10 exp(1.9407) = 69.6), truncated in "
+                  "all rows but that of BCD-1/2 with SGD: higher is worse. They are shown here as perplexity.")
 VOCABULARY = ("Perplexity and loss are per token: ours can be compared with the published ones only where vocabulary and "
               "context are the same, and wikitext2:2048 has 2,048 tokens.")
 CLOSED_FORM_MEMORY = ("The published \"Mem\" of Tables 9 to 11 is the closed form W (1 + (1 + k)/M), W = 4 bytes per "

@@ -18,6 +18,5 @@ def table():
                       flops / step.ms - 1)
     found.note(
         "Means over the submodels; settings as in Table 4.  \"cached\": with the outputs of the frozen prefix kept "
-        "(pre-inference), which fits the published times less well.  \"FLOP model\": the published time at 1/3, times "
-        "(3/2 + 3/(2M)) / 2.")
+        "(pre-inference).  \"FLOP model\": the published time at 1/3, times (3/2 + 3/(2M)) / 2.")
     return found

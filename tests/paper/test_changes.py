@@ -9,7 +9,7 @@ from conftest import git, has_history
 
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
-KNOWN = 44, "b45ae46ec9f8a525"
+KNOWN = 46, "0fd525af13d015b5"
 
 
 def chained(changes):
