@@ -143,7 +143,7 @@ $(commands): experiments/paper/launch $(BUILD)/paths
 
 # A file that changes when its text does; what depends on it is then rebuilt.
 .PHONY: always
-$(addprefix $(BUILD)/,flags commit headers paths sources flags-kernels flags-nvcc): always
+$(addprefix $(BUILD)/,flags commit headers paths sources flags-kernels flags-nvcc flags-mpi): always
 	@mkdir -p $(@D); printf '%s\n' "$$TEXT" | cmp -s - $@ || printf '%s\n' "$$TEXT" >$@
 commit := $(or $(shell git describe --always --dirty 2>/dev/null),unknown)
 # What the program and the libraries it loads must agree on.
@@ -203,7 +203,8 @@ endif
 # By Open MPI's or MPICH's wrapper, around the compiler of the rest.
 $(mpi_programs) $(BUILD)/mpi/%.o: export OMPI_CC := $(CC)
 $(mpi_programs) $(BUILD)/mpi/%.o: export MPICH_CC := $(CC)
-$(BUILD)/mpi/%.o: %.c $(BUILD)/flags
+$(BUILD)/flags-mpi: export TEXT = $(MPICC) $(shell $(MPICC) -show 2>&1)
+$(BUILD)/mpi/%.o: %.c $(BUILD)/flags $(BUILD)/flags-mpi
 	$(call say,MPICC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(MPICC) $(CPPFLAGS) $(CFLAGS) -fPIC -MMD -MP -c $< -o $@
@@ -329,12 +330,14 @@ bench-peers: $(BUILD)/bench $(BUILD)/bcd $(if $(filter yes,$(MPI)),$(BUILD)/libb
 # The program with its libraries and Python's parts in one directory, where it looks for them.
 PREFIX ?= /usr/local
 share := $(DESTDIR)$(PREFIX)/share
+libraries := $(BUILD)/libbcd-simt.so $(if $(filter yes,$(CUDA)),$(BUILD)/libbcd-cuda.so) \
+             $(if $(filter yes,$(MPI)),$(BUILD)/libbcd-mpi.so)
 install: all                          ## install to PREFIX (/usr/local), below DESTDIR
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/lib/bcd" "$(share)/man/man1" \
 	    "$(share)/bash-completion/completions"
 	experiments/cli/manual $(BUILD)/bcd >"$(share)/man/man1/bcd.1"
 	install -m 644 experiments/cli/completion.bash "$(share)/bash-completion/completions/bcd"
-	install $(BUILD)/bcd $(wildcard $(BUILD)/libbcd-*.so) "$(DESTDIR)$(PREFIX)/lib/bcd"
+	install $(BUILD)/bcd $(libraries) "$(DESTDIR)$(PREFIX)/lib/bcd"
 	install -d "$(DESTDIR)$(PREFIX)/lib/bcd/paper"
 	install -m 644 $(wildcard $(addprefix experiments/paper/*.,py toml html)) "$(DESTDIR)$(PREFIX)/lib/bcd/paper"
 	install experiments/paper/launch "$(DESTDIR)$(PREFIX)/lib/bcd/paper"

@@ -45,8 +45,8 @@ static int cut_plain(Placement *p, bool given, const double *cost, int blocks) {
 }
 
 static int cut_virtual(Placement *p, bool given, const double *cost, int blocks) {
-    for (int b = 1; given && b < blocks; b++)
-        if (p->submodel_of[b] < p->submodel_of[b - 1])
+    for (int b = 0; given && b < blocks; b++)
+        if (p->submodel_of[b] == ALWAYS_ACTIVE || (b && p->submodel_of[b] < p->submodel_of[b - 1]))
             return error_set("placement: virtual stages need submodels contiguous in depth%s",
                              p->submodel_of[b] == ALWAYS_ACTIVE
                                  ? ", without blocks that are always active"

@@ -378,10 +378,11 @@ const Option option_table[] = {
      "figure2, the same with submodels that are not contiguous, as in the paper; auto, virtual if "
      "every submodel has a block for each rank, and none is always active",
      TRAIN | COMMAND_PLAN | COMMAND_TRACE},
-    {"pipeline-schedule", NULL, CHOICE(pipeline_schedule, schedule_names), FREE, "1f1b", NULL,
+    {"pipeline-schedule", NULL, CHOICE(pipeline_schedule, schedule_names), FREE, "1f1b",
+     "1f1b; bcd plan: chosen",
      "zero-bubble delays weight gradients to fill the gaps, and needs more memory",
      TRAIN | COMMAND_PLAN | COMMAND_TRACE},
-    {"replicas", "R", INT(replicas, 1, 4096), ROUNDS, "1", NULL,
+    {"replicas", "R", INT(replicas, 1, 4096), ROUNDS, "1", "1; bcd plan: chosen",
      "data-parallel replicas of the pipeline, which divide each batch; ranks = R x ranks of a "
      "replica; batch norms see the samples of one replica",
      TRAIN | COMMAND_PLAN | COMMAND_TRACE},

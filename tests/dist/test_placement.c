@@ -81,6 +81,21 @@ static void virtual_stages_need_a_block_on_each_rank(void) {
     model_free(model);
 }
 
+/* Blocks that are always active are in no chunk of a submodel, wherever they are. */
+static void virtual_stages_have_no_block_that_is_always_active(void) {
+    static const int front[] = {ALWAYS_ACTIVE, 0, 0, 0, 1, 1, 1, 1},
+                     end[] = {0, 0, 0, 0, 1, 1, 1, ALWAYS_ACTIVE};
+    const double cost[8] = {0};
+    Model *model = model_create("gpt:layers=6,width=32,heads=2,context=8,vocabulary=16");
+    for (int i = 0; i < 2; i++) {
+        Placement p;
+        CHECK(placement_make(&p, model, PLACEMENT_VIRTUAL, 2, 2, cost, i ? end : front) == -1 &&
+                  strstr(error_message(), "without blocks that are always active"),
+              "%s", error_message());
+    }
+    model_free(model);
+}
+
 /* ---- memory ---- */
 
 static Configuration configuration(const Model *model, const PlacementRow *row) {
@@ -295,6 +310,7 @@ void test_placement(void) {
     RUN(messages_between_two_ranks);
     RUN(placement_refuses_too_many_pieces);
     RUN(virtual_stages_need_a_block_on_each_rank);
+    RUN(virtual_stages_have_no_block_that_is_always_active);
     RUN(submodels_are_those_of_a_training);
     RUN(always_active_blocks_train);
     RUN(in_flight_in_closed_form);

@@ -234,6 +234,16 @@ static void case_measured_step(void) {
               fabs(cell(&t, "plan", "offload", "step") / 2403 - 1) < 1e-6,
           "of offload the host's rate is found");
     tables_free(&t);
+    /* A rate above what a node has by default is found as well. */
+    run(0, ONE_CARD "--method offload --host-rate 200 --out fast.h5");
+    if (!read_tables(&t, "fast.h5")) return;
+    const double fast = cell(&t, "plan", "offload", "step");
+    tables_free(&t);
+    run(0, ONE_CARD "--method offload --step-ms %.17g --out found.h5", fast);
+    if (!read_tables(&t, "found.h5")) return;
+    CHECK(fabs(cell(&t, "rates", "rtx4090", "host_process") / 200 - 1) < 1e-6, "%g GB/s",
+          cell(&t, "rates", "rtx4090", "host_process"));
+    tables_free(&t);
 }
 
 /* Scores in memory take time, and half of the speed about twice as long. */
