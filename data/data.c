@@ -27,7 +27,8 @@ static Dataset *open_synthetic(const DataRequest *request) {
 static Dataset *open_cifar(const DataRequest *request) {
     const CifarKind kind = strcmp(request->name, "cifar100") == 0 ? CIFAR_100 : CIFAR_10;
     const bool training = request->split == SPLIT_TRAIN;
-    const bool holdout = strcmp(request->name, "cifar10-holdout") == 0;
+    const bool holdout =
+        strcmp(request->name, "cifar10-holdout") == 0 && request->split != SPLIT_TEST;
     Images images;
     if (cifar_load(&images, kind, request->dir, holdout ? SPLIT_TRAIN : request->split))
         return NULL;

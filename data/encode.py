@@ -29,9 +29,10 @@ OVERLAP, AGREE = 1 << 12, 32  # characters, and tokens
 THREADS = min(len(os.sched_getaffinity(0)), 8)  # pieces that are encoded together; more take memory
 PACKAGES = "transformers jinja2"
 
-# What Stanford's Alpaca was trained on (Taori et al. 2023), for models without a chat template.
+# What Stanford's Alpaca was trained on (Taori et al. 2023), for models without a chat template; the output
+# follows without a line break.
 ALPACA = ("Below is an instruction that describes a task{}. Write a response that appropriately "
-          "completes the request.\n\n### Instruction:\n{}\n\n{}### Response:\n")
+          "completes the request.\n\n### Instruction:\n{}\n\n{}### Response:")
 
 
 class Missing(Stop):
@@ -72,8 +73,14 @@ def settings(directory, name):
     path = os.path.join(directory, name)
     if not os.path.exists(path):
         return {}
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise Stop(f"{path}: is no JSON object")
+    return found
 
 
 def end_ids(directory, name):
@@ -388,8 +395,11 @@ def encode_batch(encoder, batch, out):
              Answer: encoder.answers, Chat: encoder.chats, Instruction: encoder.instructions}
     encoded = (bytes_of(ids) for ids in kinds[type(batch[0])](batch))
     try:
-        out.writelines(encoded if len(batch) == 1 else list(encoded))
-    except (Stop, MemoryError):
+        if isinstance(batch[0], Stream):  # of any length
+            out.writelines(encoded)
+            return
+        encoded = list(encoded)
+    except (Stop, MemoryError, OSError):
         raise
     except ImportError as error:
         raise missing(error) from None
@@ -398,6 +408,8 @@ def encode_batch(encoder, batch, out):
             raise Stop(f"{batch[0].where}: {first_line(error)}") from None
         for record in batch:
             encode_batch(encoder, [record], out)
+        return
+    out.writelines(encoded)
 
 
 def batches(found):

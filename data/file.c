@@ -134,6 +134,12 @@ int atomic_commit(AtomicFile *atomic) {
     return written ? 0 : -1;
 }
 
+int atomic_sync(AtomicFile *atomic) {
+    FILE *file = atomic->file;
+    if (!ferror(file) && fflush(file) == 0 && fsync(fileno(file)) == 0) return 0;
+    return error_set("%s: cannot write: %s; is the disk full?", atomic->path, strerror(errno));
+}
+
 void atomic_abandon(AtomicFile *atomic) {
     if (!atomic->file) return;
     remove(atomic->temporary);

@@ -53,5 +53,7 @@ int atomic_open(AtomicFile *atomic, const char *path);
 /* Flushes, syncs, renames and closes the file.  -1 and an error; nothing is left behind then, and a
  * file of that name is as it was. */
 int atomic_commit(AtomicFile *atomic);
+/* Brings what was written so far to the disk.  -1 and an error, as of a full disk. */
+int atomic_sync(AtomicFile *atomic);
 /* Closes and removes the file.  Does nothing if it is closed already. */
 void atomic_abandon(AtomicFile *atomic);

@@ -56,7 +56,7 @@ class Instruction(NamedTuple):
 def message_of(item, where, number):
     """Returns a message with "role" and "content", from "from" and "value" if it is ShareGPT's."""
     if isinstance(item, dict) and "role" not in item and "from" in item:
-        if item["from"] not in ROLES:
+        if not isinstance(item["from"], str) or item["from"] not in ROLES:
             raise Stop(f"{where}: message {number} is from {item['from']!r}; "
                        f"there are {', '.join(ROLES)}")
         item = {"role": ROLES[item["from"]], "content": item.get("value")}
@@ -153,7 +153,7 @@ def record_of(item, where):
 
 def form_of(item, where):
     """Returns the record of an object, by the first of these forms that it has."""
-    if "chosen" in item and "rejected" in item:
+    if item.get("chosen") is not None and item.get("rejected") is not None:
         raise Stop(f"{where}: has preferences (chosen and rejected), which cannot be trained on here; "
                    "without these two what is beside them can")
     prompt, answer = item.get("prompt"), next((item[a] for a in ANSWERS if item.get(a) is not None), None)

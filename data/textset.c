@@ -1,5 +1,6 @@
 #include "textset.h"
 
+#include <errno.h>
 #include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +50,11 @@ static int append_tree(FILE *text, const char *root) {
     if (!tree) return error_set("text: no memory to search %s", root);
     FTSENT *entry;
     int failed = 0;
-    while (!failed && (entry = fts_read(tree))) {
+    while (!failed && (errno = 0, entry = fts_read(tree))) {
+        const int info = entry->fts_info;
+        const bool missing = entry->fts_level == 0 && entry->fts_errno == ENOENT; /* said below */
+        if (!missing && (info == FTS_DNR || info == FTS_ERR || info == FTS_NS))
+            failed = error_set("text: %s: %s", entry->fts_path, strerror(entry->fts_errno));
         const char *name = entry->fts_name, *dot = strrchr(name, '.');
         const bool hidden = entry->fts_level > 0 && name[0] == '.';
         if (entry->fts_info == FTS_D &&
@@ -58,6 +63,7 @@ static int append_tree(FILE *text, const char *root) {
         if (entry->fts_info == FTS_F && !hidden && dot && is_in(endings, dot))
             failed = append_file(text, entry->fts_path);
     }
+    if (!failed && errno) failed = error_set("text: %s: %s", root, strerror(errno));
     fts_close(tree);
     return failed;
 }

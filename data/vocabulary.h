@@ -31,7 +31,7 @@ void vocabulary_free(Vocabulary *vocabulary);
 
 /* Shortens the vocabulary to the bytes and the first size - 256 merges, which is what it was when
  * it had that size in training.  It then has no end-of-text token.  -1 and an error if size is
- * below 256 or not below the present size. */
+ * below 256, or would leave out no merge. */
 int vocabulary_shorten(Vocabulary *vocabulary, int size);
 
 /* Returns the rank of a pair of tokens, or NO_RANK if they never merge. */

@@ -114,12 +114,15 @@ int convert_save(const char *dir, Engine *engine, const char *init, NumberKind n
     int failed = (*same && open_positions(&positions, init, list, count)) ||
                  safetensors_create(&writer, weights, numbers, list, count);
     for (int p = 0; p < m->params && !failed; p++) {
-        /* The last of the weights are in the file before the config of an older export is replaced.
-         */
-        failed =
-            save_param(&writer, engine, p, &names[p], &positions) ||
-            (p + 1 == m->params && convert_write_config(config, m, numbers, *same ? init : NULL));
+        failed = save_param(&writer, engine, p, &names[p], &positions);
         if (failed) safetensors_abandon(&writer);
+    }
+    /* The weights are on the disk before the config of an older export is replaced, so that what
+     * may be lost between the two is the moment of a renaming. */
+    if (!failed && (atomic_sync(&writer.out) ||
+                    convert_write_config(config, m, numbers, *same ? init : NULL))) {
+        safetensors_abandon(&writer);
+        failed = -1;
     }
     weights_close(&positions.weights);
     failed = failed || safetensors_commit(&writer);

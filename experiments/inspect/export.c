@@ -38,7 +38,12 @@ static bool is_licence(const char *name) {
 
 static bool is_template(const char *name) { return strstr(name, ".jinja") != NULL; }
 
-/* Copies the files whose names are such. */
+static bool is_file(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+/* Copies the files whose names are such; a directory may have such a name, too. */
 static int copy_those(const char *target, const char *source, bool (*is_such)(const char *name)) {
     char from[PATH_BYTES], to[PATH_BYTES];
     DIR *open = opendir(source);
@@ -48,7 +53,7 @@ static int copy_those(const char *target, const char *source, bool (*is_such)(co
     while (!failed && (entry = readdir(open)))
         if (is_such(entry->d_name))
             failed = path_join(from, source, entry->d_name) ||
-                     path_join(to, target, entry->d_name) || copy_file(to, from);
+                     path_join(to, target, entry->d_name) || (is_file(from) && copy_file(to, from));
     closedir(open);
     return failed ? -1 : 0;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "../../data/data.h"
+#include "../../data/file.h"
 #include "../../data/pieces.h"
 #include "../../ref/base/clock.h"
 #include "../../ref/base/error.h"
@@ -75,6 +76,12 @@ static int encode_files(FILE **encoded, const CommandLine *line, TokenizeStats *
     return failed;
 }
 
+/* Inputs of different endings have the same name without. */
+static int check_new(const char *out, const CommandLine *line) {
+    if (*line->options.out || access(out, F_OK)) return 0;
+    return error_set("%s: is there already; to replace it, give --out %s", out, quoted(out).text);
+}
+
 static int tokenize_by_model(const char *out, const CommandLine *line, TokenizeStats *stats) {
     const char *dir = line->options.tokenizer;
     char name[TOKENIZER_NAME];
@@ -85,8 +92,13 @@ static int tokenize_by_model(const char *out, const CommandLine *line, TokenizeS
     if (tokenizer_of_model(name, dir) ||
         tokenize_measure(&stats->total_bytes, line->positional, line->positionals))
         return -1;
-    int failed = encode_files(encoded, line, stats) ||
-                 tokenize_encoded(out, name, encoded, line->positionals, stats);
+    /* What cannot be written, or another process writes, is not found out after hours of work. */
+    AtomicFile claim;
+    if (atomic_open(&claim, out)) return -1;
+    int failed = encode_files(encoded, line, stats);
+    atomic_abandon(&claim);
+    failed = failed || check_new(out, line) ||
+             tokenize_encoded(out, name, encoded, line->positionals, stats);
     for (int i = 0; i < line->positionals && encoded[i]; i++) fclose(encoded[i]);
     if (failed) return -1;
     printf("%s: %llu tokens\n%s%strain on it with: bcd train --init %s --data %s\n", out,
@@ -106,10 +118,7 @@ int command_tokenize(const CommandLine *line) {
     for (int i = 0; i < line->positionals; i++)
         if (strcmp(out, line->positional[i]) == 0)
             return error_set("--out %s: it is one of the inputs; give another name", out);
-    /* Inputs of different endings have the same name without. */
-    if (!*line->options.out && access(out, F_OK) == 0)
-        return error_set("%s: is there already; to replace it, give --out %s", out,
-                         quoted(out).text);
+    if (check_new(out, line)) return -1;
     TokenizeStats stats = {0};
     if (!bytes && strcmp(line->options.tokenizer, "gpt2") != 0)
         return tokenize_by_model(out, line, &stats);

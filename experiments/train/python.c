@@ -87,12 +87,22 @@ static int run_one(int *status, char *const argv[], const PythonInput *in, FILE 
 }
 
 static void take_last_line(FILE *complaints, const char *script) {
-    char line[400] = "", next[400];
+    char *line = NULL, *next = NULL;
+    size_t line_bytes = 0, next_bytes = 0;
     rewind(complaints);
-    while (fgets(next, sizeof next, complaints))
-        if (*next != '\n') strcpy(line, next);
-    line[strcspn(line, "\n")] = 0;
-    error_set("%s", *line ? line : script);
+    while (getline(&next, &next_bytes, complaints) > 0) {
+        if (*next == '\n') continue;
+        char *other = line;
+        line = next;
+        next = other;
+        const size_t bytes = line_bytes;
+        line_bytes = next_bytes;
+        next_bytes = bytes;
+    }
+    if (line) line[strcspn(line, "\n")] = 0;
+    error_set("%s", line ? line : script);
+    free(line);
+    free(next);
 }
 
 /* Sets the error of a child that ended with this status, as waitpid gives it. */

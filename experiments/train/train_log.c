@@ -10,6 +10,8 @@
 #include "../base/alloc.h"
 #include "train_parts.h"
 
+static const char log_head[] = "step,loss,rate,submodel,validation_loss,accuracy\n";
+
 /* Returns the number with a NaN that has no sign. */
 static double plain(double number) { return isnan(number) ? NAN : number; }
 
@@ -40,7 +42,7 @@ void train_log_evaluation(Training *t, const EvaluationRow *row) {
 static void write_past(Training *t) {
     const RunFile *run = &t->run;
     size_t e = 0;
-    fprintf(t->log, "step,loss,rate,submodel,validation_loss,accuracy\n");
+    fprintf(t->log, "%s", log_head);
     for (size_t i = 0; i < run->curve_rows; i++) {
         while (e < run->evaluation_rows && run->evaluations[e].step < run->curve[i].step)
             train_log_evaluation(t, &run->evaluations[e++]);
@@ -63,15 +65,18 @@ static int end_line(FILE *file) {
 }
 
 /* Goes behind the line of update `step`.  A session that was killed may have written lines for
- * later updates, which are done again; one without this file has left a gap. */
+ * later updates, which are done again; one without this file has left a gap.  A file is cut only
+ * if all of it is such a log: lines of numbers that begin with one update after the other. */
 static int go_behind(FILE *file, const char *path, uint64_t step) {
-    unsigned long long number, last = 0;
+    unsigned long long number, before = 0, last = 0;
     long end = 0;
-    int found;
-    while ((found = fscanf(file, "%llu", &number)) == 1) {
-        const int c = end_line(file);
-        if (c != EOF && c != '\n') found = 0;
-        if (c != '\n' || number > step) break;
+    int found, c = '\n';
+    while (c == '\n' && (found = fscanf(file, "%llu", &number)) == 1) {
+        c = end_line(file);
+        const bool follows = before ? number == before + 1 : number > 0 && number <= step + 1;
+        if ((c != EOF && c != '\n') || !follows) found = c = 0;
+        before = number;
+        if (c != '\n' || number > step) continue;
         end = ftell(file);
         last = number;
     }
@@ -107,6 +112,18 @@ static int keep_log(const Training *t) {
     return 0;
 }
 
+/* Refuses a log.csv that a new training would overwrite: any but one that ended before its first
+ * update. */
+static int check_no_log(const char *path) {
+    char line[256];
+    FILE *file = fopen(path, "r");
+    bool other = false;
+    for (int n = 0; file && !other && fgets(line, sizeof line, file); n++)
+        other = strncmp(line, n ? "0," : log_head, n ? 2 : strlen(log_head)) != 0;
+    if (file) fclose(file);
+    return other ? error_set("%s: is there already, and no run.h5; choose another --out", path) : 0;
+}
+
 int train_log_open(Training *t) {
     const Setup *s = &t->setup;
     const char *samples = s->options.log_samples;
@@ -115,6 +132,7 @@ int train_log_open(Training *t) {
         return -1;
     if (t->lost_curves && keep_log(t)) return -1;
     const Text path = rundir_path(t->dir, "log.csv");
+    if (!t->resumed && check_no_log(path.text)) return -1;
     t->log = fopen(path.text, "w");
     if (!t->log) return error_set("%s: cannot write: %s", path.text, strerror(errno));
     write_past(t);

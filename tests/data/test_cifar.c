@@ -87,11 +87,10 @@ static void cifar10_opens_by_name(void) {
         const char *name;
         Split split;
         int samples, first; /* label of the first image */
-    } rows[] = {{"cifar10", SPLIT_TRAIN, 50000, 1},
-                {"cifar10", SPLIT_VALID, 10000, 0},
-                {"cifar10", SPLIT_TEST, 10000, 0},
-                {"cifar10-holdout", SPLIT_TRAIN, 45000, 1},
-                {"cifar10-holdout", SPLIT_VALID, 5000, 9}};
+    } rows[] = {
+        {"cifar10", SPLIT_TRAIN, 50000, 1},        {"cifar10", SPLIT_VALID, 10000, 0},
+        {"cifar10", SPLIT_TEST, 10000, 0},         {"cifar10-holdout", SPLIT_TRAIN, 45000, 1},
+        {"cifar10-holdout", SPLIT_VALID, 5000, 9}, {"cifar10-holdout", SPLIT_TEST, 10000, 0}};
     Images test, train = write_cifar10_train();
     train.records[(size_t)5000 * RECORD] = 9; /* of the last file, the first that is held out */
     scratch_file("cifar-10-batches-bin/data_batch_5.bin", train.records, (size_t)10000 * RECORD);

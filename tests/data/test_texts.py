@@ -53,7 +53,7 @@ CASES = [
     ("Alpaca's form as a prompt", {}, None, [{"instruction": "Add", "input": "1 2", "output": "3"}],
      "Below is an instruction that describes a task, paired with an input that provides further context. "
      "Write a response that appropriately completes the request.\n\n### Instruction:\nAdd\n\n"
-     "### Input:\n1 2\n\n### Response:\n3</s>", "3</s>"),
+     "### Input:\n1 2\n\n### Response:3</s>", "3</s>"),
     ("everything in one file", {}, TURNS + PROMPT,
      [{"text": "one"}, {"prompt": "a", "answer": " b"}, {"messages": HI}, {"text": ""}, {"text": "two"}],
      "one</s>a b</s>user: Hi\nassistant: Hello\ntwo</s>", "one</s> b</s> Hello\ntwo</s>"),

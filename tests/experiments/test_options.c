@@ -51,6 +51,8 @@ static const Wrong wrong[] = {
     {"train --device gpu", "--device \"gpu\": it takes cpu, plain, cuda or simt"},
     {"train --precision fp16", "--precision \"fp16\": it takes fp32, tf32 or bf16"},
     {"train --cache 2X", "--cache \"2X\": it takes bytes, as in 2G, 512M or 65536"},
+    {"train --cache G", "--cache \"G\": it takes bytes, as in 2G, 512M or 65536"},
+    {"train --cache 0.5", "--cache \"0.5\": it takes bytes, as in 2G, 512M or 65536"},
     {"train --cache 2GG", "--cache \"2GG\": it takes bytes, as in 2G, 512M or 65536"},
     {"train --switch-every 2.5",
      "--switch-every \"2.5\": it takes steps (500), epochs (2e, 0.5e) or auto"},

@@ -129,6 +129,8 @@ static void a_checkpoint_beside_another_run(void) {
 static void a_text_has_no_test_split(void) {
     run(0, TRAIN "--data words.tokens --steps 1 --out text");
     check_error(run(1, "eval text --split test"), "words.tokens: a text without a test split");
+    check_error(run(2, "eval text --valid words.tokens --split train"),
+                "--valid is what the valid split is; it goes with no --split train");
 }
 
 /* Of a token file that was not trained on all is evaluated, whichever flag names it. */

@@ -103,6 +103,7 @@ static void an_export_has_the_tokenizer(void) {
         "--steps 0 --quiet --out random");
     run(0, "export random --out wordy --quiet");
     scratch_text("wordy/LICENSE.txt", "its own");
+    scratch_text("wordy/LICENSES/MIT.txt", "a directory, as REUSE has it");
     run(0,
         "train --init wordy --data own.tokens --valid own.tokens --lr 0.1 --steps 60 --batch 5 "
         "--quiet --out words");

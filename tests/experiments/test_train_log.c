@@ -94,13 +94,34 @@ static void other_files_stay(void) {
                 "--log-samples second/run.h5: it is there, and has something else");
     scratch_text("flowers.csv", "5.1,3.5,1.4\n4.9,3.0,1.4\n");
     scratch_text("days.csv", "2024-01-01,5\n");
-    for (int i = 0; i < 2; i++) {
-        const char *name = i ? "days.csv" : "flowers.csv";
-        check_error(run(1, "train " RESNET "--steps 2 --out third --quiet --log-samples %s", name),
-                    "it is there, and has something else");
+    scratch_text("sizes", "150 4\n5.1 3.5\n");
+    scratch_text("notes", "42\nimportant\n");
+    scratch_text("squares", "1 1\n4 2\n");
+    static const char *const names[] = {"flowers.csv", "days.csv", "sizes", "notes", "squares"};
+    for (int i = 0; i < 5; i++) {
+        check_error(
+            run(1, "train " RESNET "--steps 2 --out third --quiet --log-samples %s", names[i]),
+            "it is there, and has something else");
+        text = read_bytes(names[i], &count);
+        CHECK(count > 5, "%s has only %zu bytes", names[i], count);
+        free(text);
     }
     run(0, "train --resume second --steps 3 --quiet");
     CHECK(!file_exists(scratch_path("third")), "a directory is left");
+}
+
+/* A directory may have a log.csv of somebody else, or one that is all that is left of a run. */
+static void a_log_that_is_there_stays(void) {
+    scratch_text("somebody/log.csv", "my,notes\n");
+    check_error(run(1, "train " RESNET "--steps 2 --out somebody --quiet"),
+                "somebody/log.csv: is there already, and no run.h5; choose another --out");
+    run(0, "train " RESNET "--steps 2 --out lost --quiet");
+    CHECK(unlink(scratch_path("lost/run.h5")) == 0, "no run.h5");
+    CHECK(unlink(scratch_path("lost/checkpoint.h5")) == 0, "no checkpoint.h5");
+    check_error(run(1, "train " RESNET "--steps 2 --out lost --quiet"), "is there already");
+    /* Killed before its first update, a training has written no more than this. */
+    scratch_text("early/log.csv", "step,loss,rate,submodel,validation_loss,accuracy\n0,,,,2,0.1\n");
+    run(0, "train " RESNET "--steps 2 --out early --quiet");
 }
 
 static void a_pipe_or_device_as_log(void) {
@@ -163,6 +184,7 @@ void test_train_log(void) {
     RUN(samples_are_those_of_the_phase);
     RUN(a_gap_is_refused);
     RUN(other_files_stay);
+    RUN(a_log_that_is_there_stays);
     RUN(a_pipe_or_device_as_log);
     RUN(a_log_that_cannot_be_written);
     RUN(a_nan_has_no_sign);
