@@ -83,7 +83,7 @@ static inline int rank_read_stage(RankEngine *e, TensorRole role, int number, re
 int rank_run_schedule(RankEngine *engine, const Schedule *schedule);
 
 /* Before the steps of a plan: makes sure that the device has memory for all messages between
- * chunks. */
+ * chunks, if the rank is a process; ranks that are threads share what each of them leaves. */
 int messages_reserve(RankEngine *engine, const SchedulePlan *plan);
 /* Drops the messages that are left after a step has failed. */
 void messages_drop(RankEngine *engine);
