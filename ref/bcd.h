@@ -23,8 +23,9 @@ typedef enum {
     SWITCH_STEPS,  /* after `every` steps */
     SWITCH_EPOCHS, /* after `every` passes over the data, which may be a fraction */
     SWITCH_AUTO    /* when the mean loss of a window of steps is less than `tolerance` (a fraction)
-                    * below that of the window before; at min_steps at the earliest, at max_steps at
-                    * the latest */
+                    * below that of the window before, which is known only at the end of the second
+                    * window or a later one; at min_steps at the earliest, at max_steps at the
+                    * latest */
 } SwitchKind;
 
 typedef struct {

@@ -35,13 +35,23 @@ bool bcd_phase_over(BcdState *state, const SwitchRule *rule, int samples, double
            (converged && state->phase_steps >= (uint64_t)rule->min_steps);
 }
 
+/* Returns the least updates after which SWITCH_AUTO ends a phase: it compares only at the end of a
+ * window, and the first has none before it. */
+static uint64_t auto_shortest(const SwitchRule *rule) {
+    const uint64_t window = (uint64_t)rule->window, min = (uint64_t)rule->min_steps;
+    const uint64_t max = (uint64_t)rule->max_steps;
+    uint64_t windows = min / window + (min % window > 0);
+    if (windows < 2) windows = 2;
+    return windows * window < max ? windows * window : max;
+}
+
 /* Returns the updates of a phase that is over, of which SWITCH_AUTO has at least and at most so
  * many. */
 static void phase_lengths(uint64_t *min, uint64_t *max, const BcdSettings *s, int samples) {
     const SwitchRule *rule = &s->rule;
     if (rule->kind == SWITCH_AUTO) {
         *max = (uint64_t)rule->max_steps;
-        *min = (uint64_t)(rule->min_steps < rule->max_steps ? rule->min_steps : rule->max_steps);
+        *min = auto_shortest(rule);
         return;
     }
     const double unit = rule->kind == SWITCH_STEPS ? 1 : (double)s->batch;

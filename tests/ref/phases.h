@@ -2,3 +2,4 @@
 #pragma once
 
 void fractions_of_an_epoch_are_exact(void);
+void the_shortest_phases_of_auto(void);

@@ -384,6 +384,7 @@ void test_bcd_loop(void) {
     RUN(a_switch_is_to_another_submodel);
     RUN(epochs_count_samples);
     RUN(fractions_of_an_epoch_are_exact);
+    RUN(the_shortest_phases_of_auto);
     RUN(auto_leaves_when_the_loss_stands_still);
     RUN(reduction_draws_a_subset_for_each_phase);
     RUN(rate_follows_the_schedule);
