@@ -9,7 +9,8 @@ typedef struct {
     Stage *stage;
     size_t device_bytes;
     int lowest;    /* the frozen prefix is blocks 0 .. lowest - 1; -1: not known yet */
-    MemCount host; /* counts host memory where a device counts only its own */
+    MemCount host; /* counts host memory where a device counts only its own; in no plan or peak, but
+                    * an error for want of memory says it */
     real *values;  /* [batch]: outputs of the prefix, on their way to or from host memory */
     int *slots;    /* [batch]: slots in the device's memory; -1: not there */
 } EngineCache;

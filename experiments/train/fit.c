@@ -232,13 +232,15 @@ Text fit_list_roles(const size_t roles[MEM_ROLES + 1]) {
 static Text advise_on(const FitBytes *need, const FitMemory *memory, const Setup *s) {
     const bool on_device = !fits_device(need, memory);
     const size_t *bytes = on_device ? need->device : need->host;
-    const bool in_host = fit_cache_bytes(s) > 0 && (!on_device || memory->host_bytes <= 0);
+    const bool of_host = !on_device || memory->host_bytes <= 0; /* whether host memory counts */
+    const bool in_host = fit_cache_bytes(s) > 0 && of_host;
     /* What the training itself leaves free for a cache, which may be nothing. */
     const double left = (on_device ? memory->bytes : memory->host_bytes) -
                         (double)(bytes[MEM_ROLES] - bytes[MEM_CACHE]) -
-                        (in_host ? (double)fit_cache_batch_bytes(s) : 0);
-    if ((on_device && !fits_host(need, memory)) || !bytes[MEM_CACHE] || left < 0)
-        return advise(memory, s);
+                        (of_host ? (double)fit_cache_batch_bytes(s) : 0);
+    /* Beside a cache of the device, host memory holds a batch alone. */
+    const bool no_cache = on_device ? !bytes[MEM_CACHE] : !fit_cache_bytes(s);
+    if ((on_device && !fits_host(need, memory)) || no_cache || left < 0) return advise(memory, s);
     return text_of("it fits with --%scache %.0fM", in_host ? "" : "device-", floor(left / 1048576));
 }
 

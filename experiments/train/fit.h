@@ -64,8 +64,8 @@ int fit_check(const FitMemory *memory, Setup *setup);
 /* Returns the most that a --cache will take in host memory: no more than the samples have outputs
  * of the longest frozen prefix.  With replicas a rank of each has such a cache. */
 size_t fit_cache_bytes(const Setup *setup);
-/* Returns what a batch of such outputs takes beside them, on its way to and from the cache: a
- * micro-batch, or over ranks the whole batch. */
+/* Returns what a batch of such outputs takes in host memory beside them, on its way to and from the
+ * cache, which may be the device's: a micro-batch, or over ranks the whole batch. */
 size_t fit_cache_batch_bytes(const Setup *setup);
 
 /* Refuses a training that does not fit here, on one device or over ranks.  Linux hands out memory

@@ -179,7 +179,7 @@ size_t fit_cache_bytes(const Setup *s) {
 
 size_t fit_cache_batch_bytes(const Setup *s) {
     const Options *o = &s->options;
-    if (!o->cache) return 0;
+    if (!o->cache && !o->device_cache) return 0;
     const int samples = s->ranks ? s->stage_settings.batch * s->pipeline.micro_batches * o->replicas
                                  : s->stage_settings.batch;
     return (size_t)samples * prefix_width(s) * sizeof(real);

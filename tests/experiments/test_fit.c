@@ -191,17 +191,33 @@ static void counts_no_cache_for_one_submodel(void) {
     setup_free(&s);
 }
 
-/* The prefix cache takes its part of the memory. */
+/* The prefix cache takes its part of the memory, and a batch of 64 samples of 8 x 8 numbers on the
+ * way to it takes host memory. */
 static void counts_the_cache(void) {
     Setup s;
-    FitMemory memory = {.name = "FAKE", .bytes = 200 * UNIT};
+    const double batch = 64 * 64 * sizeof(real);
+    FitMemory memory = {.name = "FAKE", .bytes = 200 * UNIT, .host_bytes = batch};
     if (open_case(&s, &(Case){.name = "two submodels"}, 6, 2)) {
+        CHECK(fit_cache_batch_bytes(&s) == 0, "a batch without a cache");
         s.options.device_cache = 12 * UNIT;
+        CHECK(fit_cache_batch_bytes(&s) == (size_t)batch && fit_check(&memory, &s) == 0,
+              "refused: %s", error_message());
+        memory.host_bytes = batch - 1;
+        CHECK(fit_check(&memory, &s) == -1 && strstr(error_message(), " of host memory (cache ") &&
+                  !strstr(error_message(), "-cache "),
+              "%s", error_message());
+        memory.host_bytes = 0; /* both are the same memory */
+        CHECK(fit_check(&memory, &s) == -1, "the batch is not counted");
+        memory.bytes += batch;
         CHECK(fit_check(&memory, &s) == 0, "refused: %s", error_message());
         s.options.device_cache = 3 << 20; /* a cache that does not fit even alone */
-        memory.bytes = 188 * UNIT + (2 << 20);
+        memory.bytes = 188 * UNIT + batch + (2 << 20);
         CHECK(fit_check(&memory, &s) == -1 && strstr(error_message(), "cache 3.0 MiB") &&
                   strstr(error_message(), "; it fits with --device-cache 2M"),
+              "%s", error_message());
+        memory.bytes -= 1;
+        CHECK(fit_check(&memory, &s) == -1 &&
+                  strstr(error_message(), "; it fits with --device-cache 1M"),
               "%s", error_message());
         memory.bytes = 83 * UNIT; /* too little memory even without a cache */
         CHECK(fit_check(&memory, &s) == -1 && strstr(error_message(), "still needs"), "%s",
