@@ -61,6 +61,7 @@ static int plan_need(FitBytes *need, const FitMemory *memory, const Setup *s) {
         const size_t messages = fit_message_bytes(s, r);
         one.device[MEM_WORKSPACE] += messages;
         one.device[MEM_ROLES] += messages;
+        add_cache(one.host, fit_inferred_bytes(s, r));
         join_memories(&one, memory);
         add_bytes(sum[machine].host, one.host);
         if (has_own_device(memory, s))

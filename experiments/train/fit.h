@@ -67,6 +67,9 @@ size_t fit_cache_bytes(const Setup *setup);
 /* Returns what a batch of such outputs takes in host memory beside them, on its way to and from the
  * cache, which may be the device's: a micro-batch, or over ranks the whole batch. */
 size_t fit_cache_batch_bytes(const Setup *setup);
+/* Returns what a rank that infers the prefix has of such outputs in host memory, before they go to
+ * the rank of the cache: its replica's part of the batch.  It is in no plan, and not measured. */
+size_t fit_inferred_bytes(const Setup *setup, int rank);
 
 /* Refuses a training that does not fit here, on one device or over ranks.  Linux hands out memory
  * only when it is touched, so a model that is too large would not be refused later but killed.  -1

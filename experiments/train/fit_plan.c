@@ -154,24 +154,30 @@ int fit_plan_all(FitBytes *bytes, const Setup *s) {
     return 0;
 }
 
-/* Returns the numbers of a sample's outputs of the longest frozen prefix; 0: nothing is frozen. */
-static size_t prefix_width(const Setup *s) {
+/* Returns the rank of a pipeline that holds a block; 0 on one device. */
+static int place_of(const Setup *s, int block) {
+    return s->ranks ? s->placement.rank_of[s->placement.chunk_of[block]] : 0;
+}
+
+/* Returns the numbers of a sample's outputs of the widest frozen prefix that is not cached at
+ * `place`, which is that of the lowest active block; 0: there is none.  Place -1: wherever the
+ * cache is. */
+static size_t prefix_width(const Setup *s, int place) {
     const Model *m = s->model;
     size_t width = 0;
     bool *active = xcalloc((size_t)m->blocks, sizeof *active);
     for (int submodel = 0; submodel < s->bcd.partition.submodels; submodel++) {
         partition_active(&s->bcd.partition, m, submodel, active);
         const int lowest = lowest_active(m, active);
-        const size_t own =
-            lowest > 0 && lowest < m->blocks ? shape_count(m->value[m->block[lowest].in].shape) : 0;
-        if (own > width) width = own;
+        if (lowest == 0 || lowest == m->blocks || place_of(s, lowest) == place) continue;
+        width = size_max(width, shape_count(m->value[m->block[lowest].in].shape));
     }
     free(active);
     return width;
 }
 
 size_t fit_cache_bytes(const Setup *s) {
-    const size_t bytes = prefix_width(s) * sizeof(real);
+    const size_t bytes = prefix_width(s, -1) * sizeof(real);
     const size_t samples = s->train ? (size_t)s->train->samples : SIZE_MAX;
     if (!s->options.cache || !bytes) return 0;
     return samples < s->options.cache / bytes ? samples * bytes : s->options.cache;
@@ -182,7 +188,14 @@ size_t fit_cache_batch_bytes(const Setup *s) {
     if (!o->cache && !o->device_cache) return 0;
     const int samples = s->ranks ? s->stage_settings.batch * s->pipeline.micro_batches * o->replicas
                                  : s->stage_settings.batch;
-    return (size_t)samples * prefix_width(s) * sizeof(real);
+    return (size_t)samples * prefix_width(s, -1) * sizeof(real);
+}
+
+size_t fit_inferred_bytes(const Setup *s, int rank) {
+    const int place = s->ranks ? rank % s->placement.ranks : 0;
+    if (!s->ranks || place >= s->pipeline.infer_ranks) return 0;
+    const int samples = s->stage_settings.batch * s->pipeline.micro_batches;
+    return (size_t)samples * prefix_width(s, place) * sizeof(real);
 }
 
 int fit_plan_evaluation(FitBytes *bytes, const Setup *s) {

@@ -180,6 +180,35 @@ static void counts_the_hosts_of_ranks(void) {
     setup_free(&s);
 }
 
+/* A rank that infers has the outputs of 4 x 2 samples of 8 x 8 numbers, 2 units, unless it holds
+ * the cache, as rank 1 does, which has 12 units and such a batch beside it. */
+static void counts_what_ranks_infer(void) {
+    static const struct {
+        double units;
+        int ranks; /* that infer; -1: the training does not fit */
+    } rows[] = {{18, 3}, {17, 2}, {16, 2}, {15, 0}, {14, 0}, {13, -1}};
+    const double work[8] = {1, 1, 1, 1, 1, 1, 1, 1}, unit = 64 * sizeof(real) * 4;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Setup s;
+        const FitMemory memory = {
+            .name = "FAKE", .bytes = 1e6 * UNIT, .host_bytes = rows[i].units * unit};
+        if (open_case(&s, &(Case){.name = "three ranks"}, 6, 2) &&
+            CHECK(placement_make(&s.placement, s.model, PLACEMENT_PLAIN, 3, 1, work, NULL) == 0,
+                  "%s", error_message())) {
+            s.stage_settings.batch = 4;
+            s.ranks = 3;
+            s.options.replicas = 1;
+            s.options.cache = (size_t)(12 * unit);
+            s.pipeline = (PipelineSettings){.micro_batches = 2, .infer_ranks = 3};
+            const int failed = fit_check(&memory, &s);
+            CHECK(failed == -(rows[i].ranks < 0), "%g units: %s", rows[i].units, error_message());
+            CHECK(failed || s.pipeline.infer_ranks == rows[i].ranks, "%g units: %d ranks infer",
+                  rows[i].units, s.pipeline.infer_ranks);
+        }
+        setup_free(&s);
+    }
+}
+
 /* One submodel has no frozen prefix, so a cache takes nothing. */
 static void counts_no_cache_for_one_submodel(void) {
     Setup s;
@@ -329,6 +358,7 @@ void test_fit(void) {
     RUN(advice_names_what_changes);
     RUN(too_few_blocks_for_more_submodels);
     RUN(counts_the_hosts_of_ranks);
+    RUN(counts_what_ranks_infer);
     RUN(counts_no_cache_for_one_submodel);
     RUN(counts_the_cache);
     RUN(counts_the_cache_of_the_host);
