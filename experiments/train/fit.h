@@ -19,8 +19,9 @@ typedef struct {
  * pipeline; and the training data where those settings have updates.  -1 and an error. */
 int fit_plan(FitBytes *bytes, const Setup *setup, int rank);
 
-/* Returns what messages between GPUs take of a rank beside that, with --pipeline nccl; 0 with
- * others, which send from host memory. */
+/* Returns what messages between devices take of a rank's device beside that, with --pipeline nccl
+ * or local:N.  0 with mpi and without a device: the copies in host memory that these send are not
+ * counted. */
 size_t fit_message_bytes(const Setup *setup, int rank);
 
 /* The same as fit_plan of all ranks together. */

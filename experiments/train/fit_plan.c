@@ -124,7 +124,8 @@ int fit_plan(FitBytes *bytes, const Setup *s, int rank) {
 
 size_t fit_message_bytes(const Setup *s, int rank) {
     size_t bytes = 0;
-    if (!s->ranks || !setup_uses_nccl(&s->options)) return 0;
+    /* MPI carries copies in host memory, and so does every transport of processors. */
+    if (!s->ranks || !s->device || strcmp(s->options.pipeline, "mpi") == 0) return 0;
     ChunkCost *cost = xcalloc((size_t)s->placement.chunks, sizeof *cost);
     bool *active = xcalloc((size_t)s->model->blocks, sizeof *active);
     for (int submodel = 0; submodel < s->bcd.partition.submodels; submodel++) {

@@ -171,10 +171,18 @@ static void counts_the_hosts_of_ranks(void) {
         s.machine_ranks = 1;
         CHECK(fit_check(&memory, &s) == 0, "%s", error_message());
         /* Two of 64 samples of 8 x 8 values in bf16, an output and its gradient. */
-        CHECK(fit_message_bytes(&s, 0) == 0, "messages in host memory");
-        strcpy(s.options.pipeline, "nccl");
+        static const char *const pipelines[] = {"nccl", "local:2"};
         const size_t batch = (size_t)s.stage_settings.batch;
-        CHECK(fit_message_bytes(&s, 0) == 2 * batch * 64 * 2, "%zu", fit_message_bytes(&s, 0));
+        for (int i = 0; i < 2; i++) {
+            strcpy(s.options.pipeline, pipelines[i]);
+            CHECK(fit_message_bytes(&s, 0) == 2 * batch * 64 * 2, "%s: %zu", pipelines[i],
+                  fit_message_bytes(&s, 0));
+        }
+        strcpy(s.options.pipeline, "mpi");
+        CHECK(fit_message_bytes(&s, 0) == 0, "messages in host memory");
+        strcpy(s.options.pipeline, "local:2");
+        s.device = NULL;
+        CHECK(fit_message_bytes(&s, 0) == 0, "messages of processors");
     }
     s.options.world = NULL;
     setup_free(&s);
@@ -324,7 +332,7 @@ static void counts_kept_state(void) {
 }
 
 /* With two submodels each of three ranks takes 128 units, and 68 more while it holds the frozen
- * prefix of the second one, which is without gradients and state. */
+ * prefix of the second one, which is without gradients and state.  Messages are in host memory. */
 static void as_many_ranks_infer_as_have_room(void) {
     static const struct {
         double units;
@@ -341,6 +349,7 @@ static void as_many_ranks_infer_as_have_room(void) {
             s.options.device = DEVICE_CUDA;
             s.stage_settings.batch = 4;
             s.ranks = 3;
+            strcpy(s.options.pipeline, "mpi");
             s.pipeline = (PipelineSettings){.micro_batches = 2, .infer_ranks = 3};
             free_units = rows[i].units;
             int failed = fit_check_here(&s);
