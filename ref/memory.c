@@ -6,6 +6,13 @@
 
 #include "base/error.h"
 
+size_t memory_extend(const Model *m, const StageSettings *settings) {
+    size_t numbers = 0;
+    for (int i = 0; i < m->nodes; i++)
+        if (m->node[i].kind == OP_ATTENTION) numbers += value_count(m, m->node[i].in, 1);
+    return numbers * value_bytes(settings);
+}
+
 /* Returns the bytes of a block's activations that are stored for one micro-batch. */
 static size_t stored_bytes(const Layout *layout, const Block *block) {
     const Model *m = layout->model;

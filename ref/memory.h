@@ -6,10 +6,16 @@
 /* Overwrites bytes[role] with what the CPU stage allocates, to the byte, while the `active` blocks
  * train.  The scratch that threads keep for the ops (ref/fast/scratch.c) is not counted, here or by
  * the stage.  The prefix cache and the kept state of other submodels (keep_state) count as 0, since
- * they depend on the data and on which submodels have trained.  -1 and an error when memory runs
+ * they depend on the data and on which submodels have trained, and so does what generation keeps
+ * (memory_extend).  -1 and an error when memory runs
  * out. */
 int memory_plan(size_t bytes[MEM_ROLES], const Model *model, const StageSettings *settings,
                 const bool *active);
+
+/* Returns the bytes that a stage, here or on a device, takes under MEM_CACHE in addition once it
+ * generates (stage_extend): the inputs of all attentions, of one sequence as long as the context.
+ */
+size_t memory_extend(const Model *model, const StageSettings *settings);
 
 /* The bytes of one block. */
 typedef struct {

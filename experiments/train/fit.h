@@ -27,8 +27,8 @@ size_t fit_message_bytes(const Setup *setup, int rank);
 /* The same as fit_plan of all ranks together. */
 int fit_plan_all(FitBytes *bytes, const Setup *setup);
 
-/* Overwrites *bytes with what a model needs that only computes losses or answers.  Needs the
- * setup's options, device, model and stage settings.  -1 and an error. */
+/* Overwrites *bytes with what a model needs that only computes losses or, if the setup generates,
+ * answers.  Needs the setup's options, device, model and stage settings.  -1 and an error. */
 int fit_plan_evaluation(FitBytes *bytes, const Setup *setup);
 
 /* What a training on one device may choose to need more or less memory. */

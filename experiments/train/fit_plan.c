@@ -206,6 +206,7 @@ int fit_plan_evaluation(FitBytes *bytes, const Setup *s) {
     free(none);
     *bytes = (FitBytes){.device = {0}};
     if (failed) return -1;
+    if (s->generates) device[MEM_CACHE] += memory_extend(s->model, &s->stage_settings);
     raise_to(bytes->device, device);
     raise_to(bytes->host, host);
     return 0;

@@ -64,6 +64,7 @@ static int open_directory(Setup *setup, const Options *asked) {
     options_defaults(o, COMMAND_TRAIN);
     strcpy(o->init, asked->init);
     overlay(o, asked, false);
+    setup->generates = asked->command == COMMAND_SAMPLE;
     if (convert_spec(o->model, o->init, asked->context)) return -1;
     setup->model = model_create(o->model);
     return !setup->model || convert_check(setup->model, o->init) ||
@@ -114,6 +115,7 @@ int model_open_run(Setup *setup, const char *place, const Options *asked) {
     }
     if (!failed) {
         overlay(&setup->options, asked, own);
+        setup->generates = asked->command == COMMAND_SAMPLE;
         failed = setup_engine_for_evaluation(setup) ||
                  checkpoint_read_model(&file, setup->engine, false);
     }

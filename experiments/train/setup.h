@@ -19,6 +19,7 @@ typedef struct {
     char tokenizer[TOKENIZER_NAME]; /* of the training data; "": none, or unknown */
     BcdSettings bcd;
     StageSettings stage_settings;
+    bool generates;         /* the model is opened to sample from, which keeps its context */
     double steps_per_epoch; /* samples / batch: an epoch is one pass over the data */
     /* Over several ranks, see pipeline.h. */
     int ranks;         /* 0: a single stage */

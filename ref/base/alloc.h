@@ -13,8 +13,9 @@ typedef enum {
     MEM_GRADIENTS,   /* of the active submodel's parameters */
     MEM_STATE,       /* optimizer state: momentum, or Adam's two moments */
     MEM_ACTIVATIONS, /* what the forward pass keeps for the backward pass */
-    MEM_CACHE,       /* outputs of the frozen prefix, computed once (pre-inference) */
-    MEM_WORKSPACE,   /* what is not kept beyond one block's forward or backward pass */
+    MEM_CACHE,     /* outputs of the frozen prefix, computed once (pre-inference); or, where a model
+                    * generates, the inputs of attentions (a KV cache) */
+    MEM_WORKSPACE, /* what is not kept beyond one block's forward or backward pass */
     MEM_ROLES
 } MemRole;
 

@@ -7,6 +7,7 @@
 #include "../../cuda/stage/stage_cuda.h"
 #include "../../ref/base/random.h"
 #include "../../ref/blocks/models.h"
+#include "../../ref/memory.h"
 #include "../test.h"
 #include "device_case.h"
 #include "drift.h"
@@ -106,6 +107,8 @@ static void counts_what_it_keeps(const void *spec) {
         CHECK(stage_extend(stage, i, (int[]){1}, 1, logits) == 0, "%s", error_message());
     CHECK(stage->memory.current[MEM_CACHE] == 2 * CONTEXT * 3 * 16 * 2, "%zu bytes are kept",
           stage->memory.current[MEM_CACHE]);
+    CHECK(stage->memory.peak[MEM_CACHE] == memory_extend(m, &stage->settings), "planned %zu",
+          memory_extend(m, &stage->settings));
     stage_free(stage);
     model_free(m);
 }

@@ -316,6 +316,21 @@ static void a_model_too_large_to_evaluate(void) {
     setup_free(&s);
 }
 
+/* A model that generates keeps the queries, keys and values of its context beside that: of each of
+ * six layers, 8 x 24 numbers. */
+static void counts_what_generation_keeps(void) {
+    Setup s;
+    FitBytes bytes;
+    const size_t kept = 6 * 8 * 24 * sizeof(real);
+    if (open_case(&s, &(Case){.name = "generation"}, 6, 1)) {
+        s.generates = true;
+        CHECK(fit_plan_evaluation(&bytes, &s) == 0, "%s", error_message());
+        CHECK(bytes.device[MEM_CACHE] == kept && bytes.device[MEM_ROLES] == 128 * UNIT + kept,
+              "cache %zu, all %zu bytes", bytes.device[MEM_CACHE], bytes.device[MEM_ROLES]);
+    }
+    setup_free(&s);
+}
+
 /* Kept optimizer state does not get smaller with more submodels: it is 60 units, next to 30 of
  * gradients, 64 of parameters and 64 of activations. */
 static void counts_kept_state(void) {
@@ -372,6 +387,7 @@ void test_fit(void) {
     RUN(counts_the_cache);
     RUN(counts_the_cache_of_the_host);
     RUN(a_model_too_large_to_evaluate);
+    RUN(counts_what_generation_keeps);
     RUN(counts_kept_state);
     RUN(as_many_ranks_infer_as_have_room);
 }

@@ -2,8 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../ref/base/error.h"
 #include "../../ref/base/random.h"
 #include "../../ref/blocks/models.h"
+#include "../../ref/memory.h"
 #include "../../ref/stage.h"
 #include "../test.h"
 
@@ -45,6 +47,20 @@ static void read_whole(real *logits, Stage *stage, const int *tokens) {
     batch_free(&batch);
 }
 
+/* Checks that the stage took what is planned of an evaluation, and of what generation keeps. */
+static void check_memory(const Stage *stage) {
+    const Model *m = stage->model;
+    size_t planned[MEM_ROLES];
+    bool *none = calloc((size_t)m->blocks, sizeof *none);
+    if (CHECK(memory_plan(planned, m, &stage->settings, none) == 0, "%s", error_message())) {
+        planned[MEM_CACHE] += memory_extend(m, &stage->settings);
+        for (int role = 0; role < MEM_ROLES; role++)
+            CHECK(stage->memory.peak[role] == planned[role], "%s: %zu bytes, planned %zu",
+                  mem_role_names[role], stage->memory.peak[role], planned[role]);
+    }
+    free(none);
+}
+
 static void same_bits_as_the_whole(const void *row) {
     const size_t r = (size_t)((const char *)row - (const char *)rows) / sizeof *rows;
     Model *m = model_create(rows[r].spec);
@@ -72,6 +88,7 @@ static void same_bits_as_the_whole(const void *row) {
     CHECK(stage_extend(stage, 149, tokens, 2, next) == -1 &&
               strstr(error_message(), "151 tokens are more than the 150 of "),
           "%s", error_message());
+    check_memory(stage);
     stage_free(stage);
     free(whole);
     free(next);
