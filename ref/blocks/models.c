@@ -141,14 +141,22 @@ static int set_defaults(Settings *settings, const bool *given) {
     return 0;
 }
 
+/* Returns how many digits tell a number from all others: 15 do for what people write. */
+static int digits_of(double value) {
+    char text[32];
+    snprintf(text, sizeof text, "%.15g", value);
+    return strtod(text, NULL) == value ? 15 : 17;
+}
+
 static void write_spec(Model *model, const Settings *settings) {
     const Family *family = settings->family;
     int used = snprintf(model->spec, sizeof model->spec, "%s:", family->name);
     for (int k = 0; family->key[k].name; k++) {
         const FamilyKey *key = &family->key[k];
         if (key->kind == KEY_OPTIONAL && settings->value[k] == key->default_value) continue;
-        used += snprintf(model->spec + used, sizeof model->spec - (size_t)used, "%s%s=%.15g",
-                         k ? "," : "", key->name, settings->value[k]);
+        const double value = settings->value[k];
+        used += snprintf(model->spec + used, sizeof model->spec - (size_t)used, "%s%s=%.*g",
+                         k ? "," : "", key->name, digits_of(value), value);
     }
 }
 

@@ -1,6 +1,7 @@
 /* Models as tables: published parameter counts, consistency of the tables, and the errors of wrong
  * specifications. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -251,8 +252,8 @@ static void long_specifications_are_whole(void) {
     Model *m = model_create(
         "smollm3:layers=4096,width=65536,heads=1024,ffn=1048576,context=1048576,vocabulary="
         "16777216,"
-        "eps=9.99999997475243e-07,groups=512,head_size=1022,tied=1,rope_base=1234567.89012345,"
-        "rope_factor=12.3456789012345,rope_low=1.23456789012345,rope_high=4.56789012345678,"
+        "eps=9.9999999747524271e-07,groups=512,head_size=1022,tied=1,rope_base=1234567.8901234567,"
+        "rope_factor=12.345678901234567,rope_low=1.2345678901234567,rope_high=4.5678901234567811,"
         "rope_original=16777216,attention_bias=1,rope_skip=4095");
     if (!CHECK(m, "%s", error_message())) return;
     Model *again = model_create(m->spec);
@@ -261,6 +262,33 @@ static void long_specifications_are_whole(void) {
           "%s", m->spec);
     model_free(again);
     model_free(m);
+}
+
+/* A number has as many digits as it needs, and not more. */
+static void specifications_keep_all_digits(void) {
+    static const struct {
+        const char *eps, *spec;
+    } rows[] = {{"1.2345678901234567e-06", "eps=1.2345678901234567e-06,"},
+                {"0.1000000000000000055", "eps=0.1,"},
+                {"0.30000000000000004", "eps=0.30000000000000004,"},
+                {"1e-06", "eps=1e-06,"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char spec[200];
+        snprintf(spec, sizeof spec,
+                 "llama:layers=1,width=16,heads=2,context=8,vocabulary=9,eps=%s,rope_base=%s",
+                 rows[i].eps, "10000.000000000002");
+        Model *m = model_create(spec);
+        Model *again = m ? model_create(m->spec) : NULL;
+        if (CHECK(m && again, "%s", error_message()))
+            CHECK(
+                again->transformer.eps == m->transformer.eps &&
+                    again->transformer.attention.rope.base == m->transformer.attention.rope.base &&
+                    m->transformer.eps == strtod(rows[i].eps, NULL) &&
+                    strstr(m->spec, rows[i].spec),
+                "%s became %s", rows[i].eps, m->spec);
+        model_free(m);
+        model_free(again);
+    }
 }
 
 /* In each pass every weight is multiplied once per token. */
@@ -370,6 +398,7 @@ void test_model(void) {
     RUN(grouped_flops);
     RUN(defaults_are_left_out);
     RUN(long_specifications_are_whole);
+    RUN(specifications_keep_all_digits);
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
         RUN_ROW(refusals[i].spec, a_wrong_specification_is_refused, &refusals[i]);
 }
