@@ -4,8 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+int family_keys(const Family *family) {
+    int keys = 0;
+    while (keys < MAX_KEYS && family->key[keys].name) keys++;
+    return keys;
+}
+
 int setting_index(const Family *family, const char *name, size_t length) {
-    for (int k = 0; family->key[k].name; k++) {
+    for (int k = 0; k < family_keys(family); k++) {
         const char *known = family->key[k].name;
         if (strlen(known) == length && strncmp(known, name, length) == 0) return k;
     }

@@ -36,7 +36,9 @@ typedef struct {
 
 struct Family {
     const char *name;
-    FamilyKey key[MAX_KEYS + 1]; /* the last one's name is NULL */
+    /* The names of those that are not used are NULL; the compiler warns of too many.  Use
+     * family_keys to count them, since none may be left. */
+    FamilyKey key[MAX_KEYS];
     /* Computes derived settings, and resets those that say what the default says anyway.  May be
      * NULL. */
     void (*derive)(Settings *settings);
@@ -48,6 +50,8 @@ struct Family {
 extern const Family family_resnet, family_bottleneck, family_gpt, family_llama, family_mistral,
     family_qwen2, family_qwen3, family_smollm3, family_olmo2, family_mlp;
 
+/* Returns the number of a family's settings. */
+int family_keys(const Family *family);
 /* Returns the index of the setting with a name of `length` characters, or -1 if there is none. */
 int setting_index(const Family *family, const char *name, size_t length);
 /* Return a setting by name; the program aborts if the family does not have it. */

@@ -78,14 +78,23 @@ static const Family *const families[] = {
     &family_qwen2,  &family_qwen3,      &family_smollm3, &family_olmo2, &family_mlp};
 enum { FAMILIES = sizeof families / sizeof *families };
 
+/* Names for an error, each after a space; what has no room is left out. */
+typedef struct {
+    char text[512];
+} Names;
+
+static void add_name(Names *names, const char *name, const char *end) {
+    const size_t used = strlen(names->text), left = sizeof names->text - used;
+    const int length = snprintf(names->text + used, left, " %s%s", name, end);
+    if (length < 0 || (size_t)length >= left) names->text[used] = 0;
+}
+
 static int refuse_name(const char *spec) {
-    char known[512] = "", names[128] = "";
-    for (const Preset *p = model_presets; p->name; p++) {
-        if (p != model_presets) strcat(known, " ");
-        strcat(known, p->name);
-    }
-    for (int f = 0; f < FAMILIES; f++) strcat(strcat(strcat(names, " "), families[f]->name), ":");
-    return error_set("model: no model \"%.40s\"; presets: %s; families:%s", spec, known, names);
+    Names known = {""}, names = {""};
+    for (const Preset *p = model_presets; p->name; p++) add_name(&known, p->name, "");
+    for (int f = 0; f < FAMILIES; f++) add_name(&names, families[f]->name, ":");
+    return error_set("model: no model \"%.40s\"; presets:%s; families:%s", spec, known.text,
+                     names.text);
 }
 
 /* Returns how many characters an error shows of a text that one of `ends` ends. */
@@ -95,10 +104,10 @@ static int shown(const char *text, const char *ends) {
 }
 
 static int refuse_key(const Family *family, const char *name) {
-    char names[192] = "";
-    for (int k = 0; family->key[k].name; k++) strcat(strcat(names, " "), family->key[k].name);
+    Names names = {""};
+    for (int k = 0; k < family_keys(family); k++) add_name(&names, family->key[k].name, "");
     return error_set("model: %s has no setting \"%.*s\"; it has%s", family->name, shown(name, "="),
-                     name, names);
+                     name, names.text);
 }
 
 /* Parses "key=value,key=value" and sets given[k] for each key k that it finds. */
@@ -130,7 +139,7 @@ static int parse_settings(Settings *settings, const char *text, bool *given) {
 
 static int set_defaults(Settings *settings, const bool *given) {
     const Family *family = settings->family;
-    for (int k = 0; family->key[k].name; k++) {
+    for (int k = 0; k < family_keys(family); k++) {
         const FamilyKey *key = &family->key[k];
         if (given[k]) continue;
         if (key->kind == KEY_REQUIRED)
@@ -151,7 +160,7 @@ static int digits_of(double value) {
 static void write_spec(Model *model, const Settings *settings) {
     const Family *family = settings->family;
     int used = snprintf(model->spec, sizeof model->spec, "%s:", family->name);
-    for (int k = 0; family->key[k].name; k++) {
+    for (int k = 0; k < family_keys(family); k++) {
         const FamilyKey *key = &family->key[k];
         if (key->kind == KEY_OPTIONAL && settings->value[k] == key->default_value) continue;
         const double value = settings->value[k];
