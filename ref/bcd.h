@@ -63,7 +63,7 @@ typedef struct BcdState {
     uint64_t phase;         /* k of Algorithm 1: phases finished */
     uint64_t phase_steps;   /* updates done in this phase */
     uint64_t phase_start;   /* position at the start of this phase */
-    int submodel;           /* i_k, counted from 0; meaningful once phase_steps > 0 */
+    int submodel;           /* i_k, counted from 0; between phases, that of the last one */
     double window_sum;      /* SWITCH_AUTO: sum of the losses in the current window */
     double last_window_sum; /* SWITCH_AUTO: sum of the losses in the window before */
     uint64_t windows;       /* SWITCH_AUTO: complete windows in this phase */
@@ -85,10 +85,11 @@ int bcd_train(BcdState *state, const BcdSettings *settings, Engine *engine, cons
 
 /* Returns the submodel to train in phase state->phase, or -1 and an error.  `next` is the batch of
  * its first update.  An order may activate submodels on the engine to measure their gradients, so
- * any of them may be active afterwards; parameters and running statistics do not change.  Such an
- * order restarts the submodel's optimizer in each phase, even where it chooses the same again,
- * unless state is kept, and then each submodel's state is allocated at the first phase.  All other
- * orders look at the phase alone, and take NULL for both. */
+ * any of them may be active afterwards; parameters and running statistics do not change.  Where
+ * there are two or more to measure, this restarts the submodel's optimizer in each phase, even
+ * where the order chooses the same again, unless state is kept, and then each submodel's state is
+ * allocated at the first phase.  All other orders look at the phase alone, and take NULL for
+ * both. */
 int bcd_select(const BcdState *state, const BcdSettings *settings, Engine *engine,
                const Batch *next);
 

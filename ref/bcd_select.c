@@ -55,14 +55,15 @@ static int random_order(const Selection *s) {
 }
 
 /* Chooses the submodel with the largest gradient norm, on a tie the lowest one (the Gauss-Southwell
- * rule for blocks: Nutini et al. 2015, section 7).  Each submodel is activated in turn and its
- * gradient computed, which costs M forward and backward passes at each switch, but no more memory
- * than training.  As the others were active in between, the optimizer of the chosen one starts anew
- * even if it trained just before; with keep_state it goes on, but measuring has then allocated the
- * state of all submodels. */
+ * rule for blocks: Nutini et al. 2015, section 7).  Of two or more, each is activated in turn and
+ * its gradient computed, which costs M forward and backward passes at each switch, but no more
+ * memory than training.  As the others were active in between, the optimizer of the chosen one
+ * starts anew even if it trained just before; with keep_state it goes on, but measuring has then
+ * allocated the state of all submodels. */
 static int gauss_southwell(const Selection *s) {
     int largest = -1;
     double largest_norm = -1;
+    if (s->settings->partition.submodels == 1) return 0; /* nothing to measure */
     if (!s->engine->is->gradient_norm)
         return error_set("bcd: an order by gradients trains on one device, not in a pipeline");
     for (int m = 0; m < s->settings->partition.submodels; m++) {

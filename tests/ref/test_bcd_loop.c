@@ -336,6 +336,7 @@ static void every_order_stays_in_range(void) {
                     CHECK(turns[m] == 1, "%s: submodel %d of %d has %d turns in cycle %d",
                           order_names[order], m, submodels, turns[m], cycle);
             }
+            CHECK(submodels > 1 || !loop.mock.norms_asked, "a norm to choose one of one");
             loop_close(&loop);
         }
 }
