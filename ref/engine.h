@@ -31,8 +31,9 @@ typedef struct {
      * a rank has failed.  NULL on one device, which could only compute the same at another time. */
     int (*pre_infer)(Engine *engine, const Batch *batch);
     /* Adds the loss of a batch to *loss, with the running statistics of batch norms.  Micro-batches
-     * are added one by one, in their order, so that the bits do not depend on how many samples a
-     * call has, nor on the ranks of a pipeline; those of replicas are added up replica by replica.
+     * are added one by one, in their order, so that the bits depend neither on how many
+     * samples a call has, if all but the last have whole micro-batches, nor on the ranks of a
+     * pipeline; those of replicas are added up replica by replica.
      * -1 and an error if the device or a rank has failed. */
     int (*evaluate)(Engine *engine, const Batch *batch, Loss *loss);
     /* The same as of a stage.  They also fail when a rank of a pipeline is gone. */
@@ -94,7 +95,7 @@ typedef struct {
 } BlockTimes;
 
 typedef struct {
-    int micro_batches; /* gradient accumulation: the number of parts that a batch is cut into */
+    int micro_batches; /* gradient accumulation: a batch is cut into at most so many parts */
     /* The prefix cache fills cache_device_bytes of the device's memory first, then cache_bytes of
      * host memory, then a file in cache_dir (NULL: no file; what does not fit is computed again).
      * There is no cache if both sizes are 0. */

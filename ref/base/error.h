@@ -3,7 +3,8 @@
  * A function that can fail returns 0; on failure -1, with the error set.  One that returns a
  * pointer returns NULL then.  Comments say "-1 and an error when ..." for short.  The caller passes
  * the failure on, and the program prints error_message().  Library code never prints and never
- * exits, except that an op without working memory ends the process (fast/scratch.h). */
+ * exits, except that an op without working memory ends the process (fast/scratch.h, and
+ * ops/attention.c among the textbook loops). */
 #pragma once
 
 #include <stdbool.h>

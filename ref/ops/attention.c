@@ -66,7 +66,7 @@ static double softmax(double *p, int t, const double *z, int i, int head, Attent
     double max = -INFINITY, sum = 0;
     for (int j = first; j < end; j++) {
         p[j] = dot(q, k + j * width_of(a), a.d) / sqrt(a.d);
-        if (!(p[j] <= max)) max = p[j]; /* so that a NaN is not lost */
+        if (p[j] > max) max = p[j];
     }
     for (int j = first; j < end; j++) {
         p[j] = exp(p[j] - max);

@@ -1,4 +1,5 @@
-/* Adam (Kingma & Ba 2015, Algorithm 1) and AdamW (Loshchilov & Hutter 2019, Algorithm 2):
+/* Adam (Kingma & Ba 2015, Algorithm 1) and AdamW in PyTorch's form, in which the rate multiplies
+ * the decay (in Algorithm 2 of Loshchilov & Hutter 2019 only the schedule's factor does):
  *
  *     g = g + weight_decay p                              Adam: decay is part of the gradient
  *     p = p - lr weight_decay p                           AdamW: decay is a step of its own

@@ -42,8 +42,8 @@ typedef struct {
 /* Returns -1 and an error if settings->kind is none of the above. */
 int optimizer_check(const OptimizerSettings *settings);
 
-/* Returns the settings of the BCD paper for SGD and Adam, Adam's for AdamW, and those of the
- * authors for others. */
+/* Returns the settings of the BCD paper for SGD and Adam, Adam's for AdamW, those of its authors
+ * for Lion, and PyTorch's momentum and decay for Muon. */
 OptimizerSettings optimizer_defaults(OptimizerKind kind);
 
 /* What is trained: the rate that is usual for it differs. */
