@@ -67,7 +67,7 @@ bool block_trains(const Model *model, int block, const bool *trains) {
 }
 
 bool node_is_recomputed(const Model *model, const Node *node) {
-    return node->out != model->values - 1 || node_aux_count(node, 1) > 0;
+    return node->out != model->values - 1;
 }
 
 /* Returns true if a later node of the same block reads the value. */

@@ -216,6 +216,8 @@ int build_embedding(Model *m, int in, int vocabulary, int width, int context) {
 
 void build_end(Model *m) {
     const Node *last = &m->node[m->nodes - 1];
+    /* The gradient of the loss overwrites the logits, so nothing may read or compute them again. */
+    assert(last->kind == OP_LINEAR && !last->relu && last->out == m->values - 1);
     m->outputs = m->value[last->out].shape.c;
     for (int p = 0; p < m->params; p++)
         m->param[p].kind = m->param[p].rank == 1 ? PARAM_VECTOR : PARAM_MATRIX;

@@ -13,8 +13,8 @@ enum { BLOCK_NODES = 12, BLOCK_PARAMS = 12, BLOCK_BUFFERS = 8 };
  */
 int build_tables(Model *model, int blocks, Shape input, bool tokens);
 
-/* Comes last: says which parameters are vectors, matrices and embeddings, and sets model->outputs.
- */
+/* Comes last, after the linear layer that writes the logits: says which parameters are vectors,
+ * matrices and embeddings, and sets model->outputs. */
 void build_end(Model *model);
 
 /* Starts a block with a name in printf format; the nodes that follow belong to it. */
