@@ -112,9 +112,6 @@ int node_positions(const Node *node);
 /* Returns the shape of a convolution of n images. */
 Conv node_conv(const Node *node, int n);
 
-/* How far the running statistics move towards the batch's in each step; PyTorch's default. */
-#define BATCHNORM_MOMENTUM 0.1
-
 /* The three things a training step does with a node. */
 typedef enum { PASS_FORWARD, PASS_INPUT_GRADIENT, PASS_WEIGHT_GRADIENT, PASSES } Pass;
 

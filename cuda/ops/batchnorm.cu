@@ -4,7 +4,7 @@
  * before the last is read.  skip, relu and the running statistics need no pass of their own. */
 #include "columns.cuh"
 
-static constexpr float EPS = 1e-5f;
+static constexpr float EPS = (float)BATCHNORM_EPS;
 
 /* ---- statistics ---- */
 

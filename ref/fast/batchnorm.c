@@ -10,8 +10,6 @@
 #include "rows.h"
 #include "vector_math.h"
 
-#define EPS 1e-5
-
 enum {
     WIDE = 256,      /* elements of a wide row in the elementwise passes */
     SAMPLE_ROWS = 64 /* rows from which the mean is estimated */
@@ -127,7 +125,7 @@ static void batch_statistics(real *mean, real *rstd, real *running_mean, real *r
         if (squares < 0) squares = 0; /* by rounding */
         const double average = (double)mean[j] + distance;
         mean[j] = (real)average;
-        rstd[j] = (real)(1 / sqrt(squares / n + EPS));
+        rstd[j] = (real)(1 / sqrt(squares / n + BATCHNORM_EPS));
         if (momentum == 0) continue;
         real *m = &running_mean[j], *v = &running_var[j];
         *m = (real)((1 - momentum) * (double)*m + momentum * average);
@@ -169,7 +167,7 @@ void fast_batchnorm_forward(real *y, real *mean, real *rstd, real *running_mean,
     if (use_running) {
         for (int j = 0; j < c; j++) {
             mean[j] = running_mean[j];
-            rstd[j] = (real)(1 / sqrt((double)running_var[j] + EPS));
+            rstd[j] = (real)(1 / sqrt((double)running_var[j] + BATCHNORM_EPS));
         }
     } else {
         batch_statistics(mean, rstd, running_mean, running_var, x, n, c, momentum);

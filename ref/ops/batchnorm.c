@@ -8,8 +8,6 @@
 
 #include "plain.h"
 
-static const double EPS = 1e-5;
-
 /* Computes the statistics of one channel: x[row * c] for each row. */
 static void batch_statistics(double *mean, double *variance, const real *x, int n, int c) {
     double sum = 0, squares = 0;
@@ -35,7 +33,7 @@ void batchnorm_forward(real *y, real *mean, real *rstd, real *running_mean, real
             running_mean[j] = (real)((1 - momentum) * running_mean[j] + momentum * m);
             running_var[j] = (real)((1 - momentum) * running_var[j] + momentum * unbiased);
         }
-        const double r = 1 / sqrt(variance + EPS);
+        const double r = 1 / sqrt(variance + BATCHNORM_EPS);
         for (ptrdiff_t row = 0; row < n; row++) {
             double z = g[j] * (x[row * c + j] - m) * r + b[j];
             if (skip) z += skip[row * c + j];

@@ -65,7 +65,7 @@ extern __typeof__(conv2d_forward) fast_conv2d_forward;
 extern __typeof__(conv2d_input_gradient) fast_conv2d_input_gradient;
 extern __typeof__(conv2d_weight_gradient) fast_conv2d_weight_gradient;
 
-/* ---- batchnorm.c: Ioffe & Szegedy 2015, eps 1e-5, over rows[n] of c channels ---- */
+/* ---- batchnorm.c: Ioffe & Szegedy 2015, over rows[n] of c channels ---- */
 
 /* y = g (x - mean) rstd + b, then + skip unless that is NULL, then relu if `relu`.  Overwrites
  * mean[c] and rstd[c].  With use_running these are the running statistics, which do not change.

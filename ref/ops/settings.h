@@ -1,4 +1,4 @@
-/* The settings of convolution, of attention and of rotary positions. */
+/* The settings of convolution, of batch norm, of attention and of rotary positions. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,6 +8,11 @@
 typedef struct {
     int n, h, w, c, o, kernel, stride, pad;
 } Conv;
+
+/* How far the running statistics move towards the batch's in each step, and what is added to a
+ * variance; PyTorch's defaults. */
+#define BATCHNORM_MOMENTUM 0.1
+#define BATCHNORM_EPS 1e-5
 
 /* Rotary positions (RoFormer, Su et al. 2021).  Elements i and i + d/2 of a head of d are a pair
  * (in the paper 2i and 2i + 1); at position p it is rotated by the angle p * frequency(i),
