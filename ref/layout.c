@@ -1,5 +1,6 @@
 #include "layout.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -220,11 +221,18 @@ static void assign_offsets(Layout *l) {
 
 int layout_check(const Model *m, const StageSettings *settings, const bool *active) {
     const Layout layout = {.model = m, .settings = settings, .active = active};
+    const size_t batch = (size_t)settings->batch;
+    for (int i = 0; i < m->nodes; i++)
+        if (batch * (size_t)node_positions(&m->node[i]) > INT_MAX)
+            return error_set(
+                "stage: %zu samples of %s have more positions than an op can count; "
+                "use a smaller batch",
+                batch, m->name);
     if (lowest_active(m, active) == m->blocks) return 0; /* no training */
     for (int i = 0; i < m->nodes; i++) {
         const Node *node = &m->node[i];
         if (node->kind != OP_BATCHNORM || node_uses_running(&layout, node)) continue;
-        if (settings->batch * node_positions(node) == 1)
+        if (batch == 1 && node_positions(node) == 1)
             return error_set(
                 "batchnorm: %s of %s has one value a channel in a batch, which has no "
                 "variance; train with more samples at a time",

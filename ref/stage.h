@@ -102,7 +102,7 @@ typedef struct {
      * at the same time.  State stays with keep_state, and where the block goes on training; new
      * state is zero.  Parameters and running statistics stay where they are.  Activating the same
      * blocks again changes nothing.  -1 and an error when memory runs out, or where a batch norm
-     * would have a single value (layout_check). */
+     * would have a single value, or a batch too many positions (layout_check). */
     int (*activate)(Stage *stage, const bool *active);
     /* Starts a pass over a micro-batch of at most settings.batch samples.  Keeps a reference to the
      * batch's arrays, which must live until the pass is over. */

@@ -1,8 +1,10 @@
-/* The table of ResNet-8 at the top of ref/layout_rule.c is what layout_make gives. */
+/* The table of ResNet-8 at the top of ref/layout_rule.c is what layout_make gives, and a layout has
+ * no more rows than ops can count. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../ref/base/error.h"
 #include "../../ref/blocks/models.h"
 #include "../../ref/layout.h"
 #include "../test.h"
@@ -61,4 +63,23 @@ static void table_of_resnet8(void) {
     model_free(m);
 }
 
-void test_layout(void) { RUN(table_of_resnet8); }
+/* Ops count the positions of a batch in an int: 2^20 of 2047 samples fit, and of 2048 not, whether
+ * the model trains or not. */
+static void too_many_positions_are_refused(void) {
+    Model *m = model_create("gpt:layers=1,width=1,heads=1,context=1048576,vocabulary=2");
+    if (!CHECK(m, "%s", error_message())) return;
+    static const bool none[3], all[3] = {true, true, true};
+    for (int batch = 2047; batch <= 2049; batch++)
+        for (int trains = 0; trains < 2; trains++) {
+            const StageSettings settings = {.batch = batch};
+            const int failed = layout_check(m, &settings, trains ? all : none);
+            CHECK(failed == -(batch > 2047), "%d samples: %s", batch, error_message());
+            CHECK(!failed || strstr(error_message(), "use a smaller batch"), "%s", error_message());
+        }
+    model_free(m);
+}
+
+void test_layout(void) {
+    RUN(table_of_resnet8);
+    RUN(too_many_positions_are_refused);
+}
