@@ -78,19 +78,19 @@ static const Family *const families[] = {
     &family_qwen2,  &family_qwen3,      &family_smollm3, &family_olmo2, &family_mlp};
 enum { FAMILIES = sizeof families / sizeof *families };
 
-/* Names for an error, each after a space; what has no room is left out. */
+/* NameList for an error, each after a space; what has no room is left out. */
 typedef struct {
     char text[512];
-} Names;
+} NameList;
 
-static void add_name(Names *names, const char *name, const char *end) {
+static void add_name(NameList *names, const char *name, const char *end) {
     const size_t used = strlen(names->text), left = sizeof names->text - used;
     const int length = snprintf(names->text + used, left, " %s%s", name, end);
     if (length < 0 || (size_t)length >= left) names->text[used] = 0;
 }
 
 static int refuse_name(const char *spec) {
-    Names known = {""}, names = {""};
+    NameList known = {""}, names = {""};
     for (const Preset *p = model_presets; p->name; p++) add_name(&known, p->name, "");
     for (int f = 0; f < FAMILIES; f++) add_name(&names, families[f]->name, ":");
     return error_set("model: no model \"%.40s\"; presets:%s; families:%s", spec, known.text,
@@ -104,7 +104,7 @@ static int shown(const char *text, const char *ends) {
 }
 
 static int refuse_key(const Family *family, const char *name) {
-    Names names = {""};
+    NameList names = {""};
     for (int k = 0; k < family_keys(family); k++) add_name(&names, family->key[k].name, "");
     return error_set("model: %s has no setting \"%.*s\"; it has%s", family->name, shown(name, "="),
                      name, names.text);
