@@ -109,8 +109,8 @@ static const char *const specs[] = {
     "gpt:layers=2,width=16,heads=4,context=8",
     "llama:layers=2,width=16,heads=4,context=8",
     "gpt:layers=2,width=16,heads=4,context=8,eps=1.25e-06",
-    "llama:layers=2,width=16,heads=4,context=8,eps=9.999999974752427e-07,"
-    "rope_base=10000.000000000002",
+    "llama:layers=2,width=16,heads=4,context=8,eps=9.999999974752427e-07",
+    "llama:layers=2,width=16,heads=4,context=8,rope_base=10000.000000000002",
     "L-23B",
     "llama:layers=2,width=16,heads=4,context=8,groups=2,head_size=6,tied=1,rope_base=500000",
     "llama3.2-3B",
