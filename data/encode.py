@@ -29,7 +29,7 @@ OVERLAP, AGREE = 1 << 12, 32  # characters, and tokens
 THREADS = min(len(os.sched_getaffinity(0)), 8)  # pieces that are encoded together; more take memory
 PACKAGES = "transformers jinja2"
 
-# What Stanford's Alpaca was trained on (Taori et al. 2023), for models without a chat template; the output
+# What Stanford's Alpaca was trained on (Taori et al. 2023), for models without a chat template.  The output
 # follows without a line break.
 ALPACA = ("Below is an instruction that describes a task{}. Write a response that appropriately "
           "completes the request.\n\n### Instruction:\n{}\n\n{}### Response:")

@@ -50,7 +50,8 @@ static int append_tree(FILE *text, const char *root) {
     if (!tree) return error_set("text: no memory to search %s", root);
     FTSENT *entry;
     int failed = 0;
-    while (!failed && (errno = 0, entry = fts_read(tree))) {
+    errno = 0; /* by which the end differs from an error */
+    while (!failed && (entry = fts_read(tree))) {
         const int info = entry->fts_info;
         const bool missing = entry->fts_level == 0 && entry->fts_errno == ENOENT; /* said below */
         if (!missing && (info == FTS_DNR || info == FTS_ERR || info == FTS_NS))
@@ -62,6 +63,7 @@ static int append_tree(FILE *text, const char *root) {
             fts_set(tree, entry, FTS_SKIP);
         if (entry->fts_info == FTS_F && !hidden && dot && is_in(endings, dot))
             failed = append_file(text, entry->fts_path);
+        errno = 0;
     }
     if (!failed && errno) failed = error_set("text: %s: %s", root, strerror(errno));
     fts_close(tree);

@@ -1,5 +1,6 @@
 #include "cluster.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "../ref/base/error.h"
@@ -62,6 +63,10 @@ const Gpu gpu_table[] = {
      .source = "NVIDIA H200 data sheet, SXM"},
     {.key = NULL},
 };
+
+double efficiency_node_rate(const Efficiency *e) {
+    return fmax(e->host_memory_rate, e->host_process_rate);
+}
 
 const Efficiency efficiency_default = {
     .products = {0.73, 0.84, 0.80},

@@ -38,6 +38,9 @@ typedef struct {
     bool scores_in_memory;
 } Efficiency;
 
+/* Returns the bytes per second that Adam moves on a node: no less than in one of its processes. */
+double efficiency_node_rate(const Efficiency *efficiency);
+
 /* The default.  Fractions of products and memory are those of cuBLAS and of plain copies on an H200
  * (bf16 790 of 989 TFLOP/s, tf32 415 of 495, fp32 49 of 67, copies 4.3 of 4.8 TB/s), not of this
  * program; the other values are round guesses. */

@@ -96,9 +96,8 @@ static double offload_time(const Simulation *s) {
     const Efficiency *efficiency = &c->cluster.efficiency;
     double count = (double)c->model->param_count, backward = 0;
     double rate = c->cluster.gpu->host_rate * efficiency->interconnect * c->pipeline;
-    /* A node moves no less than one of its processes. */
-    double node_rate = fmax(efficiency->host_memory_rate, efficiency->host_process_rate);
-    double host_rate = c->pipeline * fmin(efficiency->host_process_rate, node_rate / sharing(c));
+    double host_rate = c->pipeline * fmin(efficiency->host_process_rate,
+                                          efficiency_node_rate(efficiency) / sharing(c));
     for (int b = 0; b < c->model->blocks; b++)
         backward +=
             s->block[b].pass_s[PASS_INPUT_GRADIENT] + s->block[b].pass_s[PASS_WEIGHT_GRADIENT];

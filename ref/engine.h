@@ -31,10 +31,10 @@ typedef struct {
      * a rank has failed.  NULL on one device, which could only compute the same at another time. */
     int (*pre_infer)(Engine *engine, const Batch *batch);
     /* Adds the loss of a batch to *loss, with the running statistics of batch norms.  Micro-batches
-     * are added one by one, in their order, so that the bits depend neither on how many
-     * samples a call has, if all but the last have whole micro-batches, nor on the ranks of a
-     * pipeline; those of replicas are added up replica by replica.
-     * -1 and an error if the device or a rank has failed. */
+     * are added one by one, in their order, so that the bits depend neither on how many samples a
+     * call has, if all but the last have whole micro-batches, nor on the ranks of a pipeline; those
+     * of replicas are added up replica by replica.  -1 and an error if the device or a rank has
+     * failed. */
     int (*evaluate)(Engine *engine, const Batch *batch, Loss *loss);
     /* The same as of a stage.  They also fail when a rank of a pipeline is gone. */
     size_t (*read)(Engine *engine, TensorRole role, int number, real *data);

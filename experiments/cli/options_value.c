@@ -38,14 +38,14 @@ static int parse_bytes(const Option *option, const char *text, size_t *value) {
     char *end;
     double number = strtod(text, &end);
     static const char units[] = "KMGT";
-    const bool some = end != text; /* a unit alone is often an unset variable of the shell */
+    const bool has_number = end != text; /* "G" is often an unset variable of the shell */
     const char *unit = *end ? strchr(units, *end) : NULL;
     if (unit) {
         number *= pow(1024, (double)(unit - units + 1));
         end++;
     }
-    const bool part = number > 0 && number < 1;
-    if (!some || *end || part || !(number >= 0 && number <= option->max))
+    const bool allowed = number == 0 || (number >= 1 && number <= option->max);
+    if (!has_number || *end || !allowed)
         return error_set("--%s \"%.60s\": it takes bytes, as in 2G, 512M or 65536", option->name,
                          text);
     *value = (size_t)number;

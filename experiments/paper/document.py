@@ -482,7 +482,7 @@ class Printed:
 
 def functions():
     """All of them, by name, for one document."""
-    return globals() | {"table": Printed().table, "thirds_with_adam": thirds_with_adam(), "three_seeds": record.THREE_SEEDS, "ours": OURS,
+    return globals() | {"table": Printed().table, "three_seeds": record.THREE_SEEDS, "ours": OURS,
                         "ours_less": OURS_LESS,
                         "all_data_images": [what for what in record.THREE_SEEDS + record.PLAIN_PAIRS if what in record.ALL_DATA],
                         "less_data_images": [what for what in record.THREE_SEEDS if what not in record.ALL_DATA]}

@@ -45,7 +45,6 @@ int plan_calibrate_step(Efficiency *efficiency, const Plan *plan, double step_s)
     double *number =
         plan->method == PLAN_OFFLOAD ? &e->host_process_rate : &e->products[c.stage.precision];
     if (simulate_calibrate(&c, number, step_s)) return -1;
-    e->host_memory_rate = fmax(e->host_memory_rate, e->host_process_rate);
     *efficiency = *e;
     return 0;
 }

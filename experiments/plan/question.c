@@ -42,17 +42,13 @@ static int check_sizes(const PlanQuestion *q) {
     return 0;
 }
 
-/* Replaces the rates that were given.  A node moves no less than one of its processes. */
+/* Replaces the rates that were given. */
 static void set_rates(Efficiency *efficiency, const CommandLine *line) {
     const PlanFlags *flags = &line->options.plan;
     for (int p = 0; p < PRECISIONS && flags->efficiency > 0; p++)
         if (p == line->options.precision || !options_given(&line->options, "precision"))
             efficiency->products[p] = flags->efficiency;
-    if (flags->host_rate > 0) {
-        efficiency->host_process_rate = 1e9 * flags->host_rate;
-        efficiency->host_memory_rate =
-            fmax(efficiency->host_memory_rate, efficiency->host_process_rate);
-    }
+    if (flags->host_rate > 0) efficiency->host_process_rate = 1e9 * flags->host_rate;
     efficiency->scores_in_memory = flags->unfused_attention;
 }
 

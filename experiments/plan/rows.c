@@ -160,7 +160,7 @@ void plan_rates(Tables *tables, const PlanQuestion *q, const Gpu *gpu) {
         table_row(table, i ? "%s, %s" : "%s", name, precision_names[precision]);
         table_put(table, 0, e->products[precision], e->memory, e->interconnect, 1e6 * e->launch_s,
                   1e6 * e->interconnect_latency_s, 1e6 * e->network_latency_s,
-                  e->host_process_rate / 1e9, e->host_memory_rate / 1e9);
+                  e->host_process_rate / 1e9, efficiency_node_rate(e) / 1e9);
     }
     table_note(
         table,

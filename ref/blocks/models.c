@@ -78,7 +78,7 @@ static const Family *const families[] = {
     &family_qwen2,  &family_qwen3,      &family_smollm3, &family_olmo2, &family_mlp};
 enum { FAMILIES = sizeof families / sizeof *families };
 
-/* NameList for an error, each after a space; what has no room is left out. */
+/* Names for an error, each after a space; what has no room is left out. */
 typedef struct {
     char text[512];
 } NameList;

@@ -1,13 +1,16 @@
 """The records that data/records.py finds in what `bcd tokenize` sends it."""
+import errno
 import io
 import json
 import pathlib
 import sys
+import types
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "data"))
+import encode  # noqa: E402
 from records import Answer, Chat, Instruction, Stop, Stream, Text, records  # noqa: E402
 
 HI = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
@@ -140,3 +143,28 @@ def test_text_that_is_not_in_utf8_has_its_line():
     with pytest.raises(Stop, match="^F: line 2: is not in UTF-8"):
         while stream.read(100):
             pass
+
+
+def test_an_output_that_cannot_be_written_is_no_error_of_a_record():
+    """Its records are not written again either, one by one, which would double what is there."""
+    class Full:
+        calls = 0
+
+        def writelines(self, encoded):
+            self.calls += 1
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def texts(batch):
+        return [[1]] * len(batch)
+    encoder = types.SimpleNamespace(texts=texts, answers=None, chats=None, instructions=None)
+    out = Full()
+    with pytest.raises(OSError, match="No space left"):
+        encode.encode_batch(encoder, [Text("W", "a"), Text("W", "b")], out)
+    assert out.calls == 1
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]"])
+def test_a_damaged_file_of_the_model_is_named(text, tmp_path):
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(Stop, match="config.json: is no JSON object"):
+        encode.settings(str(tmp_path), "config.json")

@@ -147,6 +147,15 @@ def test_errors_name_the_command(model, arguments, error):
     assert done.returncode == 1 and done.stderr.decode().strip() == error.format(directory)
 
 
+def test_a_long_error_is_whole(model, tmp_path):
+    """Here it is longer than 400 characters, by the names of directories."""
+    folder = tmp_path / ("a" * 200) / ("b" * 200)
+    folder.mkdir(parents=True)
+    (folder / "pairs.jsonl").write_text('{"prompt": "a", "chosen": "b", "rejected": "c"}\n')
+    error = bcd("tokenize", folder / "pairs.jsonl", "--tokenizer", model().directory, status=1)
+    assert error.startswith(f"bcd: tokenize: {folder}/pairs.jsonl: line 1: has preferences"), error
+
+
 def test_template_in_a_file(model, tmp_path):
     """Newer models have their chat template in a file of its own."""
     model = model()
