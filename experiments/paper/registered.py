@@ -176,10 +176,14 @@ def comparisons(cases):
                 yield Comparison(method, full, reading, score)
 
 
+def experiment_of(file):
+    """The name of the experiment that writes such a file."""
+    return os.path.splitext(os.path.basename(file))[0]
+
+
 def planned(file):
     """How many comparisons were registered for a group, by the name of its file; None of other files."""
-    name = os.path.splitext(os.path.basename(file))[0]
-    return trainings.experiments().get(name, {}).get("comparisons")
+    return trainings.experiments().get(experiment_of(file), {}).get("comparisons")
 
 
 def by_file(cases):

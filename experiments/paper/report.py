@@ -6,6 +6,7 @@ import sys
 import answer
 import beyond
 import compare
+import equal_memory
 import errors
 import multipliers
 import registered
@@ -38,7 +39,7 @@ def make(trainings, paper=True, heaviest_first=False):
     if not trainings:
         return [], cases
     made = [answer.table(cases), registered.answers(cases), registered.best_rates(cases), registered.plateaus(cases),
-            scaling.lengths(cases), scaling.widths(cases)]
+            scaling.lengths(cases), scaling.widths(cases), equal_memory.table(cases)]
     if paper:
         made += [table.make(cases) for table in tables02_09_11.COMPARISONS]
         made.append(multipliers.table(cases))

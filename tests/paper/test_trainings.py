@@ -346,10 +346,13 @@ def test_a_constant_rate_is_evaluated_often_enough(name, all_data):
             assert steps == 0 or steps // every >= 10, row.name
 
 
+def kinds_of(name):
+    return {(row.flags["model"], row.flags["optimizer"], row.submodels): row.flags for row in plan(name, "laptop").rows}
+
+
 def test_equal_memory():
     """Each network of group 7 is the widest, in steps of 8, that takes no more memory than the first by BCD-1/3."""
-    kinds = {(row.flags["model"], row.flags["optimizer"], row.submodels): row.flags
-             for row in plan("equal-memory-rates", "laptop").rows}
+    kinds = kinds_of("equal-memory-rates")
     assert len(kinds) == 5
     first, *others = kinds.values()
     limit = memory_of(first)
@@ -357,6 +360,16 @@ def test_equal_memory():
         width = int(re.search(r"width=(\d+)", flags["model"])[1])
         wider = flags["model"].replace(f"width={width}", f"width={width + 8}") + ",vocabulary=8192"
         assert memory_of(flags) <= limit < memory_of(flags, model=wider)
+
+
+def test_each_method_of_group_7_is_timed():
+    """A cycle of BCD and more, and otherwise as it is trained."""
+    timed, trained = kinds_of("equal-memory-speed"), kinds_of("equal-memory-rates")
+    assert timed.keys() == trained.keys()
+    for kind, flags in timed.items():
+        differ = {flag for flag in flags.keys() | trained[kind].keys() if flags.get(flag) != trained[kind].get(flag)}
+        assert differ <= {"lr", "steps", "switch-every", "eval-every", "eval-samples"}
+        assert flags["submodels"] == 1 or flags["steps"] == 3 * flags["switch-every"]
 
 
 # ---- their estimate -----------------------------------------------------------------------------

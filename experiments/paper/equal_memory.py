@@ -1,0 +1,87 @@
+"""Which method has the lowest loss at one memory: group 7 of protocol.md, at equal tokens and at equal seconds."""
+import math
+
+import compare
+import curves
+import registered
+from measures import peak, Pair
+from tables import FREE, MEASURED, NONE, TEXT, Cell, Column, Table
+
+FILE, SPEED = "equal-memory", "equal-memory-speed"  # the experiments, and their files of results
+TOKENS, SECONDS = "equal tokens", "equal seconds"
+
+
+def methods(cases, experiment):
+    return [method for method in registered.methods(cases) if registered.experiment_of(method.first.file) == experiment]
+
+
+def kind(method):
+    """What a method has in common with the training that was timed: all but the rate and the length."""
+    first = method.first
+    return first["model"], first["optimizer"], first["submodels"], first.setting("always-active")
+
+
+def name(method):
+    """Its label, which says what is always active."""
+    always = method.first.setting("always-active")
+    return method.label + (f" always-active {always}" if always and "always-active" not in method.label else "")
+
+
+def seconds_per_update(training):
+    """Without the first updates, which touch all memory for the first time."""
+    steps, seconds = training.curve["step"], training.curve["seconds"]
+    return float(seconds[-1] - seconds[0]) / float(steps[-1] - steps[0])
+
+
+def budgets(cases):
+    """(name, updates of each method) of equal tokens, in batches of one size, and of equal seconds: those that the fastest
+    method's updates take.  The latter only where each method was timed."""
+    made = methods(cases, FILE)
+    fewest = min(method.first["steps"] for method in made)
+    yield TOKENS, [fewest] * len(made)
+    times = {kind(method): seconds_per_update(method.first) for method in methods(cases, SPEED)}
+    if all(kind(method) in times for method in made):
+        seconds = min(fewest * times[kind(method)] for method in made)
+        yield SECONDS, [math.floor(seconds / times[kind(method)]) for method in made]
+
+
+def loss_after(training, updates):
+    """The mean of the last evaluations up to an update; NaN of fewer, or where it diverged."""
+    losses = training.evaluation["loss"][training.evaluation["step"] <= updates][-curves.MEAN:]
+    return float(losses.mean()) if training.is_finished and len(losses) == curves.MEAN else math.nan
+
+
+def table(cases):
+    """The table of the methods of group 7 by rising loss, or None."""
+    made = methods(cases, FILE)
+    if len(made) < 2:
+        return None
+    found = Table("lowest", "Which has the lowest loss at this memory?", "training", [
+        Column("seeds", "seeds", "", 0), Column("memory", "MiB", "peak", 1, MEASURED), Column("updates", "updates", "", FREE, NONE),
+        Column("loss", "loss", "", 4, MEASURED), Column("above", "above the lowest", "", 4, MEASURED),
+        Column("low", "above the lowest", "95 %, from", 4, MEASURED), Column("high", "above the lowest", "95 %, to", 4, MEASURED),
+        Column("answer", "the lowest?", kind=TEXT)])
+    names = []
+    for budget, updates in budgets(cases):
+        names.append(budget)
+        rows = [(method, count, [loss_after(training, count) for training in method.trainings])
+                for method, count in zip(made, updates)]
+        rows.sort(key=lambda row: nan_last(compare.mean_of_all(row[2])[0]))
+        lowest, second = rows[0][2], rows[1][2]
+        for place, (method, count, losses) in enumerate(rows):
+            loss, spread, seeds = compare.mean_of_all(losses)
+            above = compare.welch(losses, lowest)
+            memory = compare.mean([peak(Pair(training, None)) for training in method.trainings])[0]
+            found.row(f"{name(method)}, {budget}", float(seeds), memory, float(count), Cell(loss, MEASURED, spread),
+                      *((above.value, above.low, above.high) if place else (None, None, None)),
+                      "" if place else "yes" if compare.welch(second, lowest).low > 0 else "undecided")
+    found.note(registered.RULES + ": the mean of the last five evaluations up to so many updates; differences from the lowest "
+               "with their 95 % intervals by Welch's t-test.  \"yes\": that of the next one lies above zero.  Equal seconds: "
+               f"those of the fastest method's updates, by the times of {SPEED}.h5.  Empty: a seed diverged.")
+    if SECONDS not in names:
+        found.note(f"Not at equal seconds: the times of all methods are in {SPEED}.h5, which belongs beside this file.")
+    return found
+
+
+def nan_last(loss):
+    return math.inf if math.isnan(loss) else loss
