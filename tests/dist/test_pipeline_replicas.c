@@ -37,6 +37,8 @@ static const Row rows[] = {
     {"2 replicas of 2 ranks, tied embedding", GPT, 2, 2, PLACEMENT_PLAIN, 1, 2, 4, .trained = 1},
     {"2 replicas of 2 ranks, tied embedding, 3 submodels", GPT, 2, 2, PLACEMENT_PLAIN, 1, 1, 4,
      .trained = 3},
+    {"2 replicas of 2 ranks, tied embedding, clipped", GPT, 2, 2, PLACEMENT_PLAIN, 1, 2, 4,
+     .trained = 1, .clip = 0.05},
     {"2 replicas of 1 rank, two all-reduces", WIDE, 2, 1, PLACEMENT_PLAIN, 1, 1, 4, .trained = 1},
     {"2 replicas of 2 ranks, resnet", RESNET, 2, 2, PLACEMENT_PLAIN, 1, 1, 4, .trained = 1},
 };

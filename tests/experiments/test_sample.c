@@ -1,4 +1,5 @@
 /* `bcd sample`: what it prints, which tokens may be drawn, and what the model sees of a text. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,34 @@ static void draws_from_as_many_as_asked(void) {
     CHECK(distinct > 10, "of all tokens only %d were drawn", distinct);
 }
 
+/* Of numbers u that are evenly spread, each token gets its share: of softmax(logits / T). */
+static void draws_each_token_by_its_probability(void) {
+    enum { TOKENS = 3, NUMBERS = 800 };
+    static const struct {
+        double temperature, top_p;
+        int top_k;
+        double share[TOKENS]; /* up to a factor */
+    } rows[] = {
+        {1, 1, 0, {1, 2, 5}},   {0.5, 1, 0, {1, 4, 25}}, {2, 1, 0, {1, 1.4142136, 2.2360680}},
+        {1, 1, 2, {0, 2, 5}},   {1, 0.6, 0, {0, 0, 5}},  {1, 0.65, 0, {0, 2, 5}},
+        {1, 0.9, 0, {1, 2, 5}},
+    };
+    const real logits[] = {0, (real)log(2), (real)log(5)};
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        SampleFlags flags = {
+            .temperature = rows[r].temperature, .top_p = rows[r].top_p, .top_k = rows[r].top_k};
+        int counts[TOKENS] = {0};
+        double sum = 0;
+        for (int i = 0; i < NUMBERS; i++)
+            counts[generator_draw(logits, TOKENS, &flags, (i + 0.5) / NUMBERS)]++;
+        for (int v = 0; v < TOKENS; v++) sum += rows[r].share[v];
+        for (int v = 0; v < TOKENS; v++)
+            CHECK(fabs(counts[v] - NUMBERS * rows[r].share[v] / sum) <= 1,
+                  "temperature %g, top-p %g, top-k %d: token %d came %d times", flags.temperature,
+                  flags.top_p, flags.top_k, v, counts[v]);
+    }
+}
+
 /* The model reads the last 16 letters: what was before them does not change what follows. */
 static void samples_from_the_last_tokens(void) {
     static const char tail[] = "abcabcbcaabcabcd", flags[] = "--tokens 12 --temperature 1";
@@ -153,6 +182,7 @@ void test_sample(void) {
     RUN(reads_a_prompt);
     RUN(refuses_a_zero_byte);
     RUN(draws_from_as_many_as_asked);
+    RUN(draws_each_token_by_its_probability);
     RUN(samples_from_the_last_tokens);
     RUN(keeps_what_it_has_read);
 }

@@ -1,5 +1,6 @@
 /* From flags to a training: what does not suit the model or the data is refused, and every flag
  * reaches the settings. */
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -303,7 +304,9 @@ static struct { int calls, samples[4]; } evaluated;
 static int note_samples(Engine *engine, const Batch *batch, Loss *loss) {
     (void)engine;
     evaluated.samples[evaluated.calls++] = batch->n;
-    loss->count += (size_t)batch->n;
+    loss->count += 7 * (size_t)batch->n; /* targets */
+    loss->correct += 3 * (size_t)batch->n;
+    loss->loss_sum += 14 * (double)batch->n;
     return 0;
 }
 
@@ -321,6 +324,9 @@ static void evaluates_as_many_samples_as_a_step_has(void) {
     CHECK(eval_dataset(&row, &s, data, NULL) == 0, "%s", error_message());
     CHECK(evaluated.calls == 3 && evaluated.samples[0] == 12 && evaluated.samples[2] == 5,
           "%d calls, of %d samples first", evaluated.calls, evaluated.samples[0]);
+    CHECK(row.accuracy == 3.0 / 7 && row.loss == 2 && row.perplexity == exp(2.0),
+          "of targets: accuracy %g, loss %g, perplexity %g", row.accuracy, row.loss,
+          row.perplexity);
     dataset_free(data);
     model_free(s.model);
 }

@@ -197,6 +197,32 @@ static void defaults_are_the_papers(void) {
               muon.weight_decay == 0.1,
           "Muon");
     CHECK(!sgd.decay_matrices_only && sgd.clip_norm == 0 && sgd.schedule == LR_CONSTANT, "SGD");
+    CHECK(lion.weight_decay == 0 && muon.lr == 1e-4 && muon.eps == 1e-8, "Lion, Muon");
+    OptimizerSettings adamw = optimizer_defaults(OPTIMIZER_ADAMW);
+    CHECK(adamw.lr == 1e-4 && adamw.beta1 == 0.9 && adamw.beta2 == 0.999 && adamw.eps == 1e-8 &&
+              adamw.weight_decay == 1e-5,
+          "AdamW");
+    for (int kind = 0; kind < OPTIMIZER_KINDS; kind++) {
+        OptimizerSettings settings = optimizer_defaults((OptimizerKind)kind);
+        CHECK(settings.step_factor == 0.1 && settings.clip_norm == 0 && !settings.warmup_steps,
+              "schedule of kind %d", kind);
+    }
+}
+
+/* Only a finite number goes on: an infinite norm would make the factor of clipping zero, and 0
+ * times an infinite gradient NaN. */
+static void what_is_not_finite_diverged(void) {
+    static const struct {
+        double value;
+        int status;
+    } numbers[] = {
+        {0, 0}, {1e308, 0}, {(double)NAN, -1}, {(double)INFINITY, -1}, {-(double)INFINITY, -1}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        CHECK(optimizer_check_loss(numbers[i].value) == numbers[i].status, "loss %g",
+              numbers[i].value);
+        CHECK(optimizer_check_norm(numbers[i].value) == numbers[i].status, "norm %g",
+              numbers[i].value);
+    }
 }
 
 typedef struct {
@@ -296,6 +322,7 @@ void test_optimizer(void) {
     RUN(state_vectors_are_counted);
     RUN(unknown_ones_are_errors);
     RUN(defaults_are_the_papers);
+    RUN(what_is_not_finite_diverged);
     RUN(square_sum_is_exact_on_integers);
     RUN(square_sum_goes_beyond_a_group);
 }
