@@ -7,6 +7,7 @@ import numpy as np
 import curves
 import measures
 import registered
+import study
 from cases import is_older
 from curves import OPERATIONS, SECONDS
 from measures import COUNT, DIFFERENCE, HIGH, LOW, MEAN, RATIO, SEEDS, VERDICT, Measure, MeasureTable
@@ -74,7 +75,7 @@ def at_equal_updates(pair):
 
 
 def own_multiplier(pair):
-    return pair.training["plateau_epochs"] / pair.full["plateau_epochs"] if compares(pair) else math.nan
+    return curves.own_multiplier(*pair) if compares(pair) else math.nan
 
 
 def to_same_loss(pair):
@@ -96,7 +97,7 @@ def end_scores(pair):
 
 def unregistered_ends(pair):
     """Those of a training whose group has no comparisons of its own that were registered (registered.answers)."""
-    return end_scores(pair) if registered.planned(pair.training.file) is None else (math.nan, math.nan)
+    return end_scores(pair) if registered.planned(registered.group_of(pair.training)) is None else (math.nan, math.nan)
 
 
 def end_of_full(pair):
@@ -128,7 +129,8 @@ CONVERGED = MeasureTable(
         Measure("end_verdict", "at the end", "verdict", 0, unregistered_ends, VERDICT, NONE),
     ],
     [f"Converged: by a rule of early stopping, at {curves.PLATEAU_RULE}.  \"converged\" counts the seeds that did.  Scores "
-     "are such means, on the validation split: per cent, or perplexity.",
+     "are such means, on the validation split: per cent, or perplexity; at the end of a cosine that was registered the last one "
+     "alone.",
      "B-F own: epochs until BCD converged over those until the full update did, as the paper counts; same loss: updates to "
      f"the same validation loss, of trailing means of {curves.MEAN} evaluations.  At equal updates: at the end of the "
      "shorter of the two.",
@@ -170,8 +172,8 @@ TRAININGS = MeasureTable(
 def is_mixed(method):
     """True when the seeds of a method come from different programs or machines."""
     first = method.first
-    return any(t.provenance["commit"] != first.provenance["commit"] or not t.times_comparable(first)
-               for t in method.trainings)
+    return study.SEVERAL in first.provenance["commit"] or any(
+        t.provenance["commit"] != first.provenance["commit"] or not t.times_comparable(first) for t in method.trainings)
 
 
 def trainings(cases):

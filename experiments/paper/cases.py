@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 # Flags that change nothing of what is learned, or only how it is rounded; the length is in `steps`.
-IRRELEVANT = {"data-dir", "threads", "recompute", "cache", "device-cache", "eval-every", "eval-samples", "save-every",
+IRRELEVANT = {"data-dir", "threads", "recompute", "cache", "device-cache", "eval-every", "save-every",
               "keep-last", "device", "precision", "method", "steps", "epochs", "seed", "model", "pipeline",
               "pipeline-schedule", "placement", "pre-infer", "replicas", "timeout"}
 
@@ -203,7 +203,9 @@ def weight_of(trainings):
 
 
 def differs(a, b):
-    return a.curve["loss"].tolist() != b.curve["loss"].tolist()
+    """Whether two trainings are not one: by their curves, or by their evaluations where one of the curves is thinned."""
+    part = "curve" if len(a.curve["loss"]) == len(b.curve["loss"]) else "evaluation"
+    return getattr(a, part)["loss"].tolist() != getattr(b, part)["loss"].tolist()
 
 
 # ---- what a method is compared with -------------------------------------------------------------

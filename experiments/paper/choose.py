@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import compare
+import curves
 import figures
 import measures
 import program
@@ -13,6 +14,7 @@ import record
 import registered
 import study
 from cases import Cases
+from errors import Refused
 from tables import MIB
 
 FILE, RATES, SPEED = "smollm", "smollm-rates", "smollm-speed"  # the experiments, and their files of results
@@ -154,8 +156,11 @@ def lora_libraries():
 def seconds_per_update():
     """Of each method that was timed, by its name: measured one after the other on an idle machine, without the first update, which
     touches all memory for the first time."""
-    spent = {method.name: one.curve["seconds"] for method, (one,) in by_method(trainings(SPEED))}
-    return {name: float(seconds[-1] - seconds[0]) / (len(seconds) - 1) for name, seconds in spent.items()}
+    timed = {method.name: one for method, (one,) in by_method(trainings(SPEED))}
+    for one in timed.values():
+        if not one.times_comparable(timed[FULL]):
+            raise Refused(f"{SPEED}.h5: {one['row']} was not timed on the computer of the full update")
+    return {name: curves.seconds_per_update(one) for name, one in timed.items()}
 
 
 def timed_on():

@@ -160,15 +160,25 @@ def plateau(training):
     return plateau_index(training.evaluation["loss"], epochs, NATS, TOKEN_EPOCHS)
 
 
+def own_multiplier(training, full):
+    """The epochs of a training to its plateau over those of the full update to its own."""
+    return training["plateau_epochs"] / full["plateau_epochs"]
+
+
 def scores(training):
     """The score of each evaluation: accuracy in per cent, or perplexity."""
     return 100 * training.evaluation["accuracy"] if training.is_images else training.evaluation["perplexity"]
 
 
-def mean_score(training, until=math.inf):
-    """The mean score of the last MEAN evaluations up to an update, and their standard deviation; NaN for fewer."""
-    last = scores(training)[training.evaluation["step"] <= until][-MEAN:]
+def mean_of_last(training, values, until=math.inf):
+    """The mean of the last MEAN evaluations up to an update, of these values of them, and their standard deviation; NaN
+    for fewer."""
+    last = values[training.evaluation["step"] <= until][-MEAN:]
     return (float(last.mean()), float(last.std(ddof=1))) if len(last) == MEAN else (NAN, NAN)
+
+
+def mean_score(training, until=math.inf):
+    return mean_of_last(training, scores(training), until)
 
 
 # ---- along a curve ------------------------------------------------------------------------------
@@ -195,6 +205,12 @@ def cost_after(training, steps, axis):
         return NAN
     at = int(np.searchsorted(training.curve["step"], steps))
     return float(spent[at]) if at < len(spent) else NAN
+
+
+def seconds_per_update(training):
+    """Without the first row, whose updates touch all memory for the first time."""
+    step, seconds = training.curve["step"], training.curve["seconds"]
+    return float(seconds[-1] - seconds[0]) / float(step[-1] - step[0])
 
 
 def updates_within(training, axis, budget):

@@ -4,6 +4,7 @@ import io
 import math
 import statistics
 import tomllib
+import types
 
 import numpy as np
 
@@ -16,6 +17,7 @@ import registered
 import report
 import tables
 import tables02_09_11
+import trainings
 # The sources call these.
 from choose import before_tuning, lora_libraries, needs, timed_on, tuned_rates
 from claims import time_over_distributed
@@ -37,7 +39,9 @@ def mean(values, decimals=2, sign=""):
 
 
 def span(values, decimals=2, sign=""):
-    """The lowest and the highest value: "0.63 to 0.74"."""
+    """The lowest and the highest value: "0.63 to 0.74"; none may be missing."""
+    if any(map(math.isnan, values)):
+        raise ValueError(f"no span of {values}")
     return " to ".join(tables.format_number(value, decimals, sign) for value in (min(values), max(values)))
 
 
@@ -157,7 +161,7 @@ def of_pairs(rule):
 
 same_loss = of_pairs(curves.plateau_multiplier)
 same_training_loss = of_pairs(record.same_training_loss)
-own_plateau = of_pairs(record.own_plateau)
+own_plateau = of_pairs(curves.own_multiplier)
 gain_after = of_seeds(record.gain, sign="+")  # after its plateau
 at_plateau = of_seeds(lambda each: each["plateau_score"])  # where early stopping ends it; "–" where it ends none
 final_loss = of_seeds(lambda each: each.evaluation["loss"][-curves.MEAN:].mean() if each.is_finished else math.nan, 3)
@@ -171,7 +175,7 @@ training_loss = of_seeds(lambda each: each["train_loss"], 4)  # of the last fort
 def mean_own_plateau(*what):
     """The mean of the mean multipliers of these pairs of a network and a method, by default of all that have one and
     train on all data."""
-    found = [record.multipliers(*each, record.own_plateau) for each in what or record.ALL_DATA]
+    found = [record.multipliers(*each, curves.own_multiplier) for each in what or record.ALL_DATA]
     return f"{statistics.fmean(np.nanmean(values) for values in found if np.isfinite(values).any()):.2f}"
 
 
@@ -233,7 +237,8 @@ def plateaus():
 
 def planned():
     """How many trainings `bcd experiment converged` has."""
-    return len(made_of("converged-laptop-estimate.h5")["estimate"].labels) - 1
+    asked = types.SimpleNamespace(preset="laptop", models=None, optimizers=None, seeds=None, flags={})
+    return len(trainings.Plan("converged", asked).rows)
 
 
 def added_rates():
@@ -313,7 +318,12 @@ def pairs_behind():
 
 def ahead(network, method):
     """With how many seeds BCD ends at a better score than the full update."""
-    return len(record.pairs(network, method)) - sum(record.behind(network, method))
+    return record.behind(network, method).count(False)
+
+
+def behind(network, method):
+    """With how many it ends at a worse one."""
+    return record.behind(network, method).count(True)
 
 
 def remedy(change):
@@ -452,7 +462,7 @@ def hours(file):
     """Of training, evaluations left out: the table has the mean seconds of each row's seeds."""
     table = made_of(file)["trainings"]
     seconds = sum(seeds.value * each.value for seeds, each in zip(table.column("seeds"), table.column("seconds")))
-    return f"{seconds / 3600:.2g}"
+    return f"{seconds / 3600:.0f}" if seconds >= 36000 else f"{seconds / 3600:.2g}"
 
 
 class Printed:

@@ -12,7 +12,7 @@ TOKENS, SECONDS = "equal tokens", "equal seconds"
 
 
 def methods(cases, experiment):
-    return [method for method in registered.methods(cases) if registered.experiment_of(method.first.file) == experiment]
+    return [method for method in registered.methods(cases) if registered.group_of(method.first) == experiment]
 
 
 def kind(method):
@@ -27,28 +27,23 @@ def name(method):
     return method.label + (f" always-active {always}" if always and "always-active" not in method.label else "")
 
 
-def seconds_per_update(training):
-    """Without the first updates, which touch all memory for the first time."""
-    steps, seconds = training.curve["step"], training.curve["seconds"]
-    return float(seconds[-1] - seconds[0]) / float(steps[-1] - steps[0])
-
-
 def budgets(cases):
     """(name, updates of each method) of equal tokens, in batches of one size, and of equal seconds: those that the fastest
-    method's updates take.  The latter only where each method was timed."""
-    made = methods(cases, FILE)
+    method's updates take.  The latter only where each method was timed, all of them on one computer."""
+    made, timed = methods(cases, FILE), methods(cases, SPEED)
     fewest = min(method.first["steps"] for method in made)
     yield TOKENS, [fewest] * len(made)
-    times = {kind(method): seconds_per_update(method.first) for method in methods(cases, SPEED)}
-    if all(kind(method) in times for method in made):
-        seconds = min(fewest * times[kind(method)] for method in made)
-        yield SECONDS, [math.floor(seconds / times[kind(method)]) for method in made]
+    times = {kind(method): curves.seconds_per_update(method.first) for method in timed}
+    if all(kind(method) in times for method in made) and all(
+            method.first.times_comparable(timed[0].first) for method in timed):
+        least = min(times[kind(method)] for method in made)
+        # The ratio is first, so that the fastest has all of its updates whatever is rounded.
+        yield SECONDS, [math.floor(fewest * (least / times[kind(method)])) for method in made]
 
 
 def loss_after(training, updates):
     """The mean of the last evaluations up to an update; NaN of fewer, or where it diverged."""
-    losses = training.evaluation["loss"][training.evaluation["step"] <= updates][-curves.MEAN:]
-    return float(losses.mean()) if training.is_finished and len(losses) == curves.MEAN else math.nan
+    return curves.mean_of_last(training, training.evaluation["loss"], updates)[0] if training.is_finished else math.nan
 
 
 def table(cases):
@@ -77,9 +72,10 @@ def table(cases):
                       "" if place else "yes" if compare.welch(second, lowest).low > 0 else "undecided")
     found.note(registered.RULES + ": the mean of the last five evaluations up to so many updates; differences from the lowest "
                "with their 95 % intervals by Welch's t-test.  \"yes\": that of the next one lies above zero.  Equal seconds: "
-               f"those of the fastest method's updates, by the times of {SPEED}.h5.  Empty: a seed diverged.")
+               f"those of the fastest method's updates, by the times of {SPEED}.h5.  Empty: a seed diverged, or has fewer "
+               "evaluations.")
     if SECONDS not in names:
-        found.note(f"Not at equal seconds: the times of all methods are in {SPEED}.h5, which belongs beside this file.")
+        found.note(f"Not at equal seconds: these take the times of all methods on one computer, {SPEED}.h5.")
     return found
 
 

@@ -136,11 +136,6 @@ def same_training_loss(bcd, full):
     return bcd["multiplier"]
 
 
-def own_plateau(bcd, full):
-    """Epochs of BCD to its plateau over those of the full update to its own."""
-    return bcd["plateau_epochs"] / full["plateau_epochs"]
-
-
 def gain(training, part=None):
     """What a training gains to its end, after a part of it, or after its plateau; NaN with a cosine, of which it is the
     decay."""

@@ -10,7 +10,7 @@ import numpy as np
 import compare
 import curves
 import trainings
-from cases import Method, partner
+from cases import Method, own_name, partner
 from tables import FREE, MEASURED, NONE, TEXT, Cell, Column, Table
 
 RULES = "By the rules of the second trainings (experiments/paper/protocol.md)"
@@ -123,14 +123,19 @@ def grid_name(method):
 READINGS = [("", at_the_end, lambda training: True), (", at its best", at_its_best, is_without_augmentation)]
 
 
+def tuning_of(training):
+    """What trainings have in common that fine-tune the same model on the same data, by whatever method."""
+    return (training["model"], training["steps"], training["batch"], training["checksum"], training.setting("context"),
+            training.setting("eval-samples"), *(own_name(training.setting(flag)) for flag in ("init", "valid")))
+
+
 def full_updates(cases, method):
     """The full update that a method is compared with: in fine-tuning that of AdamW; None when there is none, or it is
     the method itself."""
     first = method.first
     if first.setting("init"):
         found = partner(method, [other for other in cases.methods if other.first.is_full
-                                 and other.first["optimizer"] == "adamw" and other.first["model"] == first["model"]
-                                 and other.first["steps"] == first["steps"]])
+                                 and other.first["optimizer"] == "adamw" and tuning_of(other.first) == tuning_of(first)])
         return None if found is method else found
     return method.case.full_update(method) if first["submodels"] > 1 else None
 
@@ -176,38 +181,39 @@ def comparisons(cases):
                 yield Comparison(method, full, reading, score)
 
 
-def experiment_of(file):
-    """The name of the experiment that writes such a file."""
-    return os.path.splitext(os.path.basename(file))[0]
+def group_of(training):
+    """The experiment that trained it; of what has none, or is older, the name of its file."""
+    return training["experiment"] or os.path.splitext(os.path.basename(training.file))[0]
 
 
-def planned(file):
-    """How many comparisons were registered for a group, by the name of its file; None of other files."""
-    return trainings.experiments().get(experiment_of(file), {}).get("comparisons")
+def planned(group):
+    """How many comparisons were registered for a group of the protocol; None of others."""
+    return trainings.experiments().get(group, {}).get("comparisons")
 
 
-def by_file(cases):
-    """The comparisons that have two seeds or more on both sides, by their files."""
-    files = {}
+def by_group(cases):
+    """The comparisons that have two seeds or more on both sides, by their groups."""
+    groups = {}
     for made in comparisons(cases):
-        if made.difference.seeds > 1 and planned(made.method.first.file) != 0:
-            files.setdefault(made.method.first.file, []).append(made)
-    return files
+        group = group_of(made.method.first)
+        if made.difference.seeds > 1 and planned(group) != 0:
+            groups.setdefault(group, []).append(made)
+    return groups
 
 
 def judged(cases):
     """(comparison, difference, p by Holm's correction, answer) of each that has two seeds or more on both sides.
-    Those of one file are corrected together, for all that were registered: a file has a group of the protocol, or what
+    Those of one experiment are corrected together, for all that were registered: it is a group of the protocol, or what
     was added to it."""
-    return [(made, made.difference, p, answer(made.difference, made.margin, p)) for file, together in by_file(cases).items()
-            for made, p in zip(together, compare.holm([made.difference.p for made in together], planned(file) or 0))]
+    return [(made, made.difference, p, answer(made.difference, made.margin, p)) for group, together in by_group(cases).items()
+            for made, p in zip(together, compare.holm([made.difference.p for made in together], planned(group) or 0))]
 
 
 def missing(cases):
     """Notes on comparisons that were registered, and are not there."""
-    for file, together in by_file(cases).items():
-        if len(together) < (planned(file) or 0):
-            yield f"{len(together)} of the {planned(file)} comparisons that were registered are here; p is corrected for all of them."
+    for group, together in by_group(cases).items():
+        if len(together) < (planned(group) or 0):
+            yield f"{len(together)} of the {planned(group)} comparisons that were registered are here; p is corrected for all of them."
     alone = [method.label for method in methods(cases) if method.first["submodels"] > 1 and not full_updates(cases, method)]
     if alone:
         yield f"Without a full update to compare with: {', '.join(alone)}."
@@ -248,7 +254,7 @@ def updates_to_its_best(training):
     if math.isnan(at_the_end(training)):
         return math.nan
     means = curves.trailing(evaluated(training), curves.MEAN)
-    return float(training.evaluation["step"][int(np.argmax(means >= means.max() - NEAR)) + curves.MEAN - 1])
+    return float(training.evaluation["step"][int(np.argmax(means >= means.max() - NEAR - curves.ROUNDING)) + curves.MEAN - 1])
 
 
 def last_gain(training):

@@ -372,7 +372,15 @@ def train(name, options):
 
 
 def write_table(plan, folder, path):
-    """Rewrites the table: rows of the plan first, in its order, and all others as they are in the table."""
+    """Rewrites the table: rows of the plan first, in its order, and all others as they are in the table.  Two experiments
+    that write the same one wait for each other."""
+    with store.changing(path):
+        rows = rows_of(plan, folder, path)
+        compare.converge(rows)
+        study.write(path, rows)
+
+
+def rows_of(plan, folder, path):
     had = {row["row"]: row for row in (study.read([path]) if path.exists() else [])}
     rows = []
     for row in plan.rows:
@@ -380,9 +388,8 @@ def write_table(plan, folder, path):
         training = study.read_run(file) if file.exists() else None
         if training and training["status"] in study.ENDED:
             had.pop(row.name, None)
+            training.row["experiment"] = plan.name
             rows.append(training.thinned(LONG_CURVE_ROW) if plan.hours else training)
         elif row.name in had:
             rows.append(had.pop(row.name))
-    rows += had.values()
-    compare.converge(rows)
-    study.write(path, rows)
+    return rows + list(had.values())

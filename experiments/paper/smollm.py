@@ -9,7 +9,6 @@
 """
 import argparse
 import datetime
-import fcntl
 import math
 import os
 import pathlib
@@ -24,6 +23,7 @@ import numpy as np
 import compare
 import errors
 import program
+import store
 import study
 import tables
 import trainings
@@ -198,16 +198,15 @@ def train_lora(run, lr, out):
 
 
 def add(out, made):
-    """Adds a training to a file.  Two that end together wait for each other, by a lock on the directory."""
-    folder = os.open(os.path.dirname(os.path.abspath(out)), os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        had = study.read([out]) if os.path.exists(out) else []
-        rows = [one for one in had if one["row"] != made["row"]] + [made]
+    """Adds a training to a file, in place of one of the same name, length and text.  Two that end together wait for each
+    other."""
+    def is_same(one):
+        return all(one[name] == made[name] for name in ("row", "steps")) and one.setting("valid") == made.setting("valid")
+
+    with store.changing(out):
+        rows = [one for one in (study.read([out]) if os.path.exists(out) else []) if not is_same(one)] + [made]
         compare.converge(rows)
         study.write(out, rows)
-    finally:
-        os.close(folder)
 
 
 def main(words):

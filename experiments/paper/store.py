@@ -1,6 +1,7 @@
 """HDF5 files of the formats that experiments/results/README.md describes: data sets with checksums, named
 dimensions and units; text of fixed length; files written whole or not at all."""
 import contextlib
+import fcntl
 import os
 
 import h5py
@@ -28,6 +29,19 @@ def replacing(path):
     finally:
         with contextlib.suppress(OSError):
             os.remove(part)
+
+
+@contextlib.contextmanager
+def changing(path):
+    """While it lasts no other process changes a file of this directory, where the file system has locks: what is read of
+    it here can be written back."""
+    folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # NFS may refuse to lock a directory
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def write_text(path, text):

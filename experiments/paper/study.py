@@ -74,12 +74,13 @@ COLUMNS = [
     ("seed", INTEGER, "", "of parameters and order of the data"),
     ("threads", INTEGER, "", "OpenMP threads"),
     ("device", TEXT, "", "where it ran"),
-    ("cpu", TEXT, "", "which processor"),
+    ("cpu", TEXT, "", "which processor, or which ones, \"A then B\", of a training that went on on another computer"),
     ("precision", TEXT, "", "of the arithmetic"),
     ("checksum", TEXT, "", "of the training data as loaded"),
-    ("commit", TEXT, "", "of the program"),
+    ("commit", TEXT, "", "of the program, or of the programs, \"A then B\""),
     ("started", TEXT, "", "UTC"),
     ("status", TEXT, "", "finished, or diverged: its loss is not finite, and its curves end before"),
+    ("experiment", TEXT, "", "that trained it; empty of others, and in older files"),
 ]
 UNITS = {name: unit for name, _, unit, _ in COLUMNS}
 # Those that compare.converge computes.
@@ -99,6 +100,7 @@ PROVENANCE = {  # the attributes of a run, and how a study stores them
     "commit": TEXT, "command": TEXT, "compiler": TEXT, "flags": TEXT, "cpu": TEXT, "device": TEXT, "precision": TEXT,
     "started": TEXT, "accelerator": TEXT, "runtime": TEXT, "driver": TEXT, "libraries": TEXT, "threads": np.int32,
     "seed": np.uint64, "wall": REAL}
+SEVERAL = " then "  # between the computers, or the commits, of a training that went on elsewhere
 OPTIONAL = {"accelerator", "runtime", "driver", "libraries"}
 
 # Flags that were added after the first files, with what a training did without them.
@@ -170,7 +172,7 @@ class Training:
         return self.computer, self["threads"], self.ranks
 
     def times_comparable(self, other):
-        return self.clock == other.clock
+        return self.clock == other.clock and SEVERAL not in self.computer
 
     @functools.cached_property
     def operations(self):
@@ -206,7 +208,7 @@ def read_run(path):
     """The training of a run.h5, named after its directory."""
     with store.reading(path) as file:
         check_version(file, path, RUN_FORMAT, RUN_VERSION)
-        settings, provenance = store.attributes(file["settings"]), store.attributes(file["provenance"])
+        settings, provenance = store.attributes(file["settings"]), of_all_sessions(file)
         model, data = store.attributes(file["model"]), store.attributes(file["data"])
         parts = [{name: column_of(file[group], name) for name in units} for _, group, units in PARTS]
         peaks = dict(zip(store.column(file["memory"], "role"), store.column(file["memory"], "peak").astype(float)))
@@ -217,6 +219,17 @@ def read_run(path):
         training.row["resident"] = float(store.attribute(file["memory"], "resident", 0)) or math.nan
     check(training, path)
     return training
+
+
+def of_all_sessions(file):
+    """The provenance of a run, with the computers and the commits of all its sessions."""
+    provenance = store.attributes(file["provenance"])
+    computer = "accelerator" if provenance.get("accelerator") else "cpu"
+    for name, column in ((computer, "computer"), ("commit", "commit")):
+        found = dict.fromkeys(store.column(file["sessions"], column)) if "sessions" in file else []
+        if len(found) > 1:
+            provenance[name] = SEVERAL.join(found)
+    return provenance
 
 
 def run_row(path, status, settings, provenance, model, data, parts):
@@ -298,9 +311,11 @@ def read_study(path):
 
 
 def read_table(group):
-    """A table of before trainings that diverged were kept has no status: all of them have finished."""
-    found = {name: plain(store.column(group, name)) for name, _, _, _ in COLUMNS if name in group or name != "status"}
-    return {"status": [FINISHED] * len(found["row"])} | found
+    """A table of before trainings that diverged were kept has no status: all of them have finished.  An older one has no
+    names of experiments."""
+    added = {"status": FINISHED, "experiment": ""}
+    found = {name: plain(store.column(group, name)) for name, _, _, _ in COLUMNS if name in group or name not in added}
+    return {name: [value] * len(found["row"]) for name, value in added.items()} | found
 
 
 def read_columns(file, group):

@@ -9,7 +9,7 @@ from conftest import git, has_history
 
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
-KNOWN = 47, "68f8c2e39fa690d8"
+KNOWN = 48, "3e24becbd0a826c6"
 
 
 def chained(changes):

@@ -1,4 +1,5 @@
 """Methods of fine-tuning by name: what each reached and took, and their picture."""
+import copy
 import math
 import re
 import subprocess
@@ -12,7 +13,8 @@ import pictures
 import program
 import render
 from conftest import ROOT
-from samples import LATER, MIB, evaluations, like, training
+from errors import Refused
+from samples import LATER, MIB, PROVENANCE, evaluations, like, training
 from test_registered import fine_tuned, lora
 from test_trainings import plan
 
@@ -52,8 +54,16 @@ def methods(trained):
 @pytest.fixture
 def files(trained, monkeypatch):
     """All of them are there; those that were timed have one seed."""
-    monkeypatch.setattr(choose, "trainings", lambda experiment: trained if experiment != choose.SPEED else [
-        one for one in trained if one["seed"] == 1])
+    timed = [copy.copy(one) for one in trained if one["seed"] == 1]
+    for one in timed:
+        one.provenance = PROVENANCE
+    monkeypatch.setattr(choose, "trainings", lambda experiment: timed if experiment == choose.SPEED else trained)
+
+
+def test_times_of_two_computers_are_refused(files):
+    choose.trainings(choose.SPEED)[2].provenance = PROVENANCE | {"cpu": "another processor"}
+    with pytest.raises(Refused, match="was not timed on the computer of the full update"):
+        choose.seconds_per_update()
 
 
 def test_every_method_has_a_name(methods):

@@ -49,6 +49,16 @@ def test_left_out():
     assert Cases([full, like(full)]).left_out == 0
     found = Cases([full, other])
     assert found.left_out == 1 and found.methods[0].trainings == [full]
+    # The same one from its run and, with a shorter curve, from a study; and another one of that study.
+    assert Cases([full.thinned(20), full]).left_out == 0
+    other.evaluation["loss"][1] = 7
+    assert Cases([full.thinned(20), other]).left_out == 1
+
+
+def test_scores_on_other_samples_are_not_compared():
+    full, bcd, *_ = pairs()
+    found = Cases([full, like(bcd, eval_samples=8)])
+    assert len(found.cases) == 2 and partners(found.cases[1])[0][1] is None
 
 
 def test_partners():

@@ -63,6 +63,18 @@ def test_equal_seconds():
     assert not any(note.startswith("Not at") for note in table.notes)
 
 
+@pytest.mark.parametrize("seconds", [1.282, 1.1, 0.7, 3.3])
+def test_the_fastest_method_has_all_its_updates(seconds):
+    table = equal_memory.table(Cases(made() + [timed(2 * seconds, submodels=3), timed(seconds, NARROW)]))
+    assert sorted(row[2].value for row in table.rows) == [LENGTH / 2] + [LENGTH] * 3
+
+
+def test_times_of_two_computers_are_not_compared():
+    other = timed(1.0, NARROW)
+    other.provenance["cpu"] = "another processor"
+    assert len(equal_memory.table(Cases(made() + [timed(2.0, submodels=3), other])).rows) == 2
+
+
 def test_a_method_without_a_time_leaves_no_equal_seconds():
     table = equal_memory.table(Cases(made() + [timed(2.0, submodels=3)]))
     assert all(label.endswith("tokens") for label in table.labels)

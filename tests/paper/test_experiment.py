@@ -1,18 +1,23 @@
 """bcd experiment as a process: it trains, is stopped, is killed, and resumes."""
+import multiprocessing
 import os
 import pathlib
 import signal
 import subprocess
 import sys
 import time
+import types
 
 import h5py
 import pytest
 
 import experiment as experiment_module
+import run
+import store
 import study
 import tables
 from conftest import ROOT
+from samples import pairs
 
 BCD = os.environ.get("BCD_PROGRAM", str(ROOT / "build" / "bcd"))
 GPT = "gpt:layers=2,width=16,heads=2,context=16"
@@ -78,6 +83,20 @@ def test_other_rows_stay_in_the_table(tmp_path):
     experiment(*TWO_ROWS, "--steps", 4, "--quiet", "--submodels", 2, cwd=tmp_path)
     rows = study.read([tmp_path / "results-smoke" / "validity.h5"])
     assert [row["submodels"] for row in rows] == [1, 2, 3]
+
+
+def test_two_that_write_a_table_wait_for_each_other(tmp_path):
+    """Else the later one would write what it had read before the row of the other was there."""
+    table = tmp_path / "validity.h5"
+    plan = types.SimpleNamespace(name="validity", hours=False, rows=[])
+    with store.changing(table):
+        other = multiprocessing.get_context("spawn").Process(target=run.write_table, args=(plan, tmp_path, table))
+        other.start()
+        other.join(3)
+        assert other.is_alive() and not table.exists()
+        study.write(table, pairs())
+    other.join(60)
+    assert other.exitcode == 0 and len(study.read([table])) == len(pairs())
 
 
 def test_stops_when_time_is_up(tmp_path):

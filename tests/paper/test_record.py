@@ -42,6 +42,14 @@ def test_a_seed_that_diverged_is_neither_ahead_nor_behind(monkeypatch):
     made[3][2].row["status"] = "diverged"
     monkeypatch.setattr(record, "seeds", lambda network, method: made[1 if method == "full" else 3])
     assert record.behind("some", "bcd3") == [True]
+    assert (document.ahead("some", "bcd3"), document.behind("some", "bcd3")) == (0, 1)
+
+
+def test_a_span_has_all_its_values():
+    assert document.span([2.7, 1]) == "1.00 to 2.70"
+    for values in ([2.7, math.nan], [math.nan, 2.7]):
+        with pytest.raises(ValueError, match="no span"):
+            document.span(values)
 
 
 def test_a_method_is_found_by_its_settings():
@@ -117,11 +125,11 @@ def test_multipliers(what, rule, expected):
     assert round(statistics.fmean(record.multipliers(*what, rule)), 2) == expected
 
 
-@pytest.mark.parametrize("rule", [record.same_training_loss, record.own_plateau, curves.plateau_multiplier])
+@pytest.mark.parametrize("rule", [record.same_training_loss, curves.own_multiplier, curves.plateau_multiplier])
 def test_cosines_of_other_lengths_have_no_multiplier(rule):
     """They are compared as a whole only; the GPT's are equally long."""
     assert np.isnan(record.multipliers("half10-cosine", "bcd3", rule)).all()
-    assert rule is record.own_plateau or np.isfinite(record.multipliers("gpt-cosine", "bcd3", rule)).all()
+    assert rule is curves.own_multiplier or np.isfinite(record.multipliers("gpt-cosine", "bcd3", rule)).all()
 
 
 def test_what_was_registered():

@@ -8,6 +8,7 @@ from scipy import stats
 
 import beyond
 import compare
+import measures
 import program
 import registered
 import smollm
@@ -113,6 +114,21 @@ def test_p_is_corrected_for_all_that_were_registered(monkeypatch):
     monkeypatch.setattr(registered, "planned", lambda file: 0)
     assert registered.answers(Cases(made)) is None
     assert compare.holm([0.01, math.nan, 0.03], 5) == [0.04, pytest.approx(math.nan, nan_ok=True), pytest.approx(0.09)]
+
+
+def test_a_group_is_known_by_its_name_in_any_file():
+    """A copy under another name, and a file that has several groups: each is corrected by itself, for what was planned."""
+    def of(group, **columns):
+        made = seeds([70.0, 70.1, 70.2], **columns) + seeds([60.0, 60.1, 60.3], submodels=3, **columns)
+        for one in made:
+            one.file, one.row["experiment"] = "all.h5", group
+        return made
+    alone = stats.ttest_ind([60.0, 60.1, 60.3], [70.0, 70.1, 70.2], equal_var=False).pvalue
+    table = registered.answers(Cases(of("no-augmentation") + of("plateau", schedule="cosine")))
+    assert sorted(cell.value / alone for cell in table.column("p")) == pytest.approx([4, 5])
+    assert {note.split(" that")[0] for note in table.notes[1:]} == {f"1 of the {n} comparisons" for n in (4, 5)}
+    full, *_, bcd = of("plateau")
+    assert all(map(math.isnan, beyond.unregistered_ends(measures.Pair(bcd, full))))
 
 
 def test_what_has_no_full_update_is_named():
@@ -263,8 +279,8 @@ def test_plateaus_are_of_constant_rates():
 
 # ---- LoRA, by another program -------------------------------------------------------------------
 
-def fine_tuned(loss, **columns):
-    made = of_loss(loss, init="model", optimizer="adamw", schedule="cosine", steps=10, **columns)
+def fine_tuned(loss, init="model", **columns):
+    made = of_loss(loss, init=init, optimizer="adamw", schedule="cosine", steps=10, **columns)
     made.settings |= {"steps": 10, "context": 8}
     made.curve = curve([3.0] * 10)
     return made
@@ -290,6 +306,17 @@ def test_lora_is_compared_with_the_full_update(tmp_path):
     assert costs.value(label, "resident") == 5 and costs.value(label, "updates") == 10
     assert costs.value(label, "closed_form") == pytest.approx(4 * (1000 + 4 * 10) / 2**20)
     assert costs.value(label, "lowest") == pytest.approx(1.9)
+
+
+def test_fine_tuning_is_compared_on_the_same_data():
+    """Two texts in one file, and another checkpoint of the same network, have full updates of their own."""
+    texts = [[fine_tuned(loss + behind, seed=seed, submodels=submodels, switch_every="5", **text)
+              for seed in (1, 2) for submodels, behind in ((1, 0), (3, 0.2 + seed / 1000))]
+             for loss, text in ((2.0, {"checksum": "1"}), (4.0, {"checksum": "2"}), (3.0, {"checksum": "1", "init": "other"}))]
+    table = registered.answers(Cases(sum(texts, [])))
+    assert len(table.rows) == 3
+    assert [cell.value for cell in table.column("difference")] == pytest.approx([-0.2015] * 3)
+    assert sorted(cell.value for cell in table.column("full")) == [2, 3, 4]
 
 
 def test_lora_has_its_own_processor():

@@ -69,6 +69,17 @@ def test_a_training_by_lora_is_a_row(tmp_path):
     assert len(one.curve["loss"]) == STEPS and one.evaluation["step"].tolist() == [0, 100, STEPS]
 
 
+def test_a_training_replaces_only_itself(tmp_path):
+    """One of another length or on another text is another training, though its row has the same name."""
+    out, longer, other = str(tmp_path / "lora.h5"), lora_training([2.0] * STEPS), lora_training([2.0] * STEPS)
+    longer.row["steps"] = STEPS + 1
+    other.settings = other.settings | {"valid": "score.tokens"}
+    for one in (lora_training([2.0] * STEPS), longer, other, lora_training([1.5] * STEPS)):
+        smollm.add(out, one)
+    assert [(one["steps"], one.setting("valid"), one.curve["loss"][0]) for one in study.read([out])] == [
+        (STEPS + 1, "", 2.0), (STEPS, "score.tokens", 2.0), (STEPS, "", 1.5)]
+
+
 @pytest.mark.parametrize("finite", [0, 1, 150])
 def test_a_training_by_lora_that_diverged(tmp_path, finite):
     """It leaves its file readable, and has the length that was asked for, and nothing at its end."""

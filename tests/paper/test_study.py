@@ -267,6 +267,33 @@ def test_a_run_is_a_row(runs):
     assert math.isnan(one["multiplier"])
 
 
+def test_a_run_that_went_on_elsewhere_has_no_time(runs, tmp_path):
+    """Its seconds are those of two computers: it is named after both, and is compared with none, not even itself."""
+    path = tmp_path / "moved" / "run.h5"
+    path.parent.mkdir()
+    path.write_bytes((runs / "bcd" / "run.h5").read_bytes())
+    with h5py.File(path, "r+") as file:
+        sessions = {name: column[:] for name, column in file["sessions"].items()}
+        del file["sessions"]
+        for name, values in sessions.items():
+            twice = np.concatenate([values, values])
+            if name in ("computer", "commit"):
+                twice[1] = b"another one"
+            file[f"sessions/{name}"] = twice
+        first, commit = sessions["computer"][0].decode(), sessions["commit"][0].decode()
+    for made in study.read([str(path)]), study.read([written(tmp_path / "study.h5", study.read([str(path)]))]):
+        one, = made
+        assert one["cpu"] == one.computer == f"{first} then another one" and one["commit"] == f"{commit} then another one"
+        assert not one.times_comparable(one)
+    plain, = study.read([f"{runs}/bcd/run.h5"])
+    assert plain.times_comparable(plain) and plain.computer == first
+
+
+def written(path, trainings):
+    study.write(path, trainings)
+    return str(path)
+
+
 def test_a_name_that_is_cut_in_a_character():
     assert store.text("ё".encode() + "ё".encode()[:1]) == "ё\N{REPLACEMENT CHARACTER}"
 
