@@ -152,6 +152,11 @@ static void add_steps(Tables *tables, const StepCost *step, int count, int first
                "block.");
     table_note(table, "Each time is the shortest of a few steps, after one to warm up%s.",
                on_device ? ", by the device's own clock" : "");
+    if (on_device)
+        table_note(
+            table,
+            "whole: blocks are timed one by one; a training replays a step as one graph, and "
+            "may take less.");
 }
 
 /* Times the full update, then the submodels asked for.  Overwrites cost[submodels][blocks], unless
