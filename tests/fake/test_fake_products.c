@@ -280,6 +280,7 @@ static void tunes_and_writes_it_down(void) {
     Ones o = ones_create();
     char path[] = "/tmp/matmul-XXXXXX", line[400] = "", title[160] = "";
     int file = mkstemp(path);
+    CHECK(library_matmul_save(path), "a table of nothing");
     library_matmul_tune(true);
     ones_multiply(&o, 14);
     library_matmul_tune(false);

@@ -13,7 +13,8 @@
  *   --profile gpt2|resnet20  runs one step of it between cudaProfilerStart and cudaProfilerStop,
  * for ncu --profile-from-start off
  *   --tune-matmul FILE  measures all algorithms of each matrix product that occurs, and writes the
- *                 fastest to FILE (cuda/matmul.h)
+ *                 fastest to FILE (cuda/matmul.h); with it goes --again, as only what is measured
+ * is tuned
  *
  * A failure is printed and kept with the results, and the rest goes on.  The exit status is 1 if
  * something failed, 70 if the device does not work any more and a new process may go on with what
@@ -100,6 +101,7 @@ static int parse(Wanted *wanted, Bench *b, int argc, char **argv) {
     }
     if (seconds) b->seconds = atof(seconds);
     if (each) b->each = (unsigned)atoi(each);
+    wanted->again |= wanted->tune != NULL;
     if (!wanted->ceilings && !wanted->key && !wanted->ops && !wanted->steps && !wanted->table &&
         !wanted->summary && !wanted->added && !wanted->state && !wanted->died && !wanted->profile)
         wanted->ceilings = wanted->ops = wanted->steps = wanted->table = true;
