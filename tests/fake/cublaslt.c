@@ -309,7 +309,7 @@ static bool trapped(const Problem *p) {
         return false;
     if (!strcmp(what, "abort")) abort();
     while (!strcmp(what, "hang")) pause();
-    if (!strcmp(what, "lost")) fake_lose();
+    if (!strcmp(what, "lost")) fake_lose(true);
     return true;
 }
 

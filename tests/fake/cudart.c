@@ -41,9 +41,9 @@ void fake_fault(const char *format, ...) {
 
 static bool lost;
 
-void fake_lose(void) {
+void fake_lose(bool now) {
     snprintf(details, sizeof details, "%sthe device is lost", FAULT);
-    lost = true;
+    lost = now;
 }
 
 cudaError_t fake_outcome(void) {

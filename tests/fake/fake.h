@@ -26,5 +26,5 @@ extern FakeGpu fake_gpu;
 bool fake_holds(int device, const void *memory, size_t bytes);
 /* Notes an error of work on the device: the next wait reports it as an illegal address. */
 void fake_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Makes every later wait and allocation of this process report a fault. */
-void fake_lose(void);
+/* Makes every later wait and allocation report a fault, as after one of a GPU's, or no longer. */
+void fake_lose(bool lost);
