@@ -61,7 +61,7 @@ bool library_matmul(const Run *run, const Product *product);
 void library_matmul_tune(bool on);
 /* Writes the algorithms that were chosen to a file.  The file is read again where BCD_LT_TABLE
  * names it, or where it lies as matmul.txt next to the program; it serves one GPU and one version
- * of the library. -1 and an error when the file cannot be written. */
+ * of the library.  -1 and an error when there are none, or the file cannot be written. */
 int library_matmul_save(const char *path);
 
 /* product.cu: the product alone, without bias, epilogue or column sums, by plain loops; tf32 is

@@ -109,4 +109,4 @@ double cluster_all_reduce_s(const Cluster *c, int replicas, int stride, double b
     return turns * message_s(c, replicas * stride > c->per_node, sharing, bytes / replicas);
 }
 
-double gpu_usable_bytes(const Gpu *gpu) { return 0.97 * gpu->memory_bytes; }
+double gpu_usable_bytes(double bytes) { return 0.97 * bytes; }

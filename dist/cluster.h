@@ -22,8 +22,9 @@ extern const Gpu gpu_table[]; /* ends with key NULL */
 /* Returns the GPU with this key, or NULL and an error that lists the keys. */
 const Gpu *gpu_find(const char *key);
 
-/* Returns the bytes that a training may use; the driver needs the rest. */
-double gpu_usable_bytes(const Gpu *gpu);
+/* Returns how many of a GPU's bytes a training may use; the driver, kernels of libraries and graphs
+ * need the rest. */
+double gpu_usable_bytes(double bytes);
 
 /* The efficiency, that is the fraction of peak rates that is reached, and fixed costs. */
 typedef struct {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "../ref/base/error.h"
+#include "engine_rank.h"
 
 /* ---- calls, which all ranks make on their own engines ---- */
 
@@ -194,8 +195,10 @@ static void coordinator_free(Engine *base) {
     char cause[ERROR_BYTES]; /* an earlier error, which that of a broken transport does not replace
                               */
     snprintf(cause, sizeof cause, "%s", error_message());
-    if (call_all(e, (RemoteCall){.kind = CALL_END}))
+    if (call_all(e, (RemoteCall){.kind = CALL_END})) {
+        engine_rank_break(e->own, error_message());
         error_set("%s", is_silent(e->world) ? "" : cause);
+    }
     engine_free(e->own);
     transport_free(e->world);
     if (e->after) e->after(e->context);
@@ -230,7 +233,10 @@ Engine *coordinator_create(Engine *own, Transport *world, void (*after)(void *co
     }
     free(e);
     if (is_silent(world)) error_set("%s", "");
-    if (own) engine_free(own);
+    if (own) {
+        engine_rank_break(own, "the pipeline has not begun");
+        engine_free(own);
+    }
     transport_free(world);
     if (after) after(context);
     return NULL;
@@ -293,6 +299,7 @@ int worker_run(Engine *own, Transport *world) {
     failed = failed || serve(&w);
     const bool silent = failed && is_silent(world);
     batch_free(&w.batch);
+    if (own && failed) engine_rank_break(own, error_message());
     if (own) engine_free(own);
     transport_free(world);
     if (silent) error_set("%s", "");

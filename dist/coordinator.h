@@ -6,11 +6,11 @@
 #include "../ref/engine.h"
 #include "transport.h"
 
-/* Creates the coordinator on rank 0, when all workers are ready.  Its free tells the workers to
- * end, frees `own` and `world`, and last calls `after` unless that is NULL.  `own` is NULL if this
- * rank could not create its engine; the others then fail with its error.  NULL and the error of a
- * rank that failed; `own` and `world` are then freed and `after` was called.  The error becomes
- * empty, also in free, if another rank has reported it. */
+/* Creates the coordinator on rank 0, when all workers are ready.  `own` is an engine_rank.  Its
+ * free tells the workers to end, frees `own` and `world`, and last calls `after` unless that is
+ * NULL.  `own` is NULL if this rank could not create its engine; the others then fail with its
+ * error.  NULL and the error of a rank that failed; `own` and `world` are then freed and `after`
+ * was called.  The error becomes empty, also in free, if another rank has reported it. */
 Engine *coordinator_create(Engine *own, Transport *world, void (*after)(void *context),
                            void *context);
 

@@ -11,13 +11,17 @@
 
 static RankEngine *of(Engine *base) { return (RankEngine *)(void *)base; }
 
+void engine_rank_break(Engine *base, const char *why) {
+    transport_abort(of(base)->transport, why);
+    transport_abort(of(base)->replicas, why);
+}
+
 /* Tells the ranks of this pipeline and of its replicas that this rank fails with the current error.
  * Returns -1. */
 static int rank_abort(RankEngine *e) {
     char why[400];
     snprintf(why, sizeof why, "%s", error_message());
-    transport_abort(e->transport, why);
-    transport_abort(e->replicas, why);
+    engine_rank_break(&e->base, why);
     return error_set("%s", why);
 }
 

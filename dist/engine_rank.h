@@ -16,3 +16,7 @@
 Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replicas,
                            const Placement *placement, RankBlocks blocks,
                            PipelineSettings settings);
+
+/* Breaks the transports of such an engine.  Where a rank is lost this comes before its free, as the
+ * stage's memory is freed only when the device has ended what a transport has begun there. */
+void engine_rank_break(Engine *engine, const char *why);

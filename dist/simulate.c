@@ -309,7 +309,7 @@ static void finish(const Configuration *c, Prediction *p) {
     p->step_s = step_time(p);
     p->samples_per_s = samples / p->step_s;
     p->tokens_per_s = p->samples_per_s * c->model->targets;
-    p->fits = p->total_bytes <= gpu_usable_bytes(c->cluster.gpu);
+    p->fits = p->total_bytes <= gpu_usable_bytes(c->cluster.gpu->memory_bytes);
     p->host_bytes = host_bytes(c) / c->pipeline * sharing(c);
 }
 

@@ -12,6 +12,9 @@
 
 /* Used by gpu.cuh: remembers the first launch that failed. */
 void device_note_launch(cudaError_t error, const char *kernel, const char *file, int line);
+/* Used by matmul.c: waits for the stream, unless it is captured.  Returns false, and notes the
+ * error, if the device has failed. */
+bool device_is_sound(Stream stream);
 
 /* ---- errors ---- */
 
@@ -85,6 +88,14 @@ static bool good(cudaError_t error, const char *what) {
 /* Returns 0 if a call succeeded, else -1 with the first failure as the error. */
 static int status_of(cudaError_t error, const char *what) {
     return good(error, what) ? 0 : tell_failure();
+}
+
+bool device_is_sound(Stream stream) {
+    enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    cudaError_t error = cudaStreamIsCapturing(stream, &capture);
+    if (error == cudaSuccess && capture == cudaStreamCaptureStatusNone)
+        error = cudaStreamSynchronize(stream);
+    return good(error, "a kernel or copy");
 }
 
 /* ---- the device ---- */
@@ -188,8 +199,8 @@ void *device_alloc(size_t bytes) {
     (void)cudaGetLastError();
     size_t free_bytes = 0, total_bytes = 0;
     (void)cudaMemGetInfo(&free_bytes, &total_bytes);
-    return error_null("no %zu bytes of device memory (%zu of %zu are free): %s", bytes, free_bytes,
-                      total_bytes, cudaGetErrorString(error));
+    return error_null("no %zu bytes of device memory (%zu of %zu are free): %s%s", bytes,
+                      free_bytes, total_bytes, cudaGetErrorString(error), hint_of(error));
 }
 
 void device_free(void *device_pointer) { good(cudaFree(device_pointer), "cudaFree"); }
@@ -199,7 +210,8 @@ void *pinned_alloc(size_t bytes) {
     cudaError_t error = cudaHostAlloc(&memory, bytes ? bytes : 1, cudaHostAllocDefault);
     if (error == cudaSuccess) return memory;
     (void)cudaGetLastError();
-    return error_null("no %zu bytes of page-locked memory: %s", bytes, cudaGetErrorString(error));
+    return error_null("no %zu bytes of page-locked memory: %s%s", bytes, cudaGetErrorString(error),
+                      hint_of(error));
 }
 
 /* Unlike cudaFree, cudaFreeHost does not promise to ignore NULL. */

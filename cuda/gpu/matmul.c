@@ -12,6 +12,8 @@
 
 #include "matmul_algorithms.h"
 
+bool device_is_sound(Stream stream); /* device.c */
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the library and the choices */
 
 /* Returns the library's handle; NULL, with a note, when there is none. */
@@ -149,10 +151,12 @@ static bool multiply(MatmulCall *call, MatmulChoice *choice) {
     while (choice->first < choice->count) {
         cublasStatus_t status = matmul_launch(call, &choice->algorithm[choice->first]);
         if (status == CUBLAS_STATUS_SUCCESS) return true;
-        bool refused =
-            status != CUBLAS_STATUS_EXECUTION_FAILED && cudaPeekAtLastError() == cudaSuccess;
+        bool failed =
+            status == CUBLAS_STATUS_EXECUTION_FAILED || cudaPeekAtLastError() != cudaSuccess;
         matmul_log_refusal(choice, cublaslt.cublasLtGetStatusString(status));
-        if (!refused) {
+        /* The library also fails where it only meets the fault of an earlier kernel, noted here. */
+        if (!device_is_sound(call->run->stream)) return true;
+        if (failed) {
             device_note("matrix product %d x %d x %d: %s", call->product->m, call->product->n,
                         call->product->k, cublaslt.cublasLtGetStatusString(status));
             return true; /* the device has failed, so there is no point in trying another */

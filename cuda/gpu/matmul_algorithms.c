@@ -113,6 +113,7 @@ static const cublasLtMatmulAlgo_t *table_find(const MatmulShape *shape) {
 
 int library_matmul_save(const char *path) {
     char title[160];
+    if (!table.rows) return error_set("%s: no product was measured", path);
     FILE *file = fopen(path, "w");
     if (!file) return error_set("%s: cannot be written", path);
     write_title(title);

@@ -67,6 +67,7 @@ __global__ void __launch_bounds__(W::THREADS, W::BLOCKS)
         const T *k_tile = kv_tiles + step % 2 * 2 * W::TILE;
         if (no_keys<W>(h, unit, key)) continue;
         float s[M][W::N][4];
+        __syncwarp();
         W::dots(s, q, k_tile);
         if (some_keys<W>(h, query, key)) hide_keys(s, h, query, key);
         online_softmax<D>(softmax, sum_v, s, h.scale * LOG2_E);

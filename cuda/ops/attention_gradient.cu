@@ -104,6 +104,7 @@ __global__ void __launch_bounds__(W::THREADS, BLOCKS)
         const T *k_tile = kv_tiles + step % 2 * 2 * W::TILE;
         if (no_keys<W>(h, unit, key)) continue;
         float s[M][W::N][4], dp[M][W::N][4];
+        __syncwarp();
         W::dots(s, q, k_tile, dp, dy, k_tile + W::TILE);
         if (some_keys<W>(h, query, key)) hide_keys(s, h, query, key);
         score_gradient(s, dp, lse, dots, h.scale * LOG2_E);
@@ -165,6 +166,7 @@ __global__ void __launch_bounds__(W::THREADS, W::BLOCKS)
             query >= queries_end(h, unit + W::UNIT))
             continue;
         float p[M][N][4], dp[M][N][4];
+        __syncwarp();
         if constexpr (W::IN_PAIRS)
             W::dots(p, k, q_tile, dp, v, dy_tile);
         else

@@ -301,6 +301,7 @@ static __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
         copy_async_wait<0>();
         __syncthreads();
         if (Mode::AHEAD && at + 1 < rounds) fill(at + 1);
+        __syncwarp();
         const Round round = round_of(work, c, at);
         const Element *halo = memory + round.halo % work.halos * work.halo_size;
         const Element *at_w = weights + at % work.weight_buffers * work.weight_size;

@@ -244,6 +244,7 @@ static __global__ void __launch_bounds__(Product::THREADS, 2)
         copy_async_wait<0>();
         __syncthreads();
         if (Mode::AHEAD && tile + 1 < end) fill(tile + 1);
+        __syncwarp();
         const int at = (tile - begin) & (work.buffers - 1);
         const Element *buffer = memory + at * work.buffer_size;
         product.multiply(buffer, buffer + work.dy_size, lines[at], part.taps, shift);

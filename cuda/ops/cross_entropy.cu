@@ -93,9 +93,10 @@ static DEVICE void add_logits(RowSums *sums, const float (&x)[N], int j, float o
     }
     max = larger(sums->max, max);
     const float shift = shift_of(max);
-    float sum = sums->sum * exp_fast(sums->max - shift);
+    /* fmaf, so that no instance chooses whether to round between. */
+    float sum = fmaf(sums->sum, exp_fast(sums->max - shift), exp_fast(x[0] - shift));
 #pragma unroll
-    for (int i = 0; i < N; i++) sum += exp_fast(x[i] - shift);
+    for (int i = 1; i < N; i++) sum += exp_fast(x[i] - shift);
     sums->max = max;
     sums->sum = sum;
 }

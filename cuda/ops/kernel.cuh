@@ -16,7 +16,9 @@
  *   tf32_round(x)          the bits of a float rounded to tf32, for mma_tf32
  *   exp2_fast(x)           2^x to 2^-22 relative, results below 2^-126 are 0; NaN stays NaN
  *   ldmatrix_x4(r, p), ldmatrix_x4_trans(r, p), ldmatrix_x2_trans(r, p)
- *                          8x8 matrices of bf16 from shared memory, one row address per lane
+ *                          8x8 matrices of bf16 from shared memory, one row address per lane.
+ *                          As mma, the lanes of a warp must run it together, and a loop that copies
+ *                          lane by lane may part them: __syncwarp comes between
  *   copy_async16(s, g, ok) 16 bytes global -> shared without registers; zeros unless ok
  *   copy_async8(s, g, ok), copy_async4(s, g, ok)   the same for rows less aligned
  *   copy_async_commit(), copy_async_wait<N>()

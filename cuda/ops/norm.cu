@@ -73,9 +73,9 @@ static DEVICE float sum_held(const Pack<T, V> (&held)[K], float m, int lane, int
 }
 
 template <bool centred, int threads, int C, typename T>
-static __global__ void norm_forward_packed(T *y, T *sum, const T *x, const T *skip,
-                                           const T *__restrict__ g, const T *__restrict__ b,
-                                           Norm norm, float eps) {
+static __global__ void __launch_bounds__(threads *norm_rows(threads))
+    norm_forward_packed(T *y, T *sum, const T *x, const T *skip, const T *__restrict__ g,
+                        const T *__restrict__ b, Norm norm, float eps) {
     constexpr int V = pack_width<T>(), K = C / V;
     SHARED(float, scratch, [32]);
     const int lane = (int)threadIdx.x % threads, packs = norm.c / V;

@@ -11,10 +11,11 @@ int batch_open(CudaStage *s) {
         buffer->pinned = pinned_alloc(s->fixed.sent);
         buffer->read = event_create(false);
         if (!buffer->pinned || !buffer->read)
-            return error_set("memory: the host has no %zu bytes for batches", s->fixed.sent);
+            return error_set("memory: the host has no %zu bytes for batches: %s", s->fixed.sent,
+                             error_message());
     }
     s->answer = pinned_alloc(sizeof *s->answer);
-    return s->answer ? 0 : error_set("memory: the host has no page-locked memory");
+    return s->answer ? 0 : -1;
 }
 
 void batch_close(CudaStage *s) {

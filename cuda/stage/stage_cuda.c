@@ -78,12 +78,13 @@ static int open_buffers(CudaStage *s) {
 
 static int open_host_memory(CudaStage *s) {
     s->staging = pinned_alloc(STAGING_BYTES);
-    if (!s->staging) return error_set("memory: the host has no page-locked memory");
+    if (!s->staging) return -1;
     if (!has_masters(s) && !s->base.settings.offload) return 0;
     size_t bytes = s->floats.block[s->base.model->blocks]; /* only owned ones; copies come after */
     s->host_masters = pinned_alloc(bytes);
     if (s->host_masters) return 0;
-    return error_set("memory: the host has no %zu page-locked bytes for float masters", bytes);
+    return error_set("memory: the host has no %zu page-locked bytes for float masters: %s", bytes,
+                     error_message());
 }
 
 static int open_stage(CudaStage *s) {

@@ -17,8 +17,8 @@ int arena_open(CudaStage *s, Arena *arena, MemRole role, size_t bytes, size_t re
     if (!arena->base)
         return error_set(
             "memory: the device has no %zu bytes for %s (%zu bytes in use); use a smaller batch, "
-            "more submodels, recompute, or bf16",
-            bytes, mem_role_names[role], counted->total_current);
+            "more submodels, recompute, or bf16: %s",
+            bytes, mem_role_names[role], counted->total_current, error_message());
     arena->requested = requested;
     mem_count(counted, role, requested);
     return 0;
@@ -44,8 +44,8 @@ int state_allocate(CudaStage *s, int block) {
     if (s->base.settings.offload) {
         state->pinned = pinned_alloc(bytes);
         if (!state->pinned)
-            return error_set("memory: the host has no %zu bytes for the state of %s", bytes,
-                             b->name);
+            return error_set("memory: the host has no %zu bytes for the state of %s: %s", bytes,
+                             b->name, error_message());
         memset(state->pinned, 0, bytes);
         return 0;
     }
@@ -123,7 +123,8 @@ static int updater_open(CudaStage *s) {
 static int host_gradients_open(CudaStage *s) {
     size_t bytes = s->trained.bytes;
     if (bytes && !(s->offload.gradients = pinned_alloc(bytes)))
-        return error_set("memory: the host has no %zu page-locked bytes for gradients", bytes);
+        return error_set("memory: the host has no %zu page-locked bytes for gradients: %s", bytes,
+                         error_message());
     return 0;
 }
 

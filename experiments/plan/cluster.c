@@ -123,7 +123,9 @@ static void add_memory(Tables *tables, const PlanQuestion *q, const Plan plan[RO
         table_put(table, 0, bytes[MEM_PARAMETERS] / GIB, bytes[MEM_GRADIENTS] / GIB,
                   bytes[MEM_STATE] / GIB, bytes[MEM_ACTIVATIONS] / GIB, bytes[MEM_WORKSPACE] / GIB,
                   p->total_bytes / GIB,
-                  q->line->options.plan.ignore_memory ? NAN : gpu_usable_bytes(q->gpu) / GIB,
+                  q->line->options.plan.ignore_memory
+                      ? NAN
+                      : gpu_usable_bytes(q->gpu->memory_bytes) / GIB,
                   p->host_bytes > 0 ? p->host_bytes / GIB : NAN);
     }
     table_note(

@@ -32,7 +32,8 @@ static Text lacks(const Plan *plan) {
     int largest = 0;
     for (int role = 1; role < MEM_ROLES; role++)
         if (p->bytes[role] > p->bytes[largest]) largest = role;
-    double missing = p->total_bytes - gpu_usable_bytes(plan->configuration.cluster.gpu);
+    double missing =
+        p->total_bytes - gpu_usable_bytes(plan->configuration.cluster.gpu->memory_bytes);
     return text_of("memory: lacks %.3g GiB, largest: %s", missing / GIB, mem_role_names[largest]);
 }
 

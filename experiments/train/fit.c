@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../dist/cluster.h"
 #include "../../ref/base/alloc.h"
 #include "../../ref/base/error.h"
 #include "../../ref/memory.h"
@@ -103,13 +104,14 @@ static int refuse(const Setup *s, const FitBytes *need, const FitMemory *memory,
                   const char *whose, const char *advice) {
     const bool on_device = !fits_device(need, memory);
     const size_t *bytes = on_device ? need->device : need->host;
-    return error_set("memory: %s%s needs %s%s %s%s%s, %s has %s%s%s", what, s->model->name,
-                     format_bytes((double)bytes[MEM_ROLES]).text,
-                     on_device ? "" : " of host memory", whose ? "" : "(",
-                     whose ? whose : fit_list_roles(bytes).text, whose ? "" : ")",
-                     on_device ? memory->name : "this machine",
-                     format_bytes(on_device ? memory->bytes : memory->host_bytes).text,
-                     *advice ? "; " : "", advice);
+    const bool reserves = on_device && s->options.device == DEVICE_CUDA;
+    return error_set(
+        "memory: %s%s needs %s%s %s%s%s, %s has %s%s%s%s", what, s->model->name,
+        format_bytes((double)bytes[MEM_ROLES]).text, on_device ? "" : " of host memory",
+        whose ? "" : "(", whose ? whose : fit_list_roles(bytes).text, whose ? "" : ")",
+        on_device ? memory->name : "this machine",
+        format_bytes(on_device ? memory->bytes : memory->host_bytes).text,
+        reserves ? " beside a reserve for libraries" : "", *advice ? "; " : "", advice);
 }
 
 /* ---- what would fit -------------------------------------------------------------------------- */
@@ -271,7 +273,7 @@ static int find_memory(FitMemory *memory, DeviceInfo *info, const Setup *s) {
     if (s->options.device != DEVICE_CUDA) return 0;
     if (s->device->info(info)) return -1;
     memory->name = info->name;
-    memory->bytes = (double)info->free_bytes;
+    memory->bytes = gpu_usable_bytes((double)info->free_bytes);
     memory->host_bytes = installed;
     if (setup_uses_nccl(&s->options)) memory->bytes -= (double)s->device->transport_nccl_bytes();
     return 0;

@@ -51,7 +51,7 @@ Text fit_list_roles(const size_t roles[MEM_ROLES + 1]);
 
 typedef struct {
     const char *name;  /* "this machine", "NVIDIA H200" */
-    double bytes;      /* free memory to compute in */
+    double bytes;      /* memory to compute in that a training may use */
     double host_bytes; /* host memory next to it; 0: the two are the same memory */
     bool bf16;         /* whether it can compute in bf16 */
 } FitMemory;

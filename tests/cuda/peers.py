@@ -7,10 +7,10 @@ FlashAttention, channels last for images; eager, compiled, and as CUDA graphs.
     --tiny         small models, which show that everything works and measure nothing
     --seconds S    starts nothing more after this time
 
-The exit status is 75 when the time was too short for everything.
+The exit status is 1 when a mode failed, and 75 when the time was too short for everything.
 
 A line has these fields, separated by tabs: "peer", model, samples, precision, which blocks train,
-mode, 1, median, minimum and maximum ms, repeats, 0, "-".
+mode, 1, median, minimum and maximum ms, repeats, 0, "-"; of a mode that failed zeros and the error.
 bf16 is autocast, whose weights are float like our masters.  PyTorch's inputs are on the device
 before the clock starts; ours are not.
 """
@@ -185,11 +185,18 @@ def key_of(job, part, mode):
     return ("peer", job[0], str(job[3]), job[4], PARTS[part], mode)
 
 
+def add_line(out, key, times, error="-"):
+    figures = (statistics.median(times), min(times), max(times)) if times else (0, 0, 0)
+    with open(out, "a") as lines:
+        lines.write("\t".join((*key, "1", *("%.4f" % figure for figure in figures),
+                               str(len(times)), "0", error)) + "\n")
+
+
 def run_job(torch, options, job, done):
     modes = ["eager", "graphs", "compiled"] if options.device == "cuda" else ["eager"]
     todo = [(mode, part) for mode in modes for part in job[5]
             if (mode != "compiled" or part == 0) and key_of(job, part, mode) not in done]
-    training, skipped = None, 0
+    training, skipped, failed = None, 0, 0
     for mode, part in todo:
         what = "%s, %d samples, %s, %s, %s" % (job[0], job[3], job[4], mode, PARTS[part])
         if time.perf_counter() - START > options.seconds:
@@ -199,20 +206,18 @@ def run_job(torch, options, job, done):
         try:
             training = training or Training(torch, options.torch_device, job)
             times = measure(training, training.stepper(part, mode), 0 if options.tiny else 500)
+            add_line(options.out, key_of(job, part, mode), times)
         except Exception as error:  # one mode that fails must not hide the others
-            print("PyTorch's %s: %s" % (what, str(error).splitlines()[0] if str(error) else error))
+            why = " ".join(str(error).split())[:120] or repr(error)
+            print("PyTorch's %s: %s" % (what, why))
+            add_line(options.out, key_of(job, part, mode), [], why)
             training = None
-            continue
-        with open(options.out, "a") as out:
-            out.write("\t".join(key_of(job, part, mode) + ("1",) +
-                                tuple("%.4f" % t for t in (statistics.median(times), min(times),
-                                                           max(times))) +
-                                (str(len(times)), "0", "-")) + "\n")
+            failed += 1
         done.add(key_of(job, part, mode))
     del training
     if options.torch_device == "cuda":
         torch.cuda.empty_cache()
-    return skipped
+    return skipped, failed
 
 
 def main():
@@ -236,8 +241,10 @@ def main():
     if os.path.exists(options.out):
         with open(options.out) as lines:
             done = {tuple(line.split("\t")[:6]) for line in lines}
-    skipped = sum(run_job(torch, options, job, done) for job in (TINY if options.tiny else JOBS))
-    sys.exit(TRY_AGAIN if skipped else 0)
+    ends = [run_job(torch, options, job, done) for job in (TINY if options.tiny else JOBS)]
+    if any(failed for _, failed in ends):
+        sys.exit(1)
+    sys.exit(TRY_AGAIN if any(skipped for skipped, _ in ends) else 0)
 
 
 if __name__ == "__main__":

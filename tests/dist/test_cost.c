@@ -51,9 +51,10 @@ static void memory_prices_efficiency(void) {
     for (size_t i = 0; i < sizeof cards / sizeof *cards; i++) {
         const Gpu *gpu = gpu_find(cards[i].key);
         if (!CHECK(gpu, "%s", error_message())) continue;
-        CHECK(near(gpu_usable_bytes(gpu), 0.97 * cards[i].gib * 1024 * 1024 * 1024) &&
+        CHECK(near(gpu_usable_bytes(gpu->memory_bytes), 0.97 * cards[i].gib * 1024 * 1024 * 1024) &&
                   gpu->dollars_per_hour == cards[i].dollars,
-              "%s: %g bytes, %g dollars", gpu->name, gpu_usable_bytes(gpu), gpu->dollars_per_hour);
+              "%s: %g bytes, %g dollars", gpu->name, gpu_usable_bytes(gpu->memory_bytes),
+              gpu->dollars_per_hour);
     }
     const Efficiency *e = &efficiency_default;
     CHECK(e->products[PRECISION_FP32] == 0.73 && e->products[PRECISION_TF32] == 0.84 &&

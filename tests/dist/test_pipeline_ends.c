@@ -1,6 +1,7 @@
 /* How a pipeline ends: every message of a device is freed exactly once, and a rank that fails ends
  * the others at once, with its error. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -318,7 +319,62 @@ static void reading_from_a_lost_rank_is_an_error(const void *data) {
     pipeline_close(&p);
 }
 
+/* ---- transports that count how they end ---- */
+
+typedef struct {
+    Transport base;
+    Transport *inner;
+    bool broken;
+} WatchedTransport;
+
+static atomic_int ended_broken;
+
+static int watched_sendrecv(Transport *transport, Transfer *transfers, int count) {
+    return transport_sendrecv(((WatchedTransport *)(void *)transport)->inner, transfers, count);
+}
+
+static void watched_abort(Transport *transport, const char *why) {
+    WatchedTransport *w = (WatchedTransport *)(void *)transport;
+    w->broken = true;
+    transport_abort(w->inner, why);
+}
+
+static void watched_free(Transport *transport) {
+    WatchedTransport *w = (WatchedTransport *)(void *)transport;
+    ended_broken += w->broken;
+    transport_free(w->inner);
+    free(w);
+}
+
+static Transport *watched(Transport *inner) {
+    static const TransportClass class = {
+        .sendrecv = watched_sendrecv, .abort = watched_abort, .free = watched_free};
+    WatchedTransport *w = malloc(sizeof *w);
+    if (!w) abort();
+    *w = (WatchedTransport){*inner, inner, false};
+    w->base.is = &class;
+    return &w->base;
+}
+
+/* Kernels of a transport may wait for the rank that is lost, and freeing a stage for these. */
+static void transports_break_where_a_rank_is_lost(void) {
+    const Recipe recipe = {.spec = LLAMA, .micro_batches = 4};
+    PipelineRecipe how = plain_3;
+    Pipeline p;
+    how.message_free = NULL;
+    how.join = watched;
+    for (int lost = 0; lost < 2; lost++) {
+        ended_broken = 0;
+        pipeline_open(&p, &recipe, &how);
+        engine_memory(p.tiny.engine);
+        if (lost) transport_abort(p.transport[2], "it is lost");
+        pipeline_close(&p);
+        CHECK(ended_broken == 3 * lost, "%d of 3 transports broke", ended_broken);
+    }
+}
+
 void test_pipeline_ends(void) {
+    RUN(transports_break_where_a_rank_is_lost);
     RUN_ROW("messages, 3 ranks", messages_carry_the_same_values, &plain_3);
     RUN_ROW("messages, 2 ranks, virtual stages", messages_carry_the_same_values, &virtual_2);
     RUN_ROW("messages, 2 replicas", messages_carry_the_same_values, &replicas_2);

@@ -92,7 +92,7 @@ static void case_search_is_brute_force(const void *data) {
                       "%s: %.17g s, of all %.17g s", plan_method_names[method],
                       best.prediction.step_s, all.prediction.step_s);
             else
-                CHECK(best.prediction.total_bytes > gpu_usable_bytes(&gpu), "it fits");
+                CHECK(best.prediction.total_bytes > gpu_usable_bytes(gpu.memory_bytes), "it fits");
         }
     question_free(&q);
 }

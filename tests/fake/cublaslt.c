@@ -3,8 +3,10 @@
 #include "cublaslt.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The alignment in bytes that each algorithm needs of B and of the other operands, and how many
  * partial sums it keeps in the workspace. */
@@ -297,6 +299,20 @@ static int setting(const char *name) {
     return value ? atoi(value) : 0;
 }
 
+/* Does what FAKE_LT_TRAP wants of this product. Returns true if it fails. */
+static bool trapped(const Problem *p) {
+    const char *trap = getenv("FAKE_LT_TRAP");
+    unsigned long long m, n, k;
+    char what[8];
+    if (!trap || sscanf(trap, "%llu %llu %llu %7s", &m, &n, &k, what) != 4 || m != p->c.columns ||
+        n != p->c.rows || k != depth(p))
+        return false;
+    if (!strcmp(what, "abort")) abort();
+    while (!strcmp(what, "hang")) pause();
+    if (!strcmp(what, "lost")) fake_lose(true);
+    return true;
+}
+
 static size_t alignment(const void *pointer) {
     size_t address = (uintptr_t)pointer | 256;
     return address & (0 - address);
@@ -327,7 +343,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
     if (!aligned_for(&w.p, number, align) || (int)number < setting("FAKE_LT_REFUSES"))
         return CUBLAS_STATUS_NOT_SUPPORTED;
     if ((int)number < setting("FAKE_LT_BREAKS")) return CUBLAS_STATUS_INTERNAL_ERROR;
-    if (cudaGetDevice(&w.device) || w.device != handle->device || setting("FAKE_LT_FAILS"))
+    if (cudaGetDevice(&w.device) || w.device != handle->device || setting("FAKE_LT_FAILS") ||
+        trapped(&w.p))
         return CUBLAS_STATUS_EXECUTION_FAILED;
     memcpy(&w.alpha, alpha, sizeof w.alpha);
     memcpy(&w.beta, beta, sizeof w.beta);

@@ -39,8 +39,16 @@ void fake_fault(const char *format, ...) {
     simt_note_error("%s%s", FAULT, text);
 }
 
+static bool lost;
+
+void fake_lose(bool now) {
+    snprintf(details, sizeof details, "%sthe device is lost", FAULT);
+    lost = now;
+}
+
 cudaError_t fake_outcome(void) {
     char text[SIMT_ERROR_BYTES];
+    if (lost) return cudaErrorIllegalAddress;
     if (!simt_take_error(text)) return cudaSuccess;
     bool fault = strncmp(text, FAULT, sizeof FAULT - 1) == 0;
     snprintf(details, sizeof details, "%s%s", fault ? "" : "unspecified launch failure: ", text);
@@ -178,6 +186,7 @@ static cudaError_t allocate(void **memory, size_t bytes, bool pinned) {
     cudaError_t error = there_is_one();
     if (error != cudaSuccess) return error;
     if (fake_forbidden()) return cudaErrorStreamCaptureUnsupported;
+    if (lost) return cudaErrorIllegalAddress;
     if (bytes == 0) return cudaSuccess;
     pthread_mutex_lock(&lock);
     Piece *piece = malloc(sizeof *piece);

@@ -10,7 +10,9 @@
 
 /* What a test may change. cuBLASLt's stand-in reads the environment instead: with FAKE_LT_REFUSES=n
  * the first n of its algorithms are not supported when they are to run, with FAKE_LT_BREAKS=n they
- * have an internal error, and with FAKE_LT_FAILS=1 running them fails. */
+ * have an internal error, and with FAKE_LT_FAILS=1 running them fails. With FAKE_LT_TRAP="M N K
+ * WHAT" a product of this shape, with a WHAT of "lost", loses the device, with "abort" ends the
+ * process, with "hang" does not end, and with "fails" fails. */
 typedef struct {
     int driver; /* the CUDA version that the driver supports, 13000; 0: there is no driver */
     int devices;
@@ -24,3 +26,5 @@ extern FakeGpu fake_gpu;
 bool fake_holds(int device, const void *memory, size_t bytes);
 /* Notes an error of work on the device: the next wait reports it as an illegal address. */
 void fake_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Makes every later wait and allocation report a fault, as after one of a GPU's, or no longer. */
+void fake_lose(bool lost);

@@ -10,6 +10,7 @@
 #include "../../cuda/node.h"
 #include "../../cuda/stage/stage_cuda.h"
 #include "../../ref/base/error.h"
+#include "../../ref/blocks/models.h"
 #include "../cuda/device_array.h"
 #include "../ref/tiny.h"
 #include "../test.h"
@@ -102,6 +103,12 @@ static void memory_runs_out(void) {
     void *again = device_alloc(1001);
     CHECK(again, "%s", error_message());
     device_free(again);
+    Model *m = model_create("resnet:depth=20,width=16");
+    if (!m) abort();
+    CHECK(!stage_cuda_create(m, (StageSettings){.batch = 1}) && tells("use a smaller batch") &&
+              tells("(100000 of ") && tells(": out of memory"),
+          "%s", error_message());
+    model_free(m);
     fake_gpu = usual;
 }
 
@@ -295,6 +302,10 @@ static void a_fault_may_be_of_earlier_work(void) {
           "%s", error_message());
     device_note_launch(cudaErrorInvalidConfiguration, "guilty", "file.cu", 7);
     CHECK(device_wait(stream) && !tells("earlier"), "%s", error_message());
+    fake_lose(true);
+    CHECK(!device_alloc(1) && tells("or earlier work"), "%s", error_message());
+    CHECK(!pinned_alloc(1) && tells("or earlier work"), "%s", error_message());
+    fake_lose(false);
 }
 
 static void freed_before_its_graph_is_told(void) {

@@ -144,6 +144,22 @@ static void says_that_it_failed(void) {
     ones_free(&o);
 }
 
+/* The library meets it as a failure of its own. */
+static void an_earlier_fault_is_told(void) {
+    static const char *const rows[] = {"FAKE_LT_FAILS", "FAKE_LT_BREAKS"};
+    Ones o = ones_create();
+    for (int i = 0; i < 2; i++) {
+        fake_fault("by an earlier kernel");
+        setenv(rows[i], "1", 1);
+        ones_multiply(&o, 8);
+        unsetenv(rows[i]);
+        check_told("by an earlier kernel (by this or earlier work");
+    }
+    ones_multiply(&o, 8);
+    check_ones(&o, 8);
+    ones_free(&o);
+}
+
 static void memory_that_is_gone_is_told(void) {
     Ones o = ones_create();
     device_free(o.b);
@@ -280,6 +296,7 @@ static void tunes_and_writes_it_down(void) {
     Ones o = ones_create();
     char path[] = "/tmp/matmul-XXXXXX", line[400] = "", title[160] = "";
     int file = mkstemp(path);
+    CHECK(library_matmul_save(path), "a table of nothing");
     library_matmul_tune(true);
     ones_multiply(&o, 14);
     library_matmul_tune(false);
@@ -311,6 +328,7 @@ void test_fake_products(void) {
     RUN(goes_on_without_the_library);
     RUN(says_why_there_is_no_algorithm);
     RUN(says_that_it_failed);
+    RUN(an_earlier_fault_is_told);
     RUN(memory_that_is_gone_is_told);
     RUN(uses_the_workspace_it_has);
     RUN(says_how_its_arrays_are_aligned);

@@ -25,8 +25,12 @@ typedef struct {
     double floor;         /* ms that these bounds take at the peak rates */
     double predicted;     /* ms (predictions.c); 0: there is no prediction */
     double memory;        /* planned device bytes of a step */
-    char failed[H5_NAME]; /* the error; "" if there was none */
+    char failed[H5_NAME]; /* the error; "" if there was none; RUNNING while it is measured */
 } Row;
+
+/* What the file says of the rows that were being measured when it was written. No search finds
+ * them. */
+#define RUNNING "stopped while it ran"
 
 typedef struct {
     char path[H5_PATH];
@@ -45,6 +49,8 @@ const Row *results_find(const Results *results, const Row *like);
 /* Returns PyTorch's row of a step, in its best mode; NULL if that was not measured. */
 const Row *results_peer(const Results *results, const Row *step);
 int results_add(Results *results, const Row *row);
+/* Removes the rows that are RUNNING. */
+void results_drop_running(Results *results);
 int results_save(Results *results, double wall_s);
 /* Adds the lines of a file: part, work, samples, precision, what, how, times, median, minimum,
  * maximum, repeats, bytes, error ("-": none), separated by tabs. */
@@ -69,16 +75,21 @@ typedef struct {
     double copy;               /* bytes a ms, read plus written */
     double matrix[PRECISIONS]; /* operations a ms */
     double saved_ms;           /* when the file was last written */
+    unsigned each;             /* seconds that a row may take; 0: as many as it does */
     int skipped, failed;
     bool lost; /* the device has failed, and this process cannot continue */
 } Bench;
 
 int bench_save(Bench *bench);
+/* Begins those of the rows that the results lack: they are RUNNING in the file from now on, so that
+ * it names what ended this process or never ended, and in place of what was begun before. Returns
+ * how many they are, or -1. */
+int bench_begin(Bench *bench, const Row *rows, int count);
 /* Adds a row. Writes the file unless it was written within the last seconds. */
 int bench_add(Bench *bench, Row *row);
-/* Prints why `row` could not be measured, and adds the failure to the results, so that it is not
- * tried again. Returns -1 if the device is lost. */
-int bench_failure(Bench *bench, const Row *row);
+/* Prints why the rows that were begun could not be measured, and keeps this in the results, so that
+ * they are not tried again. Returns -1 if the device is lost. */
+int bench_failure(Bench *bench);
 
 /* Returns true if there is time for more; otherwise prints that this work is skipped. */
 bool bench_goes_on(Bench *bench, const char *format, ...) __attribute__((format(printf, 2, 3)));

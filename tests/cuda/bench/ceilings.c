@@ -46,21 +46,23 @@ static void down(const Run *run, void *context, int set) {
 
 static int measure_copies(Bench *b) {
     const size_t bytes = b->tiny ? 1 << 12 : (size_t)1 << 29;
-    Copy own = {device_alloc(2 * bytes), device_alloc(2 * bytes), bytes};
-    Copy link = {own.to, pinned_alloc(bytes), bytes};
     Run run = {.stream = b->stream};
     Row rows[] = {ceiling("copy", "-", 2 * (double)bytes, 0),
                   ceiling("copy by a kernel", "-", 2 * (double)bytes, 0),
                   ceiling("host to device", "-", (double)bytes, 0),
                   ceiling("device to host", "-", (double)bytes, 0)};
+    int begun = bench_begin(b, rows, 4);
+    if (begun <= 0) return begun;
+    Copy own = {device_alloc(2 * bytes), device_alloc(2 * bytes), bytes};
+    Copy link = {own.to, pinned_alloc(bytes), bytes};
     Task tasks[] = {{by_engine, &own, 2, run},
                     {by_kernel, &own, 2, run},
                     {up, &link, 2, run},
                     {down, &link, 2, run}};
-    int status = 0;
-    if (!own.to || !own.from || !link.from) status = error_set("bench: no memory for copies");
+    int status = own.to && own.from && link.from ? 0 : -1;
     if (!status) memset(link.from, 1, bytes);
     if (!status) status = fill_values(b, own.from, bytes / 2, PRECISION_FP32, 1);
+    if (status) status = bench_failure(b); /* of all four, which are then not tried */
     for (int i = 0; i < 4 && !status; i++) status = timer_row(b, &tasks[i], &rows[i]);
     device_free(own.to);
     device_free(own.from);
@@ -98,16 +100,16 @@ static int measure_matrix(Bench *b, Precision precision) {
     Row row = ceiling("matrix product", precision_names[precision],
                       3 * count * (double)value_size(precision), 2 * count * n);
     Task task = {multiply, &s, 2, {b->stream, precision, 0, NULL}};
+    int begun = bench_begin(b, &row, 1);
+    if (begun <= 0) return begun;
     task.how.workspace = device_alloc(cuda_matmul_workspace() + 1);
     s.a = device_alloc(2 * s.bytes);
     s.b = device_alloc(2 * s.bytes);
     s.c = device_alloc(2 * s.bytes);
-    int status = 0;
-    if (!s.a || !s.b || !s.c || !task.how.workspace)
-        status = error_set("bench: no memory for products of %d", n);
+    int status = s.a && s.b && s.c && task.how.workspace ? 0 : -1;
     if (!status) status = fill_values(b, s.a, 2 * (size_t)n * (size_t)n, precision, 1);
     if (!status) status = fill_values(b, s.b, 2 * (size_t)n * (size_t)n, precision, 2);
-    if (!status) status = timer_row(b, &task, &row);
+    status = status ? bench_failure(b) : timer_row(b, &task, &row);
     device_free(s.a);
     device_free(s.b);
     device_free(s.c);
@@ -132,9 +134,10 @@ static int measure_adam(Bench *b) {
     const size_t count = b->tiny ? 1 << 10 : (size_t)1 << 26, bytes = count * sizeof(float);
     Row row = ceiling("Adam on the host", "-", 28 * (double)count, 0);
     Adam a = {.settings = optimizer_defaults(OPTIMIZER_ADAMW), .param.count = count};
-    float *memory = results_find(&b->results, &row) ? NULL : pinned_alloc(4 * bytes);
-    if (results_find(&b->results, &row)) return 0;
-    if (!memory) return error_set("bench: no host memory for Adam");
+    int begun = bench_begin(b, &row, 1);
+    if (begun <= 0) return begun;
+    float *memory = pinned_alloc(4 * bytes);
+    if (!memory) return bench_failure(b);
     for (size_t i = 0; i < 4 * count; i++) memory[i] = (float)(i % 1023) / 1024;
     a.p = memory;
     a.g = memory + count;

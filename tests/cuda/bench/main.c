@@ -6,22 +6,27 @@
  *   --again       measures anew what is there
  *   --seconds S   starts no more work after so long                               (default: 480)
  *   --tiny        small sizes, which measure nothing
+ *   --each S      ends the process, by SIGALRM, when a row takes more than S seconds
+ *   --died TEXT   keeps TEXT as the failure of what was measured when the last process ended
  *   --add FILE    adds the lines of FILE (results.c) to the results
  *   --state TEXT  adds this to what is kept of the GPU's state: clocks, temperature, power
  *   --profile gpt2|resnet20  runs one step of it between cudaProfilerStart and cudaProfilerStop,
  * for ncu --profile-from-start off
  *   --tune-matmul FILE  measures all algorithms of each matrix product that occurs, and writes the
- *                 fastest to FILE (cuda/matmul.h)
+ *                 fastest to FILE (cuda/matmul.h); with it goes --again, as only what is measured
+ * is tuned
  *
  * A failure is printed and kept with the results, and the rest goes on.  The exit status is 1 if
  * something failed, 70 if the device does not work any more and a new process may go on with what
- * comes after the failure, and 75 if only time ran out. */
+ * comes after the failure, and 75 if only time ran out.  Where a signal ended the process, a new
+ * one may go on after --died, which fails if nothing was being measured. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "../../../cuda/matmul.h"
 #include "../../../ref/base/error.h"
@@ -32,7 +37,7 @@ enum { LOST = 70, TRY_AGAIN = 75, ADDED = 8 };
 
 typedef struct {
     bool ceilings, key, ops, steps, table, summary, again;
-    const char *out, *add[ADDED + 1], *state, *profile, *tune;
+    const char *out, *add[ADDED + 1], *state, *died, *profile, *tune;
     int added;
 } Wanted;
 
@@ -52,25 +57,28 @@ static int usage(const char *wrong) {
     fprintf(stderr,
             "bench: unknown \"%s\"\n"
             "usage: bench-%s [ceilings|key|ops|steps|table|summary]... [--out DIR] [--again] "
-            "[--seconds S] [--tiny] [--add FILE]... [--state TEXT] [--profile gpt2|resnet20] "
-            "[--tune-matmul FILE]\n",
+            "[--seconds S] [--each S] [--tiny] [--died TEXT] [--add FILE]... [--state TEXT] "
+            "[--profile gpt2|resnet20] [--tune-matmul FILE]\n",
             wrong, BENCH_DEVICE);
     return 2;
 }
 
 /* Returns where the value of an option is stored; NULL if the option has none. */
-static const char **value_of(Wanted *wanted, const char **seconds, const char *option) {
+static const char **value_of(Wanted *wanted, const char **seconds, const char **each,
+                             const char *option) {
     if (!strcmp(option, "--out")) return &wanted->out;
     if (!strcmp(option, "--state")) return &wanted->state;
+    if (!strcmp(option, "--died")) return &wanted->died;
     if (!strcmp(option, "--profile")) return &wanted->profile;
     if (!strcmp(option, "--tune-matmul")) return &wanted->tune;
     if (!strcmp(option, "--seconds")) return seconds;
+    if (!strcmp(option, "--each")) return each;
     if (!strcmp(option, "--add") && wanted->added < ADDED) return &wanted->add[wanted->added++];
     return NULL;
 }
 
 static int parse(Wanted *wanted, Bench *b, int argc, char **argv) {
-    const char *seconds = NULL;
+    const char *seconds = NULL, *each = NULL;
     *wanted = (Wanted){.out = "."};
     for (int i = 1; i < argc; i++) {
         bool *flag = !strcmp(argv[i], "ceilings")  ? &wanted->ceilings
@@ -82,7 +90,8 @@ static int parse(Wanted *wanted, Bench *b, int argc, char **argv) {
                      : !strcmp(argv[i], "--again") ? &wanted->again
                      : !strcmp(argv[i], "--tiny")  ? &b->tiny
                                                    : NULL;
-        const char **value = flag || i + 1 == argc ? NULL : value_of(wanted, &seconds, argv[i]);
+        const char **value =
+            flag || i + 1 == argc ? NULL : value_of(wanted, &seconds, &each, argv[i]);
         if (flag)
             *flag = true;
         else if (value)
@@ -91,8 +100,10 @@ static int parse(Wanted *wanted, Bench *b, int argc, char **argv) {
             return usage(argv[i]);
     }
     if (seconds) b->seconds = atof(seconds);
+    if (each) b->each = (unsigned)atoi(each);
+    wanted->again |= wanted->tune != NULL;
     if (!wanted->ceilings && !wanted->key && !wanted->ops && !wanted->steps && !wanted->table &&
-        !wanted->summary && !wanted->added && !wanted->state && !wanted->profile)
+        !wanted->summary && !wanted->added && !wanted->state && !wanted->died && !wanted->profile)
         wanted->ceilings = wanted->ops = wanted->steps = wanted->table = true;
     if (wanted->key || wanted->ops || wanted->steps) wanted->ceilings = true;
     return 0;
@@ -109,8 +120,24 @@ int bench_save(Bench *b) {
     return results_save(&b->results, 1e-3 * (b->saved_ms - b->start_ms));
 }
 
+int bench_begin(Bench *b, const Row *rows, int count) {
+    int begun = 0;
+    results_drop_running(&b->results);
+    for (int i = 0; i < count; i++) {
+        Row row = rows[i];
+        if (results_find(&b->results, &row)) continue;
+        strcpy(row.failed, RUNNING);
+        if (results_add(&b->results, &row)) return -1;
+        begun++;
+    }
+    if (begun && bench_save(b)) return -1;
+    alarm(begun ? b->each : 0);
+    return begun;
+}
+
 int bench_add(Bench *b, Row *row) {
     const double often = 5000;
+    alarm(0); /* what comes until the next row begins is the host's work */
     row->predicted = b->tiny ? 0 : prediction_of(row, b->info.name);
     if (results_add(&b->results, row)) return -1;
     return bench_now_ms() - b->saved_ms > often ? bench_save(b) : 0;
@@ -125,16 +152,29 @@ static bool device_works(const Bench *b) {
     return works && !device_wait(b->stream);
 }
 
-int bench_failure(Bench *b, const Row *like) {
-    Row row = *like;
+/* Makes the rows that run failures, and returns how many they are. */
+static int fail_running(Results *r, const char *why) {
+    int count = 0;
+    for (size_t i = 0; i < r->rows; i++) {
+        Row *row = &r->row[i];
+        if (strcmp(row->failed, RUNNING)) continue;
+        snprintf(row->failed, sizeof row->failed, "%.127s", why);
+        printf("FAILED: %s %s, %s, %s, %s, %d samples, version %d: %s\n", row->part, row->work,
+               row->what, row->how, row->precision, row->n, row->version, why);
+        count++;
+    }
+    return count;
+}
+
+int bench_failure(Bench *b) {
     if (b->lost) return -1;
-    snprintf(row.failed, sizeof row.failed, "%.127s", error_message());
-    row.ms = row.min_ms = row.max_ms = 0;
-    printf("FAILED: %s %s, %s, %s, %d samples, version %d: %s\n", row.part, row.work, row.what,
-           row.precision, row.n, row.version, error_message());
-    b->failed++;
-    if (results_add(&b->results, &row) || bench_save(b)) return -1;
-    b->lost = !device_works(b);
+    alarm(0);
+    int rows = fail_running(&b->results, error_message());
+    if (!rows) printf("FAILED: %s\n", error_message());
+    b->failed += rows ? rows : 1;
+    if (bench_save(b)) return -1;
+    /* Where no row failed, a new process would not get further. */
+    b->lost = rows && !device_works(b);
     return b->lost ? -1 : 0;
 }
 
@@ -149,11 +189,13 @@ static int open_results(Bench *b, const Wanted *wanted) {
     if (results_open(&b->results, path, &p, wanted->again)) return -1;
     for (int i = 0; i < wanted->added; i++)
         if (results_add_lines(&b->results, wanted->add[i])) return -1;
+    if (wanted->died && !fail_running(&b->results, wanted->died))
+        return error_set("%s: nothing was being measured", path);
     size_t length = strlen(b->results.state);
     if (wanted->state)
         snprintf(b->results.state + length, sizeof b->results.state - length, "%s%s",
                  length ? "; " : "", wanted->state);
-    return wanted->added || wanted->state ? bench_save(b) : 0;
+    return wanted->added || wanted->state || wanted->died ? bench_save(b) : 0;
 }
 
 /* Runs a part if it is wanted. The results are saved after each part, whether it failed or not. */
@@ -162,6 +204,7 @@ static int part(Bench *b, bool wanted, int (*run)(Bench *)) {
     int status = run(b), saved = 0;
     char message[512];
     snprintf(message, sizeof message, "%s", error_message());
+    (void)bench_begin(b, NULL, 0); /* not even what there was no time for, once it was begun */
     saved = bench_save(b);
     if (status) return error_set("%s", message);
     return saved;

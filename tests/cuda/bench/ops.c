@@ -173,32 +173,41 @@ static Row row_of(const Model *m, const Node *node, int n, Precision p, Pass pha
     return row;
 }
 
-/* Returns true if the results have all rows of a node from an earlier run. */
-static bool known(const Bench *b, const Model *m, const Node *node, int n, Precision p) {
+/* Begins all rows of a node, since a failure while its arrays are filled is one of each. */
+static int begin_node(Bench *b, const Model *m, const Node *node, int n, Precision p, int times) {
+    enum { VERSIONS = 8 };
+    Row rows[PASSES * VERSIONS];
+    int count = 0;
     for (Pass phase = 0; phase < PASSES; phase++)
-        for (int version = 0; version <= cuda_node_versions(node, p); version++) {
-            Row row = row_of(m, node, n, p, phase, version, 1);
-            if (exists(node, phase) && !results_find(&b->results, &row)) return false;
+        for (int version = 0; version <= cuda_node_versions(node, p); version++)
+            if (exists(node, phase) && count < PASSES * VERSIONS)
+                rows[count++] = row_of(m, node, n, p, phase, version, times);
+    return bench_begin(b, rows, count);
+}
+
+static int measure_passes(Bench *b, NodeRun *r, const Model *m, int n, int times) {
+    const Precision p = r->precision;
+    int status = 0;
+    for (Pass phase = 0; phase < PASSES && !status; phase++)
+        for (int version = 0; version <= cuda_node_versions(r->node, p) && !status; version++) {
+            Row row = row_of(m, r->node, n, p, phase, version, times);
+            Task task = {run_node, r, r->sets, {b->stream, p, version, r->workspace}};
+            r->phase = phase;
+            if (exists(r->node, phase)) status = timer_row(b, &task, &row);
         }
-    return true;
+    return status;
 }
 
 static int measure_node(Bench *b, const Model *m, const Node *node, int n, Precision p, int times) {
     NodeRun run = {.node = node, .precision = p};
-    if (known(b, m, node, n, p)) return 0;
     assign_offsets(&run, m, n);
     if (!timer_fits(run.at)) {
         printf("%s of %d samples, %s: does not fit\n", op_name(node->kind), n, precision_names[p]);
         return 0;
     }
-    int status = node_open(b, &run, m, n);
-    for (Pass phase = 0; phase < PASSES && !status; phase++)
-        for (int version = 0; version <= cuda_node_versions(node, p) && !status; version++) {
-            Row row = row_of(m, node, n, p, phase, version, times);
-            Task task = {run_node, &run, run.sets, {b->stream, p, version, run.workspace}};
-            run.phase = phase;
-            if (exists(node, phase)) status = timer_row(b, &task, &row);
-        }
+    int status = begin_node(b, m, node, n, p, times);
+    if (status <= 0) return status;
+    status = node_open(b, &run, m, n) ? bench_failure(b) : measure_passes(b, &run, m, n, times);
     node_close(&run);
     return status;
 }
@@ -218,10 +227,6 @@ static int measure_model(Bench *b, const char *spec, int n, Precision p) {
                            op_name(m->node[i].kind)))
             break;
         status = measure_node(b, m, &m->node[i], n, p, times);
-        if (status) {
-            Row row = row_of(m, &m->node[i], n, p, PASS_FORWARD, 0, times);
-            status = bench_failure(b, &row);
-        }
     }
     model_free(m);
     return status;

@@ -95,10 +95,19 @@ static bool alike(const Row *a, const Row *b) {
            a->version == b->version;
 }
 
+static bool is_running(const Row *row) { return !strcmp(row->failed, RUNNING); }
+
 const Row *results_find(const Results *r, const Row *like) {
     for (size_t i = 0; i < r->rows; i++)
-        if (alike(&r->row[i], like)) return &r->row[i];
+        if (alike(&r->row[i], like) && !is_running(&r->row[i])) return &r->row[i];
     return NULL;
+}
+
+void results_drop_running(Results *r) {
+    size_t kept = 0;
+    for (size_t i = 0; i < r->rows; i++)
+        if (!is_running(&r->row[i])) r->row[kept++] = r->row[i];
+    r->rows = kept;
 }
 
 const Row *results_peer(const Results *r, const Row *row) {

@@ -180,14 +180,15 @@ static Row row_of(const Session *s, int part, int n) {
     return row;
 }
 
-/* Finds the first row that the results lack. Returns false if they have all. */
-static bool next_row(const Bench *b, const Session *s, Row *row) {
-    for (int i = 0; i < BATCHES && s->job->batch[i]; i++)
-        for (int part = 0; part < PARTS; part++) {
-            *row = row_of(s, part, s->job->batch[i]);
-            if (wanted(s->job, part) && !results_find(&b->results, row)) return true;
-        }
-    return false;
+/* Begins the rows of these parts that fit. Returns how many they are, or -1. */
+static int begin_parts(Bench *b, const Session *s, const bool fits[PARTS], int first, int end) {
+    Row rows[PARTS * BATCHES];
+    int count = 0;
+    for (int part = first; part < end; part++)
+        for (int i = 0; i < BATCHES && s->job->batch[i]; i++)
+            if (fits[part] && s->job->batch[i] <= s->settings.batch)
+                rows[count++] = row_of(s, part, s->job->batch[i]);
+    return bench_begin(b, rows, count);
 }
 
 /* ---- a session ---- */
@@ -212,9 +213,9 @@ static int session_prepare(const Bench *b, Session *s, const Job *job) {
     return s->model->tokens ? 0 : images_open(b, s);
 }
 
-static int session_open(Session *s, int batch) {
+static int session_open(Session *s) {
     const bool cached = s->job->mode == MODE_CACHED;
-    s->settings.batch = batch;
+    const int batch = s->settings.batch;
     if (s->model->tokens) s->data = (Dataset){.samples = batch};
     if (batch_reserve(&s->batch, s->model, batch)) return -1;
     s->batch.n = batch;
@@ -256,6 +257,7 @@ static int measure_part(Bench *b, Session *s, int part, int n) {
     Times times = {0};
     double ms, all = 0;
     int first = 0, status = 0;
+    if (bench_begin(b, &row, 1) < 0) return -1;
     s->batch.n = n;
     bench_progress("%s, %d samples, %s: %s", row.work, n, row.precision, row.what);
     for (int i = 0; i < WARM_UP && !status; i++) status = timed_step(s, &ms);
@@ -280,7 +282,9 @@ static int measure_part(Bench *b, Session *s, int part, int n) {
 
 static int measure_parts(Bench *b, Session *s, const bool fits[PARTS]) {
     for (int part = 0; part < PARTS; part++) {
-        if (!fits[part]) continue;
+        int begun = begin_parts(b, s, fits, part, part + 1);
+        if (begun < 0) return -1;
+        if (!begun) continue;
         work_active(s->active, s->model, part);
         if (engine_activate(s->engine, s->active)) return -1;
         for (int i = 0; i < BATCHES && s->job->batch[i]; i++) {
@@ -296,29 +300,34 @@ static int measure_parts(Bench *b, Session *s, const bool fits[PARTS]) {
     return 0;
 }
 
-/* Runs a job. A failure ends this job's session only; but a job may also take the process with it,
- * so that what was measured before is saved first. */
-static int run_job(Bench *b, const Job *job) {
+/* Runs what the results lack of a job. Returns 1 if that ended with a failure, which is one of this
+ * session only: the job may have more rows. */
+static int run_session(Bench *b, const Job *job) {
     Session s;
     DeviceInfo now;
     bool fits[PARTS];
-    Row row;
-    int status = session_prepare(b, &s, job);
-    if (!status && next_row(b, &s, &row) &&
-        bench_goes_on(b, "%s, %s, %s", job->spec, precision_names[job->precision],
-                      mode_names[job->mode])) {
-        status = device_info(&now);
-        int batch = status ? 0 : settle_batch(&s, fits, (double)now.free_bytes);
-        if (batch) status = bench_save(b) || session_open(&s, batch) || measure_parts(b, &s, fits);
-        if (status && next_row(b, &s, &row)) status = bench_failure(b, &row);
+    int begun = 0;
+    int status = session_prepare(b, &s, job) || device_info(&now);
+    if (!status) {
+        s.settings.batch = settle_batch(&s, fits, (double)now.free_bytes);
+        /* It is they that fail if the session cannot be opened. */
+        begun = begin_parts(b, &s, fits, 0, PARTS);
+        status = begun < 0;
     }
+    if (begun > 0 && bench_goes_on(b, "%s, %s, %s", job->spec, precision_names[job->precision],
+                                   mode_names[job->mode]))
+        status = session_open(&s) || measure_parts(b, &s, fits);
+    int lost = status ? bench_failure(b) : 0;
     session_close(&s);
-    return status;
+    return lost ? -1 : status && begun > 0;
 }
 
 static int run_jobs(Bench *b, const Job *list, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (run_job(b, &list[i])) return -1;
+    for (size_t i = 0; i < count; i++) {
+        int status;
+        while ((status = run_session(b, &list[i])) > 0) continue;
+        if (status) return -1;
+    }
     return 0;
 }
 
@@ -330,7 +339,8 @@ int measure_steps(Bench *b) { return b->tiny ? RUN(b, tiny_jobs) : RUN(b, jobs);
 
 static int profile_session(Bench *b, Session *s, const char *model) {
     double ms = 0;
-    int status = session_open(s, s->job->batch[0]);
+    s->settings.batch = s->job->batch[0];
+    int status = session_open(s);
     work_active(s->active, s->model, 0);
     if (!status) status = engine_activate(s->engine, s->active);
     for (int i = 0; i < WARM_UP && !status; i++) status = timed_step(s, &ms);

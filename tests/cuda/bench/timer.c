@@ -90,9 +90,10 @@ static int measure(const Bench *bench, const Task *task, Row *row) {
 }
 
 int timer_row(Bench *bench, const Task *task, Row *row) {
-    if (results_find(&bench->results, row)) return 0;
+    int begun = bench_begin(bench, row, 1);
+    if (begun <= 0) return begun;
     bench_progress("%s: %s %s %s", row->part, row->work, row->what, row->precision);
     int status = measure(bench, task, row);
     bench_progress_end();
-    return status ? bench_failure(bench, row) : bench_add(bench, row);
+    return status ? bench_failure(bench) : bench_add(bench, row);
 }

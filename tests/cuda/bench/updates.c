@@ -9,6 +9,8 @@
 #include "../../../ref/blocks/models.h"
 #include "bench.h"
 
+enum { VERSIONS = 3 };
+
 static Row row_of(const char *work, const char *what, Precision p, int n, int version,
                   double bytes) {
     Row row = {.part = "op", .how = "-", .n = n, .version = version, .times = 1, .bytes = bytes};
@@ -49,6 +51,12 @@ static int measure_loss(Bench *b, int rows, int classes, Precision p) {
         return 0;
     }
     snprintf(name, sizeof name, "cross_entropy of %d", classes);
+    Row row[VERSIONS];
+    for (int version = 0; version < VERSIONS; version++)
+        row[version] = row_of(name, "with gradient", p, rows, version,
+                              2 * (double)count * (double)value_size(p));
+    int begun = bench_begin(b, row, VERSIONS);
+    if (begun <= 0) return begun;
     r.set_bytes = (r.set_bytes + 255) / 256 * 256;
     r.logits = device_alloc(r.set_bytes * (size_t)sets);
     r.targets = device_alloc(n * sizeof *r.targets);
@@ -61,11 +69,10 @@ static int measure_loss(Bench *b, int rows, int classes, Precision p) {
     if (!status) status = device_wait(b->stream);
     for (int set = 0; set < sets && !status; set++)
         status = fill_values(b, r.logits + (size_t)set * r.set_bytes, count, p, set);
-    for (int version = 0; version <= 2 && !status; version++) {
-        Row row = row_of(name, "with gradient", p, rows, version,
-                         2 * (double)count * (double)value_size(p));
+    if (status) status = bench_failure(b); /* of all versions, which are then not tried */
+    for (int version = 0; version < VERSIONS && !status; version++) {
         Task task = {run_loss, &r, sets, {b->stream, p, version, NULL}};
-        status = timer_row(b, &task, &row);
+        status = timer_row(b, &task, &row[version]);
     }
     device_free(r.logits);
     device_free(r.targets);
@@ -142,16 +149,22 @@ static int measure_update(Bench *b, const Model *m, OptimizerKind kind, Precisio
     const int vectors = optimizer_state_vectors(&settings, &(Param){0});
     const double count = (double)m->param_count, each = sizeof(float);
     StepRun r = {0};
+    Row row[2 * VERSIONS];
+    for (int i = 0; i < 2 * VERSIONS; i++) {
+        bool norm = i >= VERSIONS;
+        double bytes = norm ? each : each * (3 + 2 * vectors) + (p == PRECISION_BF16 ? 2 : 0);
+        row[i] = row_of(norm ? "gradient norm" : optimizer_names[kind], "update", p, 1,
+                        i % VERSIONS, count * bytes);
+    }
+    int begun = bench_begin(b, row, 2 * VERSIONS);
+    if (begun <= 0) return begun;
     int status = update_open(b, &r, m, settings, p);
-    for (int norm = 0; norm < 2 && !status; norm++)
-        for (int version = 0; version <= 2 && !status; version++) {
-            double bytes = norm ? each : each * (3 + 2 * vectors) + (p == PRECISION_BF16 ? 2 : 0);
-            Row row = row_of(norm ? "gradient norm" : optimizer_names[kind], "update", p, 1,
-                             version, count * bytes);
-            Task task = {run_update, &r, 1, {b->stream, p, version, NULL}};
-            r.norm = norm;
-            status = timer_row(b, &task, &row);
-        }
+    if (status) status = bench_failure(b);
+    for (int i = 0; i < 2 * VERSIONS && !status; i++) {
+        Task task = {run_update, &r, 1, {b->stream, p, i % VERSIONS, NULL}};
+        r.norm = i >= VERSIONS;
+        status = timer_row(b, &task, &row[i]);
+    }
     updater_free(r.updater);
     free(r.tensor);
     device_free(r.memory);
@@ -174,13 +187,18 @@ static void run_convert(const Run *run, void *context, int set) {
 
 static int measure_convert(Bench *b) {
     ConvertRun r = {.count = b->tiny ? 512 : (size_t)1 << 27};
+    Row row[VERSIONS];
+    for (int version = 0; version < VERSIONS; version++)
+        row[version] = row_of("from float", "-", PRECISION_BF16, 1, version, 6 * (double)r.count);
+    int begun = bench_begin(b, row, VERSIONS);
+    if (begun <= 0) return begun;
     r.y = device_alloc(2 * r.count * 2);
     r.x = device_alloc(2 * r.count * sizeof(float));
     int status = r.x && r.y ? fill_values(b, r.x, 2 * r.count, PRECISION_FP32, 3) : -1;
-    for (int version = 0; version <= 2 && !status; version++) {
-        Row row = row_of("from float", "-", PRECISION_BF16, 1, version, 6 * (double)r.count);
+    if (status) status = bench_failure(b);
+    for (int version = 0; version < VERSIONS && !status; version++) {
         Task task = {run_convert, &r, 2, {b->stream, PRECISION_BF16, version, NULL}};
-        status = timer_row(b, &task, &row);
+        status = timer_row(b, &task, &row[version]);
     }
     device_free(r.x);
     device_free(r.y);
