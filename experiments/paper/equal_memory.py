@@ -4,7 +4,7 @@ import math
 import compare
 import curves
 import registered
-from measures import peak, Pair
+from measures import Pair, peak
 from tables import FREE, MEASURED, NONE, TEXT, Cell, Column, Table
 
 FILE, SPEED = "equal-memory", "equal-memory-speed"  # the experiments, and their files of results
