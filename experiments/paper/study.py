@@ -74,7 +74,8 @@ COLUMNS = [
     ("seed", INTEGER, "", "of parameters and order of the data"),
     ("threads", INTEGER, "", "OpenMP threads"),
     ("device", TEXT, "", "where it ran"),
-    ("cpu", TEXT, "", "which processor, or which ones, \"A then B\", of a training that went on on another computer"),
+    ("cpu", TEXT, "", "which processor, or which ones, \"A then B\", of a training that went on on another computer, or with "
+     "other threads or ranks"),
     ("precision", TEXT, "", "of the arithmetic"),
     ("checksum", TEXT, "", "of the training data as loaded"),
     ("commit", TEXT, "", "of the program, or of the programs, \"A then B\""),
@@ -99,9 +100,9 @@ PART_KINDS = {"step": np.uint64, "samples": np.uint64, "submodel": np.int32, "ph
 PROVENANCE = {  # the attributes of a run, and how a study stores them
     "commit": TEXT, "command": TEXT, "compiler": TEXT, "flags": TEXT, "cpu": TEXT, "device": TEXT, "precision": TEXT,
     "started": TEXT, "accelerator": TEXT, "runtime": TEXT, "driver": TEXT, "libraries": TEXT, "threads": np.int32,
-    "seed": np.uint64, "wall": REAL}
+    "ranks": np.int32, "seed": np.uint64, "wall": REAL}
 SEVERAL = " then "  # between the computers, or the commits, of a training that went on elsewhere
-OPTIONAL = {"accelerator", "runtime", "driver", "libraries"}
+OPTIONAL = {"accelerator", "runtime", "driver", "libraries", "ranks"}
 
 # Flags that were added after the first files, with what a training did without them.
 ADDED_FLAGS = {"always-active": "", "beta1": 0.9, "beta2": 0.999, "correct-above": 0.0, "eps": 1e-8, "submodel-lr": "",
@@ -162,9 +163,10 @@ class Training:
 
     @property
     def ranks(self):
-        """Over which it ran, (--pipeline, --replicas), or None; older trainings lack these flags, or have empty ones."""
+        """Over which it ran, (--pipeline, --replicas, their number), or None; older trainings lack these flags, or have
+        empty ones, and have no number of processes, which is 0 then."""
         pipeline = self.settings.get("pipeline") or "none"
-        return None if pipeline == "none" else (pipeline, self.settings["replicas"])
+        return None if pipeline == "none" else (pipeline, self.settings["replicas"], self.provenance.get("ranks", 0))
 
     @property
     def clock(self):
@@ -222,13 +224,23 @@ def read_run(path):
 
 
 def of_all_sessions(file):
-    """The provenance of a run, with the computers and the commits of all its sessions."""
+    """The provenance of a run, with the computers and the commits of all its sessions; a computer has its threads and
+    ranks beside it where these differ."""
     provenance = store.attributes(file["provenance"])
+    if "sessions" not in file:
+        return provenance
+    sessions = file["sessions"]
+    computers = store.column(sessions, "computer")
+    for column in ("threads", "ranks"):
+        counts = store.column(sessions, column).tolist() if column in sessions else []
+        if len(set(counts)) > 1:
+            computers = [f"{computer}, {count} {column if count != 1 else column[:-1]}" for computer, count in zip(computers, counts)]
+        if column == "ranks" and counts:
+            provenance["ranks"] = counts[-1]
     computer = "accelerator" if provenance.get("accelerator") else "cpu"
-    for name, column in ((computer, "computer"), ("commit", "commit")):
-        found = dict.fromkeys(store.column(file["sessions"], column)) if "sessions" in file else []
-        if len(found) > 1:
-            provenance[name] = SEVERAL.join(found)
+    for name, found in ((computer, computers), ("commit", store.column(sessions, "commit"))):
+        if len(set(found)) > 1:
+            provenance[name] = SEVERAL.join(dict.fromkeys(found))
     return provenance
 
 
@@ -390,7 +402,8 @@ def write_settings(group, scale, trainings):
 
 def write_provenance(group, scale, trainings):
     for name, kind in PROVENANCE.items():
-        values = [t.provenance.get(name, "") if name in OPTIONAL else t.provenance[name] for t in trainings]
+        values = [t.provenance.get(name, "" if kind == TEXT else 0) if name in OPTIONAL else t.provenance[name]
+                  for t in trainings]
         if kind == TEXT:
             store.write(group, name, values, scale=scale)
         else:

@@ -37,9 +37,14 @@ static const H5Column switch_columns[] = {
     {H5_FIELD(SwitchRow, window_loss, H5_DOUBLE), .unit = LOSS_UNIT},
 };
 static const H5Column session_columns[] = {
-    {H5_FIELD(SessionRow, step, H5_UINT64)},   {H5_FIELD(SessionRow, started, H5_TEXT)},
-    {H5_FIELD(SessionRow, device, H5_TEXT)},   {H5_FIELD(SessionRow, precision, H5_TEXT)},
-    {H5_FIELD(SessionRow, computer, H5_TEXT)}, {H5_FIELD(SessionRow, commit, H5_TEXT)},
+    {H5_FIELD(SessionRow, step, H5_UINT64)},
+    {H5_FIELD(SessionRow, started, H5_TEXT)},
+    {H5_FIELD(SessionRow, device, H5_TEXT)},
+    {H5_FIELD(SessionRow, precision, H5_TEXT)},
+    {H5_FIELD(SessionRow, computer, H5_TEXT)},
+    {H5_FIELD(SessionRow, commit, H5_TEXT)},
+    {H5_FIELD(SessionRow, threads, H5_INT), .optional = true},
+    {H5_FIELD(SessionRow, ranks, H5_INT), .optional = true},
 };
 static const H5Column memory_columns[] = {
     {H5_FIELD(MemoryRow, role, H5_TEXT)},
@@ -104,9 +109,9 @@ void runfile_add(RunFile *run, int number, const void *row) {
     memcpy(*rows_of(run, part) + (*count)++ * part->row_size, row, part->row_size);
 }
 
-void runfile_add_session(RunFile *run, uint64_t step) {
+void runfile_add_session(RunFile *run, uint64_t step, int ranks) {
     const Provenance *p = &run->provenance;
-    SessionRow row = {.step = step};
+    SessionRow row = {.step = step, .threads = p->threads, .ranks = ranks};
     if (run->session_rows && run->sessions[run->session_rows - 1].step == step) run->session_rows--;
     strcpy(row.started, p->started);
     strcpy(row.device, p->device);

@@ -30,6 +30,8 @@ typedef struct {
 typedef struct {
     uint64_t step; /* updates done when it began */
     char started[H5_NAME], device[H5_NAME], precision[H5_NAME], computer[H5_NAME], commit[H5_NAME];
+    int threads; /* of OpenMP, in the process of rank 0; 0 in older files */
+    int ranks;   /* of --pipeline; 0 without it, and in older files */
 } SessionRow;
 
 typedef struct {
@@ -72,9 +74,9 @@ extern const RunPart run_parts[RUN_PARTS];
 
 /* Appends a row to a table. */
 void runfile_add(RunFile *run, int part, const void *row);
-/* Appends a session with run->provenance.  It replaces one that began at the same step, which did
- * nothing. */
-void runfile_add_session(RunFile *run, uint64_t step);
+/* Appends a session of so many ranks with run->provenance.  It replaces one that began at the same
+ * step, which did nothing. */
+void runfile_add_session(RunFile *run, uint64_t step, int ranks);
 /* Returns true if the last session has another device or precision than the one before. */
 bool runfile_moved(const RunFile *run);
 /* Removes every row after this step. */

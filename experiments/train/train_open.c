@@ -226,8 +226,8 @@ static int describe(Training *t, int threads) {
     const Partition *partition = &s->bcd.partition;
     const Provenance start = run->provenance;
     if (setup_provenance(&run->provenance, &s->options)) return -1;
-    runfile_add_session(run, t->state.step);
     run->provenance.threads = threads;
+    runfile_add_session(run, t->state.step, s->ranks);
     if (runfile_moved(run))
         memset(run->memory, 0, sizeof run->memory); /* the peaks were of another device */
     if (t->resumed && *start.command) {

@@ -38,6 +38,14 @@ static void sessions_are_recorded(void) {
                   "session %d: step %d, %s, %s", (int)s, (int)file.sessions[s].step,
                   file.sessions[s].device, file.sessions[s].precision);
     runfile_free(&file);
+    run(0, "train --resume twice --steps 6 --quiet --threads 1 --pipeline local:2");
+    if (read_run(&file, "twice") &&
+        CHECK(file.session_rows == 3, "%zu sessions", file.session_rows))
+        CHECK(file.sessions[1].ranks == 0 && file.sessions[2].ranks == 2 &&
+                  file.sessions[2].threads == 1 && file.sessions[1].threads > 0,
+              "%d, then %d ranks of %d threads", file.sessions[1].ranks, file.sessions[2].ranks,
+              file.sessions[2].threads);
+    runfile_free(&file);
 }
 
 /* A committed file is read as it was written. */

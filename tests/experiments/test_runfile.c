@@ -73,8 +73,8 @@ static void a_cut_keeps_what_was_done(void) {
             runfile_add(&run, RUN_EVALUATIONS, &(EvaluationRow){.step = step});
         for (uint64_t step = 0; step <= 9; step += step ? 5 : 4)
             runfile_add(&run, RUN_SWITCHES, &(SwitchRow){.step = step});
-        runfile_add_session(&run, 0);
-        runfile_add_session(&run, 4);
+        runfile_add_session(&run, 0, 0);
+        runfile_add_session(&run, 4, 0);
         runfile_cut(&run, rows[r].step);
         const size_t left[] = {run.curve_rows, run.evaluation_rows, run.switch_rows,
                                run.session_rows};
@@ -154,23 +154,26 @@ static void sessions_are_told_apart(void) {
     Provenance *now = &run.provenance;
     provenance_fill(now, 5);
     check_sessions(&run, 0, false, "none");
-    runfile_add_session(&run, 0);
+    runfile_add_session(&run, 0, 0);
     check_sessions(&run, 1, false, "one");
-    runfile_add_session(&run, 0);
+    runfile_add_session(&run, 0, 0);
     check_sessions(&run, 1, false, "at the same step");
-    runfile_add_session(&run, 3);
+    runfile_add_session(&run, 3, 0);
     check_sessions(&run, 2, false, "the same device");
     provenance_set_device(now, "plain", "fp32", NULL);
-    runfile_add_session(&run, 4);
+    runfile_add_session(&run, 4, 0);
     check_sessions(&run, 3, true, "another device");
     provenance_set_device(now, "plain", "bf16", NULL);
-    runfile_add_session(&run, 5);
+    now->threads = 7;
+    runfile_add_session(&run, 5, 3);
     check_sessions(&run, 4, true, "another precision");
     const SessionRow *last = &run.sessions[3];
     CHECK(last->step == 5 && strcmp(last->device, "plain") == 0 &&
               strcmp(last->precision, "bf16") == 0 && strcmp(last->commit, now->commit) == 0 &&
               strcmp(last->started, now->started) == 0 && strcmp(last->computer, now->cpu) == 0,
           "%s on %s, commit %s, of %s", last->precision, last->device, last->commit, last->started);
+    CHECK(last->threads == 7 && last->ranks == 3, "%d threads, %d ranks", last->threads,
+          last->ranks);
     runfile_free(&run);
 }
 

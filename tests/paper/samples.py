@@ -23,7 +23,7 @@ SETTINGS = {
     "submodels": 1, "switch-every": "20", "switch-warmup": 0, "threads": 1, "valid": "", "warmup": 0, "weight-decay": 1e-5}
 PROVENANCE = {"commit": "abc", "command": "bcd train --note \"<script>&\"", "compiler": "gcc", "flags": "-O2",
               "cpu": "a processor", "device": "cpu", "precision": "fp32", "started": "2026-01-01T00:00:00Z", "threads": 2,
-              "seed": 1, "wall": 30.0}
+              "ranks": 0, "seed": 1, "wall": 30.0}
 
 
 def evaluations(steps, losses, accuracies=None):
