@@ -1,10 +1,11 @@
 /* A device, as the stage sees it: memory, copies, streams, events, graphs.  Two files implement it:
  * gpu/device.c with the CUDA runtime, simt/device.c on the CPU.
  *
- * Work on a stream is asynchronous and in order; its errors are kept and reported by the next
- * device_wait, of any thread.  On failure, functions that allocate return NULL and functions that
- * return int -1, with an error (ref/base/error.h).  Threads may work at the same time, each on
- * streams of its own. */
+ * Work on a stream is asynchronous and in order.  Its errors are kept, and the next device_wait, of
+ * any thread, reports the first and forgets them.  graph_end, or a call that itself fails, may do
+ * so before.  On failure, functions that allocate return NULL and functions that return int -1,
+ * with an error (ref/base/error.h).  Threads may work at the same time, each on streams of its own.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -34,6 +35,7 @@ typedef struct {
  * says what is missing: driver, device, or a compute capability of at least 8.0.  Each thread that
  * uses the device must call this; a second call of a thread does nothing. */
 int device_open(void);
+/* Overwrites *info with what is known of the device, which this thread must have opened. */
 int device_info(DeviceInfo *info);
 /* Returns true if the device runs code for sm_90a: Hopper's warpgroup matrix products.  May be
  * called while a graph is captured. */
@@ -44,7 +46,7 @@ bool device_has_wgmma(void);
 /* The memory is aligned to 256 bytes and not zeroed (under SIMT it is NaN). */
 void *device_alloc(size_t bytes);
 void device_free(void *device_pointer); /* NULL is ignored; waits for the device */
-/* Page-locked host memory: copies from and to it overlap with the kernels. */
+/* Page-locked host memory, with any contents: copies from and to it overlap with the kernels. */
 void *pinned_alloc(size_t bytes);
 void pinned_free(void *host_pointer); /* NULL is ignored */
 
@@ -55,7 +57,7 @@ typedef void *Stream; /* NULL is not a stream */
 Stream stream_create(void);
 void stream_free(Stream stream); /* NULL is ignored */
 /* Waits until everything on the stream is done.  Returns -1 if anything on the device has failed
- * since the last call; the error is the first failure, with the kernel's name. */
+ * since a failure was last reported; the error is the first one, with the kernel's name. */
 int device_wait(Stream stream);
 /* Notes an error (printf format) that the next device_wait reports. */
 void device_note(const char *format, ...) BCD_PRINTF(1, 2);

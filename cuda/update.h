@@ -70,14 +70,15 @@ typedef struct {
     Event sent;            /* the device is done with it */
 } Updater;
 
-/* Says of a tensor with arrays how the optimizer updates this parameter. */
+/* Says of a tensor with arrays how the optimizer updates this parameter.  The fields that follow
+ * the arrays are zero before. */
 void update_describe(UpdateTensor *tensor, const OptimizerSettings *settings, const Param *param);
 
 /* Plans the update of these tensors, which are copied, and uploads the plan on the stream.  NULL
  * and an error when memory runs out, or the optimizer has no kernel. */
 Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
                         const OptimizerSettings *settings, Stream stream);
-void updater_free(Updater *updater);
+void updater_free(Updater *updater); /* NULL is ignored */
 /* Returns the device bytes that an updater holds for so many tensors and numbers. */
 size_t updater_bytes(int tensors, int blocks, size_t numbers);
 

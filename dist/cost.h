@@ -7,7 +7,9 @@
 #include "cluster.h"
 
 typedef struct {
-    double pass_s[PASSES]; /* of one micro-batch; recomputation counts as input gradient */
+    /* Of one micro-batch.  Recomputation counts as input gradient; where weight gradients are
+     * deferred, it comes a second time and counts as weight gradient. */
+    double pass_s[PASSES];
     double update_s;
     double out_bytes; /* of the block's output */
 } BlockCost;

@@ -12,7 +12,8 @@
  * with the same rank of the pipeline's replicas, which divide each batch; it is NULL if there is
  * only one pipeline.  stage->settings.local and .in_flight must point to blocks.local and
  * blocks.in_flight.  The engine frees the stage, the transports and the blocks, also on failure.
- * The placement must outlive it.  NULL and an error when memory runs out. */
+ * Model, placement and settings.cache_dir must outlive it.  NULL and an error when memory runs out,
+ * the cache would not be exact, or correct_factor > 0. */
 Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replicas,
                            const Placement *placement, RankBlocks blocks,
                            PipelineSettings settings);

@@ -6,7 +6,7 @@
 #include "schedule.h"
 
 typedef struct {
-    int micro_batches; /* the parts that a batch, or a replica's share of it, is cut into */
+    int micro_batches; /* >= 1: the parts that a batch, or a replica's share of it, is cut into */
     ScheduleKind kind;
     size_t cache_bytes; /* the prefix cache, as in EngineSettings; 0: none */
     const char *cache_dir;
@@ -25,6 +25,8 @@ typedef struct {
     bool *local;    /* [blocks] */
     int *in_flight; /* [blocks] */
 } RankBlocks;
+/* Makes the blocks of a rank, for rank_blocks_free to free; one micro-batch of each is in flight.
+ * -1 and an error when memory runs out. */
 int rank_blocks_create(RankBlocks *blocks, const Placement *placement, const Model *model,
                        int rank);
 void rank_blocks_free(RankBlocks *blocks);

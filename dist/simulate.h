@@ -52,13 +52,13 @@ int simulate(Prediction *prediction, double *submodel_s, const Configuration *co
 int simulate_bound(Prediction *prediction, const Configuration *configuration);
 
 /* Overwrites *schedule with the forward and backward passes of one submodel, whose tasks have their
- * times in seconds.  -1 and an error as above. */
+ * times in seconds, for schedule_free to free.  -1 and an error as above. */
 int simulate_timeline(Schedule *schedule, const Configuration *configuration, int submodel,
                       const BlockCost *measured);
 
-/* Makes the placement of a configuration that has none, as a training has it: submodels have the
- * same number of parameters, and ranks the same share of the roofline's work of a full update.
- * Those of Figure 2 follow from the ranks.  -1 and an error as above. */
+/* Makes the placement of a configuration that has none, as a training has it, for placement_free to
+ * free: submodels have the same number of parameters, and ranks the same share of the roofline's
+ * work of a full update.  Those of Figure 2 follow from the ranks.  -1 and an error as above. */
 int simulate_place(Placement *placement, const Configuration *configuration);
 
 /* Finds the value of *number at which the simulated step takes step_s.  *number is a field of

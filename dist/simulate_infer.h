@@ -11,6 +11,6 @@ typedef struct {
     double prefix_bytes;        /* that a rank needs in addition, for the largest prefix */
 } Inference;
 
-/* Overwrites *inference for the case that the first `ranks` of each pipeline infer.  -1 and an
- * error if the configuration is impossible. */
+/* Overwrites *inference for the case that the first `ranks` of each pipeline infer, at least 1 and
+ * at most all.  -1 and an error if the configuration is impossible. */
 int simulate_inference(Inference *inference, const Configuration *configuration, int ranks);

@@ -49,8 +49,9 @@ typedef struct {
     void (*abort)(Transport *transport, const char *why);
     /* After a failure, between processes: returns true if this rank is to report the error, and
      * otherwise waits until another has done so.  Of the ranks that still run, the lowest reports
-     * it.  NULL between threads. */
+     * it.  NULL between threads, in groups and over NCCL. */
     bool (*reports)(Transport *transport);
+    /* Over MPI and NCCL all ranks call it, and it waits for them unless the transport is broken. */
     void (*free)(Transport *transport);
 } TransportClass;
 

@@ -76,8 +76,9 @@ typedef int (*BcdWatch)(void *context, const BcdState *state, const Loss *loss, 
 
 /* Trains until settings->steps updates are done.  `state` is all zero at the start; to resume, it
  * is what the checkpoint holds, and the caller has activated its submodel and written back
- * parameters and optimizer state.  Returns 0 when done, 1 when the watch stopped it, -1 and an
- * error on failure (the loss is not finite, memory runs out). */
+ * parameters and optimizer state.  `watch` may be NULL.  Returns 0 when done, 1 when the watch (or
+ * settings->inferred) stopped it; -1 and an error when memory runs out, or the watch, the order or
+ * a call of the engine fails, as where the loss is not finite. */
 int bcd_train(BcdState *state, const BcdSettings *settings, Engine *engine, const Dataset *data,
               BcdWatch watch, void *context);
 
@@ -96,7 +97,7 @@ int bcd_select(const BcdState *state, const BcdSettings *settings, Engine *engin
 /* Steps 5 to 7: activates the blocks of one submodel on the engine and freezes all others.  The
  * optimizer of a block that was frozen begins with state 0 and t = 0, unless state is kept
  * (StageSettings.keep_state); a block that goes on training keeps its own.  -1 and an error when
- * memory runs out; the engine can then only be freed. */
+ * memory runs out or the engine fails, which can then only be freed. */
 int bcd_activate(const BcdSettings *settings, Engine *engine, int submodel);
 
 /* ---- bcd_infer.c ---- */
@@ -117,7 +118,7 @@ uint64_t bcd_steps_left(const BcdState *state, const BcdSettings *settings, int 
 uint64_t bcd_shortest_phase(const BcdSettings *settings, int samples);
 
 /* Returns true if the phase ends with the update that was just counted in `state`; `loss` is its
- * mean loss, `samples` the size of the data set (or of the phase's subset of it).  SWITCH_AUTO adds
+ * mean loss.  Here `samples` is the size of the phase's subset (sampler.used).  SWITCH_AUTO adds
  * the loss to its window in `state`, so call this once for each update. */
 bool bcd_phase_over(BcdState *state, const SwitchRule *rule, int samples, double loss);
 

@@ -54,9 +54,9 @@ struct Dataset {
     uint64_t checksum;  /* of the samples as loaded, for provenance */
     const ImageBytes *bytes; /* NULL if a device cannot make the images */
     bool resident;           /* a device has the bytes, and fetch leaves the images to it */
-    /* Overwrites the batch's arrays with the samples batch->ids[batch->n].  `position`, in the
-     * stream of samples, seeds the augmentation and is never the same twice in a training.  Cannot
-     * fail. */
+    /* Overwrites the batch's arrays with the samples batch->ids[batch->n]; of images also sets
+     * batch->position and batch->resident.  `position`, in the stream of samples, seeds the
+     * augmentation and is never the same twice in a training.  Cannot fail. */
     void (*fetch)(const Dataset *dataset, Batch *batch, uint64_t position);
     void (*free)(Dataset *dataset);
 };
@@ -96,5 +96,6 @@ int sampler_init(Sampler *sampler, uint64_t seed, int samples, double fraction);
 void sampler_free(Sampler *sampler);
 /* Draws subset number `draw`; does nothing if that is the current one. */
 void sampler_draw(Sampler *sampler, uint64_t draw);
-/* Overwrites ids[n] with the samples at stream positions position .. position + n - 1. */
+/* Overwrites ids[n] with the samples at stream positions position .. position + n - 1.  With
+ * fraction < 1, sampler_draw comes first. */
 void sampler_ids(Sampler *sampler, int *ids, uint64_t position, int n);

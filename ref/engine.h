@@ -12,23 +12,27 @@
 #include "stage.h"
 
 typedef struct Engine Engine;
+/* Batches of step, gradient_norm and pre_infer have at most micro_batches * StageSettings.batch
+ * samples for each replica of a pipeline.  Nothing checks it. */
 typedef struct {
     /* Trains the blocks with active[b] from now on.  stage.h says what is freed and allocated.
-     * -1 and an error when memory runs out. */
+     * -1 and an error as of a stage, or on one device if no block is active; the engine can then
+     * only be freed. */
     int (*activate)(Engine *engine, const bool *active);
     /* Does one update of the active submodel from one batch: forward, backward, clip, update.
      * Overwrites *loss.  -1 and an error if the loss is not finite or, where gradients are clipped,
      * the gradient's norm; parameters, state and running statistics are then as before the step.
-     * Also -1 and an error if the device or a rank has failed; the engine can then only be freed.
-     */
+     * Also -1 and an error if the device, a rank or the prefix cache (memory, file) has failed; the
+     * engine can then only be freed. */
     int (*step)(Engine *engine, const Batch *batch, double lr, Loss *loss);
     /* Computes the norm of the active submodel's gradient on one batch and changes nothing.  -1 and
-     * an error if the loss or the norm is not finite, or the device has failed.  NULL in pipelines,
-     * which do not offer it. */
+     * an error as of a step, here always if the norm is not finite.  NULL in pipelines, which do
+     * not offer it. */
     int (*gradient_norm)(Engine *engine, const Batch *batch, double *norm);
     /* Caches the outputs of the frozen prefix for a batch, ahead of the steps that will use them
-     * (pre-inference).  Changes nothing else.  -1 and an error if memory runs out, or the device or
-     * a rank has failed.  NULL on one device, which could only compute the same at another time. */
+     * (pre-inference).  Changes nothing else.  -1 and an error if memory runs out, or the cache's
+     * file, the device or a rank has failed.  NULL on one device, which could only compute the same
+     * at another time. */
     int (*pre_infer)(Engine *engine, const Batch *batch);
     /* Adds the loss of a batch to *loss, with the running statistics of batch norms.  Micro-batches
      * are added one by one, in their order, so that the bits depend neither on how many samples a
@@ -36,16 +40,22 @@ typedef struct {
      * of replicas are added up replica by replica.  -1 and an error if the device or a rank has
      * failed. */
     int (*evaluate)(Engine *engine, const Batch *batch, Loss *loss);
-    /* The same as of a stage.  They also fail when a rank of a pipeline is gone. */
+    /* As of a stage; in pipelines only of parameters, buffers, gradients and state.  They also fail
+     * when a rank is gone. */
     size_t (*read)(Engine *engine, TensorRole role, int number, real *data);
     /* Returns a tensor where it is and sets *count to its elements; valid until the next activate.
      * NULL if it does not exist now or is in no memory of this process: read copies it.  The
      * function is NULL in pipelines. */
     real *(*view)(Engine *engine, TensorRole role, int number, size_t *count);
     int (*write)(Engine *engine, TensorRole role, int number, const real *data);
+    /* Returns the updates that a block's optimizer state has seen. */
     uint64_t (*optimizer_step)(Engine *engine, int block);
+    /* Sets that number, to resume.  Comes after activate, which makes it 0 where state is freed. */
     void (*set_optimizer_step)(Engine *engine, int block, uint64_t t);
+    /* Returns the counts of the stage; valid until the engine is freed.  A pipeline asks all ranks
+     * and returns their sum, which stays as it was if a rank is gone. */
     const MemCount *(*memory)(Engine *engine);
+    /* Frees the engine and its stage; in a pipeline also ends the other ranks. */
     void (*free)(Engine *engine);
 } EngineClass;
 
@@ -107,6 +117,7 @@ typedef struct {
 } EngineSettings;
 
 /* Creates an engine of one stage, which holds the whole model; the engine frees it.  `data` is the
- * data set whose outputs are cached; NULL without a cache.  NULL and an error when memory runs out
- * or the cache would not be exact; the stage is then still the caller's. */
+ * data set whose outputs are cached; NULL without a cache.  What the settings point to must outlive
+ * the engine.  NULL and an error when memory runs out or the cache would not be exact; the stage is
+ * then still the caller's. */
 Engine *engine_single_create(Stage *stage, EngineSettings settings, const Dataset *data);

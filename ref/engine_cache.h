@@ -11,7 +11,8 @@ typedef struct {
     int lowest;    /* the frozen prefix is blocks 0 .. lowest - 1; -1: not known yet */
     MemCount host; /* counts host memory where a device counts only its own; in no plan or peak, but
                     * an error for want of memory says it */
-    real *values;  /* [batch]: outputs of the prefix, on their way to or from host memory */
+    real *values;  /* [batch][kept.width]: outputs of the prefix, on their way to or from host
+                    * memory; NULL without a prefix */
     int *slots;    /* [batch]: slots in the device's memory; -1: not there */
 } EngineCache;
 
@@ -26,7 +27,9 @@ void engine_cache_free(EngineCache *cache); /* may be NULL */
 void engine_cache_release(EngineCache *cache, int lowest);
 int engine_cache_reserve(EngineCache *cache, int lowest);
 
-/* Copies the prefix's outputs of a batch into the stage.  Returns 1, or 0 if not all samples are
+/* load and store come after stage_begin, and need a prefix: lowest > 0.
+ *
+ * Copies the prefix's outputs of a batch into the stage.  Returns 1, or 0 if not all samples are
  * kept; -1 and an error if the file or the device fails. */
 int engine_cache_load(EngineCache *cache, const Batch *batch);
 

@@ -147,6 +147,6 @@ const char *memory_closed_form_text(char text[48], const OptimizerSettings *opti
     const int other = optimizer_state_vectors(optimizer, &(Param){.kind = PARAM_VECTOR});
     const int used =
         snprintf(text, 48, "W (%s + %d/%s)", bf16 ? "1/2" : "1", 1 + matrix + bf16, submodels);
-    if (other > matrix) snprintf(text + used, 48 - (size_t)used, " + V/%s", submodels);
+    if (other > matrix && used < 48) snprintf(text + used, 48 - (size_t)used, " + V/%s", submodels);
     return text;
 }

@@ -7,8 +7,7 @@
  * train.  The scratch that threads keep for the ops (ref/fast/scratch.c) is not counted, here or by
  * the stage.  The prefix cache and the kept state of other submodels (keep_state) count as 0, since
  * they depend on the data and on which submodels have trained, and so does what generation keeps
- * (memory_extend).  -1 and an error when memory runs
- * out. */
+ * (memory_extend).  -1 and an error when memory runs out or where layout_check refuses. */
 int memory_plan(size_t bytes[MEM_ROLES], const Model *model, const StageSettings *settings,
                 const bool *active);
 
@@ -49,6 +48,6 @@ double memory_closed_form(const Model *model, const OptimizerSettings *optimizer
 
 /* Writes that form with `submodels` for M, as "W (1 + 3/M)" or in bf16 "W (1/2 + 4/M)".  Where
  * only matrices have one vector less, it ends in "+ V/M": V is the part of W that is no matrix.
- * Returns text. */
+ * What does not fit is cut.  Returns text. */
 const char *memory_closed_form_text(char text[48], const OptimizerSettings *optimizer,
                                     Precision precision, const char *submodels);

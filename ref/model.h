@@ -118,7 +118,8 @@ typedef enum { PASS_FORWARD, PASS_INPUT_GRADIENT, PASS_WEIGHT_GRADIENT, PASSES }
 /* Returns the floating-point operations of one sample in one pass, two for each multiply-add.  A
  * linear layer or convolution costs the same in each pass.  Causal attention costs 2 t^2 c forward
  * and 5 t^2 c backward, which has five products instead of two because it recomputes the scores;
- * without causality it costs twice that.  Norms and elementwise ops count as zero. */
+ * without causality it costs twice that.  With a window w < t, t^2 becomes t^2 - (t - w)^2.  Norms
+ * and elementwise ops count as zero. */
 double node_flops(const Node *node, Pass pass);
 
 /* Returns how many elements (aux) a node saves besides its output for the backward pass of n

@@ -21,7 +21,7 @@ typedef struct {
     bool sums_ready;   /* batchnorm: node_input_gradient has left its sums in aux */
     const real *dy;
     real *dx, *dskip;
-    real *dweight, *dbias;
+    real *dweight, *dbias; /* batchnorm, layernorm: both are wanted or neither */
     bool add_dx, add_dskip, add_dweight, add_dbias; /* accumulate instead of overwriting */
 } NodeIO;
 

@@ -38,7 +38,7 @@ int cut_contiguous(int *part, const double *cost, int items, int parts, int min_
 int partition_parse(Partition *partition, const Model *model, const char *text, const char *always);
 
 /* Reads a factor of the learning rate for each submodel, as "1,0.5,2".  -1 and an error if they are
- * not that many numbers above 0. */
+ * not that many numbers above 0 and at most 1e6; some factors may then be overwritten. */
 int partition_lr(Partition *partition, const char *text);
 
 /* Returns the fraction of all parameters that trains at once, as the mean over submodels: 1/M, or

@@ -52,7 +52,8 @@ typedef struct {
 
     /* Of a pipeline; NULL for a stage that holds the whole model, one micro-batch at a time. */
     const bool *local;    /* [blocks]: lives on this stage, with the tied parameters it uses */
-    const int *in_flight; /* [blocks]: micro-batches in flight; read by every activate */
+    const int *in_flight; /* [blocks]: micro-batches in flight; every call reads it, so it may
+                           * change only right before an activate of other blocks */
     bool deferred;        /* keep what weight gradients read until they are computed: see select */
 
     /* Of a GPU. */
@@ -101,8 +102,9 @@ typedef struct {
      * state of the last submodel before it allocates those of this one, so that the two never exist
      * at the same time.  State stays with keep_state, and where the block goes on training; new
      * state is zero.  Parameters and running statistics stay where they are.  Activating the same
-     * blocks again changes nothing.  -1 and an error when memory runs out, or where a batch norm
-     * would have a single value, or a batch too many positions (layout_check). */
+     * blocks again changes nothing.  -1 and an error where a batch norm would have a single value,
+     * or a batch too many positions (layout_check); nothing changes then.  Also -1 and an error
+     * when memory runs out; the stage can then only be freed. */
     int (*activate)(Stage *stage, const bool *active);
     /* Starts a pass over a micro-batch of at most settings.batch samples.  Keeps a reference to the
      * batch's arrays, which must live until the pass is over. */
@@ -129,7 +131,11 @@ typedef struct {
     /* Copy a tensor to and from host memory.  read returns the number of its elements, 0 if it does
      * not exist now, READ_FAILED and an error if the device failed; with data NULL it copies
      * nothing.  write creates a kept state that does not exist yet; it returns -1 and an error for
-     * a tensor that cannot exist.  A block's output has the n samples of the batch in flight. */
+     * a tensor that cannot exist.
+     *
+     * A block's output and its gradient have the n samples of the batch in flight, and are only of
+     * local blocks and of the blocks that these read.  Unless they are stored (layout.h), they last
+     * until the pass two blocks after the one that wrote them.  Nothing checks either. */
     size_t (*read)(Stage *stage, TensorRole role, int number, real *data);
     int (*write)(Stage *stage, TensorRole role, int number, const real *data);
     void (*free)(Stage *stage);
@@ -152,7 +158,7 @@ typedef struct {
     /* ---- optional calls; NULL where a stage does not offer them ---- */
 
     /* Returns a tensor where it is, in host memory, and sets *count to its elements; valid until
-     * the next activate.  NULL if it does not exist now. */
+     * the next activate.  NULL if it does not exist now.  Block outputs last as in read. */
     real *(*view)(Stage *stage, TensorRole role, int number, size_t *count);
     /* Generation: a forward pass over `count` >= 1 tokens of one sequence, at positions first,
      * first + 1, ..., that follow those of earlier calls, whose keys and values are kept.
@@ -221,6 +227,7 @@ static inline int stage_extend(Stage *stage, int first, const int *tokens, int c
     return stage->is->extend(stage, first, tokens, count, logits);
 }
 
-/* Creates a stage on the CPU, with parameters initialised from the seed.  NULL and an error if
- * memory runs out. */
+/* Creates a stage on the CPU, with parameters initialised from the seed.  The model, settings.local
+ * and settings.in_flight must outlive it.  NULL and an error if memory runs out, or for an unknown
+ * optimizer. */
 Stage *stage_ref_create(const Model *model, StageSettings settings);

@@ -9,15 +9,19 @@
 typedef struct StageDeviceClass {
     /* After begin, and with the outputs of the blocks below `first` in place: runs forward from
      * there, loss, gradients and, if `last`, clipping and update, as one piece of work that a
-     * device can record and repeat.  -1 and an error if the loss is not finite or, where gradients
-     * are clipped, the gradient's norm; nothing is updated then. */
+     * device can record and repeat.  Overwrites *loss: with 0 or, if `last`, with that of all
+     * micro-batches of the step.  -1 and an error if the loss is not finite or, where gradients are
+     * clipped, the gradient's norm; nothing is updated then.  Also -1 and an error if the device
+     * has failed.  After -1 the caller discards the step. */
     int (*step)(Stage *stage, int first, double scale, bool last, double lr, Loss *loss);
-    /* Adds the device time from this call to the next one to *ms.  With NULL, waits until
-     * everything charged so far has been added, and charges nobody from then on. */
+    /* Charges the device time from this call to the next one to *ms.  With NULL, waits, adds all
+     * that was charged, and charges nobody from then on; until then every ms must live.  discard
+     * drops what was charged. */
     void (*charge_time)(Stage *stage, double *ms);
     /* Keeps the bytes of a data set's images on the device and makes the images of its batches from
-     * them from now on (Dataset.resident).  -1 and an error if settings.image_bytes, which all data
-     * sets share, is too small. */
+     * them from now on (Dataset.resident).  The data set must outlive the stage.  -1 and an error
+     * if it has no bytes, or they do not fit into settings.image_bytes, which all data sets share;
+     * if two data sets are there already; or if the device has failed. */
     int (*keep_images)(Stage *stage, Dataset *data);
 
     /* ---- the prefix cache ---- */
@@ -33,11 +37,12 @@ typedef struct StageDeviceClass {
     /* ---- messages: copies of block outputs, or of their gradients, which a transport carries from
      * device to device ---- */
 
-    /* Returns an empty message with room for `count` elements, or NULL and an error. */
+    /* Returns an empty message of `count` elements; NULL and an error when memory runs out. */
     void *(*message_create)(Stage *stage, size_t count);
-    /* Copies the block's output, or its gradient, of the n samples in flight into the message. */
+    /* Copies the block's output, or its gradient, of the n samples in flight into the message.  If
+     * that is too small, the next call that waits for the device fails. */
     void (*message_pack)(Stage *stage, TensorRole role, int block, void *message);
-    /* Copies the other way.  Fails as write does. */
+    /* Copies the other way.  -1 and an error unless the message has exactly that size. */
     int (*message_unpack)(Stage *stage, TensorRole role, int block, void *message);
     /* Needs no stage: another stage on the same device may have created the message. */
     void (*message_free)(void *message);

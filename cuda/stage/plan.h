@@ -64,6 +64,6 @@ size_t host_update_bytes(const Model *model, const StageSettings *settings);
  * settings (local and in_flight too) allocates on the device, as the stage counts it, and in `host`
  * what it takes of host memory in addition (masters of inactive blocks in bf16; with offload
  * masters, gradients and state; buffers for transfers).  State kept from earlier submodels, the
- * prefix cache and messages (message.h) are not included.  -1 and an error when memory runs out. */
+ * prefix cache and messages (message.h) are not included.  -1 and an error as of memory_plan. */
 int cuda_memory_plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
                      const StageSettings *settings, const bool *active);

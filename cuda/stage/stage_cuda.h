@@ -7,7 +7,9 @@
 
 /* Opens the device and creates a stage for the whole model, or for the blocks settings.local names,
  * with parameters initialised from the seed as on the CPU.  Stage.memory counts device memory
- * only.  NULL and an error when there is no device or not enough memory. */
+ * only.  The model, settings.local and settings.in_flight must outlive the stage.  NULL and an
+ * error when there is no device or not enough memory, for an unknown optimizer, offload with
+ * `local`, or correct_factor > 0. */
 Stage *stage_cuda_create(const Model *model, StageSettings settings);
 
 /* Switches for tests and measurements, both on by default: whether neighbouring nodes run in one

@@ -170,6 +170,8 @@ int arena_open(CudaStage *s, Arena *arena, MemRole role, size_t bytes, size_t re
 /* Leaves the arena all zero; it may be closed again. */
 void arena_close(CudaStage *s, Arena *arena);
 int submodel_allocate(CudaStage *s);
+/* Frees the submodel, which may be allocated in part.  Optimizer state stays with keep_state, and
+ * of active blocks that are in next[blocks]; next may be NULL. */
 void submodel_free(CudaStage *s, const bool *next);
 int state_allocate(CudaStage *s, int block);
 void state_free(CudaStage *s, int block);

@@ -27,12 +27,14 @@ int convert_is_gpt2_tokenizer(bool *is, const char *dir);
 bool convert_is_tensors(const char *init);
 
 /* Checks that `init`, a directory or a file as above, has the tensors of the model and no others,
- * which takes no memory for the model.  -1 and an error. */
+ * which takes no memory for the model.  For a directory the model must be one that convert_knows.
+ * -1 and an error. */
 int convert_check(const Model *model, const char *init);
 
-/* Overwrites the parameters of an engine with those of `init`, a directory or a file as above.  Of
- * learned positions the first are taken, as many as the model's context.  -1 and an error: a tensor
- * is missing or has another shape, a file is damaged. */
+/* Overwrites the parameters of an engine with those of `init`, as above, and its running statistics
+ * with those of a file that has them.  Of learned positions the first are taken, as many as the
+ * model's context.  -1 and an error: a tensor is missing or has another shape, a file is damaged,
+ * the engine has failed.  Some tensors may then be overwritten. */
 int convert_load(Engine *engine, const char *init);
 
 /* Overwrites *numbers with NUMBER_BF16 if all tensors of the model in `init` are in bf16, or else
@@ -42,7 +44,8 @@ int convert_numbers(NumberKind *numbers, const char *init);
 /* Saves the model of an engine: model.safetensors, in `numbers`, and config.json go into `dir`,
  * which is created.  init: the directory that the training started from, or "".  If that holds the
  * same model, which overwrites *same, its config.json and its learned positions beyond the trained
- * context are kept.  -1 and an error; no file is left half written. */
+ * context are kept.  -1 and an error, also of a model that convert_knows does not know; no file is
+ * left half written. */
 int convert_save(const char *dir, Engine *engine, const char *init, NumberKind numbers, bool *same);
 
 /* ---- shared by the files of this folder ------------------------------------------------------ */
@@ -71,8 +74,8 @@ void weights_close(Weights *weights);
  * without its head has none.  NULL, without an error, if there is no such tensor. */
 Weight *weights_find(const Weights *weights, const char *name);
 
-/* Writes a config.json for weights in `numbers`: of the model or, unless NULL, a copy of that in
- * `init`. */
+/* Writes a config.json for weights in `numbers`: a copy of that in `init` or, if that is NULL, one
+ * of the model, which must be one that convert_knows.  -1 and an error. */
 int convert_write_config(const char *path, const Model *model, NumberKind numbers,
                          const char *init);
 
@@ -87,7 +90,7 @@ typedef struct {
     bool transposed;
 } TheirName;
 
-/* Returns true for the families that they have, too.  The next function is for these alone. */
+/* Returns true for the families that they have, too. */
 bool convert_knows(const Model *model);
 
 /* Their name of GPT-2's table of learned positions. */
@@ -96,4 +99,5 @@ extern const char convert_positions[];
 /* Returns how many positions the model in `dir` has, by its config.json; -1 and an error. */
 int convert_positions_of(const char *dir);
 
+/* Overwrites *theirs with their name of a parameter of a model that convert_knows. */
 void convert_name(TheirName *theirs, const Model *model, int param);

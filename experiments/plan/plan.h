@@ -87,7 +87,8 @@ void question_free(PlanQuestion *question);
 bool question_asks(const PlanQuestion *question, int method);
 
 /* Makes the space of a method on one kind of GPU, except for their number.  Flags that were given
- * have one value, others are free; submodels and precision are free only if `wide`. */
+ * have one value, others are free; submodels and precision are free only if `wide`.  The space
+ * refers to the question's model and to `gpu`.  -1 and an error if --price is wrong. */
 int question_space(PlanSpace *space, const PlanQuestion *question, PlanMethod method,
                    const Gpu *gpu, bool wide);
 

@@ -6,8 +6,9 @@
 
 /* "DIR/FILE" */
 Text rundir_path(const char *dir, const char *file);
+/* Returns true if run.h5 or checkpoint.h5 is in the directory. */
 bool rundir_holds_run(const char *dir);
-/* Returns 0 if it does.  -1 and an error: there is none, or the directory cannot be looked into. */
+/* Returns 0 if one is.  -1 and an error: there is none, or the directory cannot be looked into. */
 int rundir_check(const char *dir);
 
 /* Creates the directory and those above it.  -1 and an error. */
@@ -20,13 +21,14 @@ int rundir_make_fresh(char dir[OPTION_TEXT], const Options *options);
  * an error if another process has locked it. */
 int rundir_lock(const char *dir);
 
-/* Overwrites *path with the checkpoint in a run's directory, or with `place` if that is a file.  -1
- * and an error if there is none. */
+/* Overwrites *path with the checkpoint in a run's directory, or with `place` if that is no
+ * directory, there or not.  -1 and an error if the directory has none. */
 int rundir_checkpoint(Text *path, const char *place);
 /* The path of run.h5 in a run's directory, or beside `place` if that is a checkpoint. */
 Text rundir_run(const char *place);
 /* Reads the settings of run.h5, in `place` or beside it, over `options`, or without it those of the
- * checkpoint, which has only its data and what decides its bits.  -1 and an error. */
+ * checkpoint, which has only its data and what decides its bits.  Returns 0 and changes nothing if
+ * neither is there.  -1 and an error. */
 int rundir_settings(const char *place, Options *options);
 
 /* Keeps a copy of checkpoint.h5 as checkpoint-STEP.h5, and removes all such but the last `keep` up

@@ -2,9 +2,10 @@
  *
  * A function that can fail returns 0; on failure -1, with the error set.  One that returns a
  * pointer returns NULL then.  Comments say "-1 and an error when ..." for short.  The caller passes
- * the failure on, and the program prints error_message().  Library code never prints and never
- * exits, except that an op without working memory ends the process (fast/scratch.h, and
- * ops/attention.c among the textbook loops). */
+ * the failure on, and the program prints error_message().  Library code never exits, except that
+ * an op without working memory says so and ends the process (fast/scratch.h, and ops/attention.c
+ * among the textbook loops).  It prints nothing else but two notes of the GPU's: that steps run
+ * without graphs, and the log that BCD_LT_LOG asks for. */
 #pragma once
 
 #include <stdbool.h>

@@ -218,7 +218,8 @@ extern __typeof__(embedding_position_gradient) fast_embedding_position_gradient;
 
 /* loss[i] = max + log_sum[i] - logits[i][target[i]], where max is the largest logit of the row and
  * log_sum[i] = log sum exp(logits[i] - max).  correct[i] = 1 if the target has the largest logit
- * (on a tie, if it is the first).  A negative target is ignored: its loss and correct are 0. */
+ * (on a tie, if it is the first).  Targets are below `classes`.  A negative one is ignored: its
+ * loss and correct are 0. */
 void cross_entropy_forward(real *loss, real *log_sum, unsigned char *correct, const real *logits,
                            const int *targets, int rows, int classes);
 /* dlogits = scale (softmax(logits) - onehot(target)), or 0 where the target is ignored.  dlogits

@@ -332,6 +332,13 @@ static void closed_form_as_text(void) {
         memory_closed_form_text(text, &optimizer, forms[i].precision, "M");
         CHECK(strcmp(text, forms[i].text) == 0, "%s, expected %s", text, forms[i].text);
     }
+    char text[128], after[80];
+    memset(text, '!', sizeof text);
+    memset(after, '!', sizeof after);
+    OptimizerSettings muon = optimizer_defaults(OPTIMIZER_MUON);
+    memory_closed_form_text(text, &muon, PRECISION_FP32,
+                            "more submodels than there is room for in the text");
+    CHECK(strlen(text) == 47 && memcmp(text + 48, after, sizeof after) == 0, "%.128s", text);
 }
 
 /* Planning a model that is far too large for this machine allocates nothing. */
