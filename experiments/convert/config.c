@@ -65,6 +65,34 @@ int convert_positions_of(const char *dir) {
     return positions;
 }
 
+/* Returns the family of a specification, and those of its settings that another one does not have.
+ * How long the texts are is no property of the weights. */
+static Text apart(const char *spec, const char *other) {
+    const char *setting = strchr(spec, ':') + 1, *comma = " with ";
+    const Text others = text_of(",%s,", strchr(other, ':') + 1);
+    Text text = text_of("%.*s", (int)strcspn(spec, ":"), spec);
+    for (int length; *setting; setting += length + (setting[length] == ',')) {
+        length = (int)strcspn(setting, ",");
+        const bool shared = strstr(others.text, text_of(",%.*s,", length, setting).text);
+        if (shared || strncmp(setting, "context=", 8) == 0) continue;
+        text_add(&text, "%s%.*s", comma, length, setting);
+        comma = ", ";
+    }
+    return text;
+}
+
+int convert_check_config(const Model *model, const char *dir) {
+    char spec[OPTION_TEXT];
+    if (!dir_has(dir, "config.json") && !dir_has(dir, "adapter_config.json")) return 0;
+    Model *whole = convert_spec(spec, dir, 0) ? NULL : model_create(spec);
+    if (!whole) return -1;
+    const Text theirs = apart(whole->spec, model->spec), ours = apart(model->spec, whole->spec);
+    model_free(whole);
+    if (strcmp(theirs.text, ours.text) == 0) return 0;
+    return error_set("%s: config.json says %s, --model %s; leave out --model", dir, theirs.text,
+                     ours.text);
+}
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
 static cJSON *describe(const Model *model) {

@@ -27,7 +27,8 @@ int convert_is_gpt2_tokenizer(bool *is, const char *dir);
 bool convert_is_tensors(const char *init);
 
 /* Checks that `init`, a directory or a file as above, has the tensors of the model and no others,
- * which takes no memory for the model.  -1 and an error. */
+ * and that a config.json that it has is of this model, whatever its context.  It takes no memory
+ * for the model.  -1 and an error. */
 int convert_check(const Model *model, const char *init);
 
 /* Overwrites the parameters of an engine with those of `init`, a directory or a file as above.  Of
@@ -70,6 +71,10 @@ void weights_close(Weights *weights);
 /* Finds a tensor.  In a directory the name's first part may be missing: a model that was saved
  * without its head has none.  NULL, without an error, if there is no such tensor. */
 Weight *weights_find(const Weights *weights, const char *name);
+
+/* Refuses a model that is not that of the config.json in `dir`, if it has one, or that an adapter
+ * there would change.  -1 and an error that says how they differ. */
+int convert_check_config(const Model *model, const char *dir);
 
 /* Writes a config.json for weights in `numbers`: of the model or, unless NULL, a copy of that in
  * `init`. */

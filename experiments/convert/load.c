@@ -207,6 +207,7 @@ static int open_checked(Weights *w, int *buffers, const char *init, const Model 
 int convert_check(const Model *model, const char *init) {
     Weights weights;
     int buffers;
+    if (!convert_is_tensors(init) && convert_check_config(model, init)) return -1;
     const int failed = open_checked(&weights, &buffers, init, model);
     weights_close(&weights);
     return failed;

@@ -1,0 +1,106 @@
+/* What may be asked for together with a model's directory: a model of the same settings, tokens
+ * that its tokenizer made, and an export that transformers loads. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+#define SIZES "layers=1,width=8,heads=2,ffn=8,vocabulary=256"
+#define TINY "llama:" SIZES
+#define STILL "--data words.tokens --lr 0 --steps 1 --limit 8 --batch 2 --quiet "
+
+/* Writes the weights of a model into a directory, beside its config.json with one text replaced. */
+static void make_of(const char *source, const char *dir, const char *from, const char *to) {
+    size_t bytes;
+    char *text = read_bytes(text_of("%s/config.json", source).text, &bytes),
+         *place = strstr(text, from);
+    char changed[4096];
+    if (CHECK(place, "no %s in %s", from, text)) {
+        snprintf(changed, sizeof changed, "%.*s%s%s", (int)(place - text), text, to,
+                 place + strlen(from));
+        scratch_text(text_of("%s/config.json", dir).text, changed);
+    }
+    free(text);
+    copy_file(text_of("%s/model.safetensors", dir).text,
+              text_of("%s/model.safetensors", source).text);
+}
+
+static void make_changed(const char *dir, const char *from, const char *to) {
+    make_of("tiny", dir, from, to);
+}
+
+/* ---- --model --------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *from, *to, *settings, *says;
+} pairs[] = {
+    {"{", "{", ",rope_base=500",
+     "pair: config.json says llama, --model llama with rope_base=500; leave out --model"},
+    {"\"rms_norm_eps\"", "\"rms_norm_eps\": 1e-06, \"_name_or_path\": \"\", \"prefix\"", "",
+     "pair: config.json says llama with eps=1e-06, --model llama; leave out --model"},
+    {"\"rope_type\":\t\"default\"",
+     "\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 1, \"high_freq_factor\": 4, "
+     "\"original_max_position_embeddings\": 8",
+     "",
+     "pair: config.json says llama with rope_factor=8, rope_low=1, rope_high=4, rope_original=8, "
+     "--model llama; "},
+    {"\"model_type\":\t\"llama\"", "\"model_type\": \"granite\"", "", "model_type is granite"},
+    {"\"model_type\":\t\"llama\"", "\"model_type\": \"qwen3\"", "", "config.json says qwen3"},
+    {"{", "{\"unheard_of\": 1, ", "", "unheard_of is 1; this setting is not supported"},
+};
+
+/* The weights fit another model than that of config.json, too, which would compute with them what
+ * they were not trained for. */
+static void another_model_is_refused(void) {
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        make_changed("pair", pairs[i].from, pairs[i].to);
+        check_error(run(1, "train --init pair --model " TINY ",context=8%s " STILL "--out never",
+                        pairs[i].settings),
+                    pairs[i].says);
+    }
+    make_changed("pair", "{", "{");
+    scratch_text("pair/adapter_config.json", "{}");
+    check_error(run(1, "train --init pair --model " TINY ",context=8 " STILL "--out never"),
+                "pair: has a LoRA adapter");
+    CHECK(unlink(scratch_path("pair/config.json")) == 0, "cannot remove");
+    check_error(run(1, "train --init pair --model " TINY ",context=8 " STILL "--out never"),
+                "pair: has a LoRA adapter");
+    CHECK(!file_exists(scratch_path("never")), "a directory is left");
+}
+
+/* A context is what is trained on, and a vocabulary that is left out is that of the data. */
+static void the_same_model_is_taken(void) {
+    run(0, "train --init tiny --model " TINY ",context=8 " STILL "--out same");
+    run(0, "train --init tiny --model " TINY ",context=4 " STILL "--out shorter");
+    run(0, "train --init tiny --model " TINY ",context=16 " STILL "--out longer");
+    run(0,
+        "train --init tiny --model llama:layers=1,width=8,heads=2,ffn=8,groups=2,context=8 " STILL
+        "--out data");
+    make_changed("bare", "{", "{");
+    CHECK(unlink(scratch_path("bare/config.json")) == 0, "cannot remove");
+    run(0, "train --init bare --model " TINY ",context=8 " STILL "--out no-config");
+}
+
+/* A run that has a checkpoint needs the directory no more, and one that is like it does. */
+static void only_a_start_is_checked(void) {
+    make_changed("moves", "{", "{");
+    run(0, "train --init moves " STILL "--schedule constant --out begun");
+    make_changed("moves", "\"rms_norm_eps\"", "\"rms_norm_eps\": 1e-06, \"prefix\"");
+    run(0, "train --resume begun --steps 2 --quiet");
+    check_error(run(1, "train --like begun --quiet --out never"),
+                "moves: config.json says llama with eps=1e-06, --model llama; ");
+    CHECK(unlink(scratch_path("moves/config.json")) == 0, "cannot remove");
+    run(0, "train --resume begun --steps 3 --quiet");
+    run(0, "train --like begun --quiet --out alike");
+}
+
+void test_convert_init(void) {
+    make_words();
+    run(0, "train --model " TINY ",context=8 " STILL "--out tiny-run");
+    run(0, "export tiny-run --out tiny --quiet");
+    RUN(another_model_is_refused);
+    RUN(the_same_model_is_taken);
+    RUN(only_a_start_is_checked);
+}
