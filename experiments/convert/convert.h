@@ -18,7 +18,7 @@ int convert_spec(char spec[OPTION_TEXT], const char *dir, int context);
 int convert_check_foreign(const char *init);
 
 /* Overwrites *is with whether the tokenizer of the model in `dir` is GPT-2's, by the merges in its
- * tokenizer.json.  -1 and an error: it cannot be read. */
+ * tokenizer.json or, without that, its merges.txt.  -1 and an error: it cannot be read. */
 int convert_is_gpt2_tokenizer(bool *is, const char *dir);
 
 /* Returns true if `init` names a file NAME.safetensors and no directory.  Such a file has the

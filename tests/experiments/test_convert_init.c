@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../data/tokens.h"
+#include "../../ref/base/error.h"
 #include "cli.h"
 
 #define SIZES "layers=1,width=8,heads=2,ffn=8,vocabulary=256"
@@ -96,6 +98,31 @@ static void only_a_start_is_checked(void) {
     run(0, "train --like begun --quiet --out alike");
 }
 
+/* ---- the tokenizer --------------------------------------------------------------------------- */
+
+/* Of a tokenizer in the older files it is only known whether it is GPT-2's, which this is not; a
+ * program that names no known tokenizer may have used it. */
+static void tokens_of_older_files(void) {
+    static const char *const names[] = {"mine", "bytes", "gpt2", "gpt2:256", "hf:0123456789ab"};
+    int numbers[100] = {0};
+    make_changed("older", "{", "{");
+    scratch_text("older/vocab.json", "{}");
+    scratch_text("older/merges.txt", "#version: 0.2\na b\n");
+    for (int i = 0; i < 5; i++) {
+        TokenWriter writer;
+        CHECK(tokenwriter_open(&writer, scratch_path("by.tokens"), names[i], 256, false, 0) == 0 &&
+                  tokenwriter_add(&writer, numbers, 100) == 0 && tokenwriter_commit(&writer) == 0,
+              "%s", error_message());
+        const Printed *printed = run(i > 0, "eval --init older --data by.tokens");
+        if (i > 0)
+            check_error(printed,
+                        text_of("by.tokens was made with the tokenizer %s; older: neither "
+                                "tokenizer.json nor tokenizer.model is there; of vocab.json",
+                                names[i])
+                            .text);
+    }
+}
+
 void test_convert_init(void) {
     make_words();
     run(0, "train --model " TINY ",context=8 " STILL "--out tiny-run");
@@ -103,4 +130,5 @@ void test_convert_init(void) {
     RUN(another_model_is_refused);
     RUN(the_same_model_is_taken);
     RUN(only_a_start_is_checked);
+    RUN(tokens_of_older_files);
 }
