@@ -98,6 +98,19 @@ static void only_a_start_is_checked(void) {
     run(0, "train --like begun --quiet --out alike");
 }
 
+/* A file of tensors names no model, but one that is in a model's directory is rarely meant so. */
+static void a_file_of_a_directory_is_named(void) {
+    check_error(
+        run(2, "train --init tiny/model.safetensors --data words.tokens"),
+        "--init tiny/model.safetensors: the model is that of the config.json beside it; give "
+        "the directory: --init tiny\n");
+    copy_file("alone.safetensors", "tiny/model.safetensors");
+    check_error(run(2, "train --init alone.safetensors --data words.tokens"),
+                "the model resnet8 reads images");
+    check_error(run(2, "train --init tiny/model.safetensors --model resnet8 --data words.tokens"),
+                "the model resnet8 reads images");
+}
+
 /* ---- the tokenizer --------------------------------------------------------------------------- */
 
 /* Of a tokenizer in the older files it is only known whether it is GPT-2's, which this is not; a
@@ -130,5 +143,6 @@ void test_convert_init(void) {
     RUN(another_model_is_refused);
     RUN(the_same_model_is_taken);
     RUN(only_a_start_is_checked);
+    RUN(a_file_of_a_directory_is_named);
     RUN(tokens_of_older_files);
 }
