@@ -40,6 +40,14 @@ int convert_load(Engine *engine, const char *init);
  * NUMBER_F32, also if init is "".  -1 and an error. */
 int convert_numbers(NumberKind *numbers, const char *init);
 
+/* Returns true if transformers refuses each config.json of the model that we could write: of a
+ * LLaMA whose width is no multiple of the heads. */
+bool convert_is_refused(const Model *model);
+
+/* Overwrites *same with whether the model in the directory `init`, unless that is "", is this one,
+ * except for its context; its config.json can then be kept.  -1 and an error. */
+int convert_keeps_config(bool *same, const Model *model, const char *init);
+
 /* Saves the model of an engine: model.safetensors, in `numbers`, and config.json go into `dir`,
  * which is created.  init: the directory that the training started from, or "".  If that holds the
  * same model, which overwrites *same, its config.json and its learned positions beyond the trained

@@ -136,6 +136,34 @@ static void tokens_of_older_files(void) {
     }
 }
 
+/* ---- exports --------------------------------------------------------------------------------- */
+
+#define ODD_SIZES ":layers=1,width=8,heads=3,head_size=4,ffn=8"
+#define ODD ODD_SIZES ",context=8 "
+#define PRINTED "--data words.tokens --lr 0 --steps 1 --limit 8 --batch 2 "
+
+/* The LLaMA of transformers alone refuses a width that is no multiple of the heads, which a
+ * training says before it begins.  A config.json that is there is copied. */
+static void widths_that_heads_do_not_divide(void) {
+    static const char says[] = "bcd export will refuse this model";
+    CHECK(strstr(run(0, "train --model llama" ODD PRINTED "--out odd-llama")->out, says),
+          "not said");
+    check_error(run(1, "export odd-llama --out never"),
+                "export: transformers needs a width that is a multiple of the heads");
+    CHECK(!strstr(run(0, "train --model mistral" ODD PRINTED "--out odd-run")->out, says), "said");
+    run(0, "export odd-run --out odd --quiet");
+    make_of("odd", "kanana", "\"mistral\"", "\"llama\"");
+    CHECK(!strstr(run(0, "train --init kanana " PRINTED "--out tuned")->out, says),
+          "said of a copy");
+    run(0, "export tuned --out exported --quiet");
+    CHECK(file_exists(scratch_path("exported/model.safetensors")), "no export");
+    CHECK(strstr(run(0, "train --init kanana --model llama" ODD_SIZES ",context=9 " PRINTED
+                        "--out longer-kanana")
+                     ->out,
+                 says),
+          "not said of one that is written anew");
+}
+
 void test_convert_init(void) {
     make_words();
     run(0, "train --model " TINY ",context=8 " STILL "--out tiny-run");
@@ -145,4 +173,5 @@ void test_convert_init(void) {
     RUN(only_a_start_is_checked);
     RUN(a_file_of_a_directory_is_named);
     RUN(tokens_of_older_files);
+    RUN(widths_that_heads_do_not_divide);
 }
