@@ -36,7 +36,7 @@ int convert_check(const Model *model, const char *init);
  * is missing or has another shape, a file is damaged. */
 int convert_load(Engine *engine, const char *init);
 
-/* Overwrites *numbers with NUMBER_BF16 if all tensors of the model in `init` are in bf16, or else
+/* Overwrites *numbers with NUMBER_BF16 if all weights of the model in `init` are in bf16, or else
  * NUMBER_F32, also if init is "".  -1 and an error. */
 int convert_numbers(NumberKind *numbers, const char *init);
 
@@ -79,6 +79,10 @@ void weights_close(Weights *weights);
 /* Finds a tensor.  In a directory the name's first part may be missing: a model that was saved
  * without its head has none.  NULL, without an error, if there is no such tensor. */
 Weight *weights_find(const Weights *weights, const char *name);
+
+/* Returns true for buffers that older versions of transformers stored; they follow from the
+ * settings, and their numbers may be of another kind. */
+bool weights_is_derived(const Weight *weight);
 
 /* Refuses a model that is not that of the config.json in `dir`, if it has one, or that an adapter
  * there would change.  -1 and an error that says how they differ. */
