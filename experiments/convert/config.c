@@ -10,6 +10,17 @@
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* Weights that are stored as fewer bits, by transformers, by older versions or by MLX. */
+static int refuse_quantised(Config *c) {
+    static const char *const keys[] = {"quantization_config", "compression_config", "quantization"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (config_find(c, keys[i]))
+            return error_set(
+                "%s: %s: the weights are quantised; get the original, unquantised model", c->path,
+                keys[i]);
+    return 0;
+}
+
 /* What all families have switched off. */
 static int check_common(Config *c) {
     return config_must_be(c, "is_encoder_decoder", "false", NULL) ||
@@ -47,8 +58,8 @@ int convert_spec(char spec[OPTION_TEXT], const char *dir, int context) {
     while (family->model_type && strcmp(family->model_type, model_type(&config))) family++;
     int failed = !family->model_type
                      ? refuse_type(&config)
-                     : family->read(spec, &config, context, family) || check_common(&config) ||
-                           config_check_rest(&config, true);
+                     : refuse_quantised(&config) || family->read(spec, &config, context, family) ||
+                           check_common(&config) || config_check_rest(&config, true);
     cJSON_Delete(root);
     /* Only the model knows the ranges of some settings. */
     Model *model = failed ? NULL : model_create(spec);

@@ -145,7 +145,13 @@ static const struct {
     const char *from, *to, *says;
 } configs[] = {
     {"{", "{\"num_local_experts\": 8, ", "num_local_experts is 8; this setting is not supported"},
-    {"{", "{\"quantization_config\": {}, ", "quantization_config is {}"},
+    {"{", "{\"quantization_config\": {}, ",
+     "config.json: quantization_config: the weights are quantised; get the original, unquantised "
+     "model"},
+    {"{", "{\"quantization\": {\"bits\": 4}, ",
+     "config.json: quantization: the weights are quantised"},
+    {"{", "{\"compression_config\": {}, ",
+     "config.json: compression_config: the weights are quantised"},
     {"{", "{\"rope_scaling\": \"linear\", ", "rope_scaling is \"linear\"; only an object"},
     {"\"rope_parameters\":\t{", "\"rope_parameters\": \"x\", \"ignored\": {", "is \"x\"; only"},
     {"\"rope_type\":", "\"full_attention\": {\"rope_type\": \"default\"}, \"rope_type\":",
@@ -167,7 +173,8 @@ static void unknown_settings_are_refused(void) {
         check_error(run(2, "train --init unknown " STILL "--out never-4"), configs[i].says);
     }
     write_config("unknown", "{",
-                 "{\"use_cache\": true, \"unheard_of\": null, \"rope_scaling\": {}, ");
+                 "{\"use_cache\": true, \"unheard_of\": null, \"quantization_config\": null, "
+                 "\"rope_scaling\": {}, ");
     eval_of("unknown");
 }
 
