@@ -93,9 +93,10 @@ class Encoder:
 
     def __init__(self, directory):
         self.directory, self.tokenizer = directory, load(directory)
-        self.vocabulary = max(self.tokenizer.get_vocab().values()) + 1
-        if tokens := settings(directory, "config.json").get("vocab_size"):  # some tokenizers name one more, as <pad>
+        self.vocabulary = named = max(self.tokenizer.get_vocab().values()) + 1
+        if tokens := settings(directory, "config.json").get("vocab_size"):
             self.vocabulary = min(self.vocabulary, tokens)
+        self.names_more = named > self.vocabulary  # some tokenizers name one token more, as <pad>
         self.written = set()  # kinds of messages that the chat template does not leave out
         self.before, self.after = self.surroundings()
         self.end, self.note = self.find_end()
@@ -107,6 +108,15 @@ class Encoder:
         return self.tokenizer(texts, add_special_tokens=False, padding=False, truncation=False,
                               return_attention_mask=False, return_token_type_ids=False,
                               verbose=False, **options)
+
+    def known(self, ids):
+        """Returns the tokens, none of which may be one that the model does not have."""
+        last = max((token & ~NO_TARGET for token in ids), default=0) if self.names_more else 0
+        if last >= self.vocabulary:
+            raise ValueError(
+                f"has the token {last}, {self.tokenizer.convert_ids_to_tokens(last)!r}, which the tokenizer has beyond "
+                f"the {self.vocabulary} tokens of the model in {os.path.join(self.directory, 'config.json')}")
+        return ids
 
     def surroundings(self):
         if not self.tokenizer("")["input_ids"]:
@@ -393,7 +403,7 @@ def encode_batch(encoder, batch, out):
     """Writes the tokens of records of one kind; an error says which record it is about."""
     kinds = {Text: encoder.texts, Stream: lambda batch: encoder.stream(batch[0]),
              Answer: encoder.answers, Chat: encoder.chats, Instruction: encoder.instructions}
-    encoded = (bytes_of(ids) for ids in kinds[type(batch[0])](batch))
+    encoded = (bytes_of(encoder.known(ids)) for ids in kinds[type(batch[0])](batch))
     try:
         if isinstance(batch[0], Stream):  # of any length
             out.writelines(encoded)

@@ -54,7 +54,13 @@ const CommandInfo command_table[COMMANDS] = {
      "    tied              1: the output layer shares the token embedding (0)\n"
      "    rope_base         base of the rotary positions' frequencies (10000)\n"
      "    rope_factor       divides the frequencies (1): all of them or, with rope_low,\n"
-     "                      rope_high and rope_original, the low ones, as in Llama 3.1"},
+     "                      rope_high and rope_original, the low ones, as in Llama 3.1\n"
+     "    attention_bias    1: the linear layers of attention have biases (0)\n"
+     "  mistral, qwen2, qwen3, smollm3, olmo2\n"
+     "                      the settings of llama, but attention_bias not in mistral and qwen2\n"
+     "    window            in mistral: how many tokens attention sees (all)\n"
+     "    rope_skip         in smollm3: each so many-th layer has no rotary positions (4)\n"
+     "  mlp                 inputs, layers, width, classes"},
     {COMMAND_TOKENIZE, 1, POSITIONAL_MAX, "tokenize", "FILE...",
      "turn text or JSON lines into a token file",
      "Reads plain text, JSON lines (.jsonl) or a JSON array (.json), compressed by gzip or zstd "

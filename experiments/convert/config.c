@@ -10,6 +10,17 @@
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* Weights that are stored as fewer bits, by transformers, by older versions or by MLX. */
+static int refuse_quantised(Config *c) {
+    static const char *const keys[] = {"quantization_config", "compression_config", "quantization"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (config_find(c, keys[i]))
+            return error_set(
+                "%s: %s: the weights are quantised; get the original, unquantised model", c->path,
+                keys[i]);
+    return 0;
+}
+
 /* What all families have switched off. */
 static int check_common(Config *c) {
     return config_must_be(c, "is_encoder_decoder", "false", NULL) ||
@@ -47,8 +58,8 @@ int convert_spec(char spec[OPTION_TEXT], const char *dir, int context) {
     while (family->model_type && strcmp(family->model_type, model_type(&config))) family++;
     int failed = !family->model_type
                      ? refuse_type(&config)
-                     : family->read(spec, &config, context, family) || check_common(&config) ||
-                           config_check_rest(&config, true);
+                     : refuse_quantised(&config) || family->read(spec, &config, context, family) ||
+                           check_common(&config) || config_check_rest(&config, true);
     cJSON_Delete(root);
     /* Only the model knows the ranges of some settings. */
     Model *model = failed ? NULL : model_create(spec);
@@ -63,6 +74,34 @@ int convert_positions_of(const char *dir) {
     const int positions = whole ? whole->input.w : -1;
     model_free(whole);
     return positions;
+}
+
+/* Returns the family of a specification, and those of its settings that another one does not have.
+ * How long the texts are is no property of the weights. */
+static Text apart(const char *spec, const char *other) {
+    const char *setting = strchr(spec, ':') + 1, *comma = " with ";
+    const Text others = text_of(",%s,", strchr(other, ':') + 1);
+    Text text = text_of("%.*s", (int)strcspn(spec, ":"), spec);
+    for (int length; *setting; setting += length + (setting[length] == ',')) {
+        length = (int)strcspn(setting, ",");
+        const bool shared = strstr(others.text, text_of(",%.*s,", length, setting).text);
+        if (shared || strncmp(setting, "context=", 8) == 0) continue;
+        text_add(&text, "%s%.*s", comma, length, setting);
+        comma = ", ";
+    }
+    return text;
+}
+
+int convert_check_config(const Model *model, const char *dir) {
+    char spec[OPTION_TEXT];
+    if (!dir_has(dir, "config.json") && !dir_has(dir, "adapter_config.json")) return 0;
+    Model *whole = convert_spec(spec, dir, 0) ? NULL : model_create(spec);
+    if (!whole) return -1;
+    const Text theirs = apart(whole->spec, model->spec), ours = apart(model->spec, whole->spec);
+    model_free(whole);
+    if (strcmp(theirs.text, ours.text) == 0) return 0;
+    return error_set("%s: config.json says %s, --model %s; leave out --model", dir, theirs.text,
+                     ours.text);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

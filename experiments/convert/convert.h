@@ -18,7 +18,7 @@ int convert_spec(char spec[OPTION_TEXT], const char *dir, int context);
 int convert_check_foreign(const char *init);
 
 /* Overwrites *is with whether the tokenizer of the model in `dir` is GPT-2's, by the merges in its
- * tokenizer.json.  -1 and an error: it cannot be read. */
+ * tokenizer.json or, without that, its merges.txt.  -1 and an error: it cannot be read. */
 int convert_is_gpt2_tokenizer(bool *is, const char *dir);
 
 /* Returns true if `init` names a file NAME.safetensors and no directory.  Such a file has the
@@ -27,8 +27,8 @@ int convert_is_gpt2_tokenizer(bool *is, const char *dir);
 bool convert_is_tensors(const char *init);
 
 /* Checks that `init`, a directory or a file as above, has the tensors of the model and no others,
- * which takes no memory for the model.  For a directory the model must be one that convert_knows.
- * -1 and an error. */
+ * and that a config.json that it has is of this model, whatever its context.  It takes no memory
+ * for the model, which for a directory must be one that convert_knows.  -1 and an error. */
 int convert_check(const Model *model, const char *init);
 
 /* Overwrites the parameters of an engine with those of `init`, as above, and its running statistics
@@ -37,9 +37,17 @@ int convert_check(const Model *model, const char *init);
  * the engine has failed.  Some tensors may then be overwritten. */
 int convert_load(Engine *engine, const char *init);
 
-/* Overwrites *numbers with NUMBER_BF16 if all tensors of the model in `init` are in bf16, or else
+/* Overwrites *numbers with NUMBER_BF16 if all weights of the model in `init` are in bf16, or else
  * NUMBER_F32, also if init is "".  -1 and an error. */
 int convert_numbers(NumberKind *numbers, const char *init);
+
+/* Returns true if transformers refuses each config.json of the model that we could write: of a
+ * LLaMA whose width is no multiple of the heads. */
+bool convert_is_refused(const Model *model);
+
+/* Overwrites *same with whether the model in the directory `init`, unless that is "", is this one,
+ * except for its context; its config.json can then be kept.  -1 and an error. */
+int convert_keeps_config(bool *same, const Model *model, const char *init);
 
 /* Saves the model of an engine: model.safetensors, in `numbers`, and config.json go into `dir`,
  * which is created.  init: the directory that the training started from, or "".  If that holds the
@@ -73,6 +81,14 @@ void weights_close(Weights *weights);
 /* Finds a tensor.  In a directory the name's first part may be missing: a model that was saved
  * without its head has none.  NULL, without an error, if there is no such tensor. */
 Weight *weights_find(const Weights *weights, const char *name);
+
+/* Returns true for buffers that older versions of transformers stored; they follow from the
+ * settings, and their numbers may be of another kind. */
+bool weights_is_derived(const Weight *weight);
+
+/* Refuses a model that is not that of the config.json in `dir`, if it has one, or that an adapter
+ * there would change.  -1 and an error that says how they differ. */
+int convert_check_config(const Model *model, const char *dir);
 
 /* Writes a config.json for weights in `numbers`: a copy of that in `init` or, if that is NULL, one
  * of the model, which must be one that convert_knows.  -1 and an error. */

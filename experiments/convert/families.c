@@ -63,6 +63,7 @@ const HfFamily hf_families[] = {
      .read_more = llama_more,
      .write_more = bias_write,
      .module = llama_modules,
+     .divided = true,
      .eps = 1e-6,
      .rope_theta = 1e4},
     {.model_type = "mistral",

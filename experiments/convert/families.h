@@ -60,6 +60,7 @@ struct HfFamily {
     const char *layers;   /* the list of layers that their names begin with */
     const Module *module; /* those of a layer come first; ends with a NULL */
     bool transposed;      /* linear layers are stored as [in][out] */
+    bool divided;         /* transformers refuses a width that is no multiple of the heads */
     /* What transformers takes for settings that are left out. */
     double eps, rope_theta;
     bool tied;

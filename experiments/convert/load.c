@@ -95,17 +95,6 @@ static int load_role(Engine *engine, const Weights *w, TensorRole role) {
 
 /* ---- a model --------------------------------------------------------------------------------- */
 
-/* Buffers that older versions of transformers stored; they follow from the settings. */
-static bool is_derived(const char *name) {
-    static const char *const endings[] = {".rotary_emb.inv_freq", ".attn.bias",
-                                          ".attn.masked_bias"};
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        const char *tail = strstr(name, endings[i]);
-        if (tail && strcmp(tail, endings[i]) == 0) return true;
-    }
-    return false;
-}
-
 /* Returns 1 if two tensors hold the same numbers, 0 if not, -1 and an error. */
 static int same_numbers(const Weight *a, const Weight *b) {
     const size_t count = a->tensor->count;
@@ -124,7 +113,7 @@ static int same_numbers(const Weight *a, const Weight *b) {
 static int check_unused(const Weights *w, const Weight *weight, const Model *model) {
     const char *name = weight->tensor->name;
     TheirName embedding;
-    if (is_derived(name)) return 0;
+    if (weights_is_derived(weight)) return 0;
     if (model->transformer.tied && strcmp(name, "lm_head.weight") == 0) {
         convert_name(&embedding, model, model->node[0].weight);
         const Weight *token = weights_find(w, embedding.name[0]);
@@ -207,6 +196,7 @@ static int open_checked(Weights *w, int *buffers, const char *init, const Model 
 int convert_check(const Model *model, const char *init) {
     Weights weights;
     int buffers;
+    if (!convert_is_tensors(init) && convert_check_config(model, init)) return -1;
     const int failed = open_checked(&weights, &buffers, init, model);
     weights_close(&weights);
     return failed;

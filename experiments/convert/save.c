@@ -6,7 +6,7 @@
 #include "../../ref/blocks/models.h"
 #include "../base/alloc.h"
 #include "../store/rundir.h"
-#include "convert.h"
+#include "families.h"
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
@@ -59,9 +59,13 @@ static int save_param(SafetensorsWriter *writer, Engine *engine, int param, cons
     return failed;
 }
 
-/* Overwrites *same with whether the model in `init` is model m, except for its context; its
- * config.json can then be kept.  -1 and an error. */
-static int compare_models(bool *same, const Model *m, const char *init) {
+bool convert_is_refused(const Model *model) {
+    const HfFamily *family = hf_family_of(model);
+    return family && family->divided &&
+           model->transformer.width % model->transformer.attention.heads;
+}
+
+int convert_keeps_config(bool *same, const Model *m, const char *init) {
     char spec[OPTION_TEXT];
     *same = false;
     if (!*init) return 0;
@@ -102,13 +106,14 @@ int convert_save(const char *dir, Engine *engine, const char *init, NumberKind n
     SafeTensor *list = NULL;
     TheirName *names = NULL;
     if (!convert_knows(m)) return error_set("export: transformers has no model like %s", m->name);
-    if (m->transformer.width % m->transformer.attention.heads)
+    if (convert_keeps_config(same, m, init)) return -1;
+    if (!*same && convert_is_refused(m))
         return error_set(
             "export: transformers needs a width that is a multiple of the heads, which %s does not "
             "have",
             m->name);
-    if (compare_models(same, m, init) || path_join(weights, dir, "model.safetensors") ||
-        path_join(config, dir, "config.json") || rundir_make(dir))
+    if (path_join(weights, dir, "model.safetensors") || path_join(config, dir, "config.json") ||
+        rundir_make(dir))
         return -1;
     int count = list_tensors(&list, &names, m);
     int failed = (*same && open_positions(&positions, init, list, count)) ||

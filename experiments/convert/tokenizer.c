@@ -21,24 +21,42 @@ static uint64_t add_merge(uint64_t sum, const cJSON *merge) {
     return checksum_add(sum, '\n');
 }
 
-int convert_is_gpt2_tokenizer(bool *is, const char *dir) {
-    /* Of the 50,000 lines of vocab.bpe (Radford et al. 2019) but the first, computed from that. */
-    static const uint64_t gpt2 = 0xE9CB995B5ED1931E;
+/* Returns the checksum of the merges in a tokenizer.json. */
+static uint64_t sum_of_json(const char *text, size_t bytes) {
     uint64_t sum = CHECKSUM_START;
-    char path[PATH_BYTES];
-    size_t bytes;
-    *is = false;
-    if (path_join(path, dir, "tokenizer.json")) return -1;
-    if (access(path, F_OK)) return 0;
-    char *text = (char *)file_read("init", path, "it belongs to the model", &bytes);
-    if (!text) return -1;
     cJSON *root = cJSON_ParseWithLength(text, bytes);
     const cJSON *model = cJSON_GetObjectItemCaseSensitive(root, "model"), *merge;
     cJSON_ArrayForEach(merge, cJSON_GetObjectItemCaseSensitive(model, "merges")) {
         sum = add_merge(sum, merge);
     }
-    *is = sum == gpt2;
     cJSON_Delete(root);
+    return sum;
+}
+
+/* Returns that of a merges.txt, whose first line may name a version. */
+static uint64_t sum_of_lines(const char *text) {
+    uint64_t sum = CHECKSUM_START;
+    if (strncmp(text, "#version", 8) == 0) text += strcspn(text, "\n");
+    while (*(text += strspn(text, "\r\n"))) {
+        const size_t length = strcspn(text, "\r\n");
+        sum = checksum_add(checksum_bytes(sum, (const unsigned char *)text, length), '\n');
+        text += length;
+    }
+    return sum;
+}
+
+int convert_is_gpt2_tokenizer(bool *is, const char *dir) {
+    /* Of the 50,000 lines of vocab.bpe (Radford et al. 2019) but the first, computed from that. */
+    static const uint64_t gpt2 = 0xE9CB995B5ED1931E;
+    const bool json = dir_has(dir, "tokenizer.json");
+    char path[PATH_BYTES];
+    size_t bytes;
+    *is = false;
+    if (path_join(path, dir, json ? "tokenizer.json" : "merges.txt")) return -1;
+    if (!json && access(path, F_OK)) return 0;
+    char *text = (char *)file_read("init", path, "it belongs to the model", &bytes);
+    if (!text) return -1;
+    *is = (json ? sum_of_json(text, bytes) : sum_of_lines(text)) == gpt2;
     free(text);
     return 0;
 }

@@ -101,14 +101,30 @@ Weight *weights_find(const Weights *w, const char *name) {
     return weight;
 }
 
+bool weights_is_derived(const Weight *weight) {
+    static const char *const endings[] = {".rotary_emb.inv_freq", ".attn.bias",
+                                          ".attn.masked_bias"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        const char *tail = strstr(weight->tensor->name, endings[i]);
+        if (tail && strcmp(tail, endings[i]) == 0) return true;
+    }
+    return false;
+}
+
 int convert_numbers(NumberKind *numbers, const char *init) {
     Weights weights;
     *numbers = NUMBER_F32;
     if (!*init) return 0;
     const int failed = weights_open(&weights, init);
-    int same = 0;
-    while (same < weights.count && weights.list[same].tensor->kind == NUMBER_BF16) same++;
-    if (same && same == weights.count) *numbers = NUMBER_BF16;
+    int same = 0, others = 0;
+    for (int i = 0; i < weights.count; i++) {
+        if (weights_is_derived(&weights.list[i])) continue;
+        if (weights.list[i].tensor->kind == NUMBER_BF16)
+            same++;
+        else
+            others++;
+    }
+    if (same && !others) *numbers = NUMBER_BF16;
     weights_close(&weights);
     return failed;
 }

@@ -182,11 +182,11 @@ static int open_run(Sampling *s, const CommandLine *line) {
 /* Opens the model in a directory, with as long a context as the text will need. */
 static int open_directory(Sampling *s, const CommandLine *line) {
     CommandLine sized = *line;
-    char spec[OPTION_TEXT];
+    char spec[OPTION_TEXT], name[TOKENIZER_NAME];
     s->dir = line->options.init;
-    if (!has_tokenizer(s->dir))
-        return error_set("%s: holds neither tokenizer.json nor tokenizer.model", s->dir);
-    if (convert_spec(spec, s->dir, 0) || encode_prompt(s, &line->options.sample)) return -1;
+    if (tokenizer_of_model(name, s->dir) || convert_spec(spec, s->dir, 0) ||
+        encode_prompt(s, &line->options.sample))
+        return -1;
     Model *model = model_create(spec);
     if (!model) return -1;
     const size_t needed = s->count + (size_t)line->options.sample.tokens;

@@ -9,12 +9,24 @@
 #include "fit.h"
 #include "pipeline.h"
 
+/* Says that the model reads what the data set does not hold. */
+static int refuse_kind(const Options *o, bool model_tokens) {
+    const char *slash = strrchr(o->init, '/');
+    const Text dir = slash ? text_of("%.*s", (int)(slash - o->init), o->init) : text_of(".");
+    /* Such a file is that of a directory more often than one under our names. */
+    if (*o->init && !options_given(o, "model") && dir_has(dir.text, "config.json"))
+        return error_set(
+            "--init %s: the model is that of the config.json beside it; give the directory: "
+            "--init %s",
+            o->init, quoted(dir.text).text);
+    return error_set("the model %s reads %s, the data set %s holds %s", o->model,
+                     model_tokens ? "tokens" : "images", o->data,
+                     model_tokens ? "images" : "tokens");
+}
+
 /* Refuses flags that are not for this model or data, or that exclude each other. */
 static int check_flags(const Options *o, const Model *model, bool tokens) {
-    if (model->tokens != tokens)
-        return error_set("the model %s reads %s, the data set %s holds %s", o->model,
-                         model->tokens ? "tokens" : "images", o->data,
-                         tokens ? "tokens" : "images");
+    if (model->tokens != tokens) return refuse_kind(o, model->tokens);
     if (*o->init && !convert_is_tensors(o->init) && !convert_knows(model))
         return error_set("--init DIR is for models that transformers has, not for %s", o->model);
     if (o->augment && tokens) return error_set("--augment is for images; %s holds tokens", o->data);

@@ -63,9 +63,14 @@ static int check_maker(bool *own_tokens, const char *dir, const Dataset *data) {
         *own_tokens = strcmp(own, made) == 0;
         if (*own_tokens) return 0;
     }
-    bool same = !*own;
+    /* The older files say by their merges alone whether they are GPT-2's. */
+    const bool older = known && !*own && dir_has(dir, "vocab.json");
+    bool same = !*own && !older;
     if (gpt2 && !same && convert_is_gpt2_tokenizer(&same, dir)) return -1;
     if (same) return 0;
+    if (older && tokenizer_of_model(own, dir))
+        return error_set("%s was made with the tokenizer %s; %s", data->name, made,
+                         error_message());
     return error_set(
         "%s was made with the tokenizer %s, and that of %s is %s; make it again with bcd tokenize "
         "--tokenizer %s",

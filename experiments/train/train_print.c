@@ -7,6 +7,7 @@
 #include "../../data/tokens.h"
 #include "../../dist/coordinator.h"
 #include "../../ref/memory.h"
+#include "../convert/convert.h"
 #include "fit.h"
 #include "train_parts.h"
 
@@ -87,6 +88,18 @@ static void print_ends(const Setup *s) {
                      : "the blocks between them are fewer than the submodels");
 }
 
+/* Prints a line where an export would be refused, of a model that could have had one. */
+static void print_export(const Setup *s) {
+    const char *init = convert_is_tensors(s->options.init) ? "" : s->options.init;
+    bool kept;
+    if (!convert_is_refused(s->model)) return;
+    if (convert_keeps_config(&kept, s->model, init) || kept)
+        return; /* it may be gone, on a resume */
+    printf(
+        "bcd export will refuse this model: transformers needs a width that is a multiple of the "
+        "heads\n");
+}
+
 void train_print_doubts(const Training *t) {
     const Setup *s = &t->setup;
     const Options *o = &s->options;
@@ -95,6 +108,7 @@ void train_print_doubts(const Training *t) {
     if (!s->bcd.steps) return;
     print_turns(s);
     print_ends(s);
+    print_export(s);
     if (warmup > steps) {
         printf("the warm-up takes %d updates, and the training %.0f", warmup, steps);
         print_rate(s, steps / warmup);

@@ -95,12 +95,17 @@ def test_answer_after_a_blank(tmp_path, answer):
 
 
 def test_tokens_beyond_the_model(model):
-    """The tokens that the model has are counted, not one that its tokenizer has beyond them."""
+    """The tokens that the model has are counted, not one that its tokenizer has beyond them, and that one is refused."""
     model = model(added_tokens=[{"id": 600, "content": "<unused>", "single_word": False, "lstrip": False, "rstrip": False,
                                  "normalized": False, "special": True}])
     assert encoded(model, lines([{"text": "Hi"}]))[0] == "601 "
     model.write("config.json", {"vocab_size": 600})
     assert encoded(model, lines([{"text": "Hi"}]))[0] == "600 "
+    beyond = ": has the token 600, '<unused>', which the tokenizer has beyond the 600 tokens of the model in .*config.json"
+    with pytest.raises(Stop, match="^F: line 2" + beyond):
+        encoded(model, lines([{"text": "Hi"}, {"prompt": "a", "answer": "b<unused>"}]))
+    with pytest.raises(Stop, match="^F" + beyond):
+        encoded(model, b"text\nHi <unused>")
 
 
 def test_a_template_that_marks_nothing(model):

@@ -334,9 +334,9 @@ static void wrong_directories_are_refused(void) {
     scratch_text("no-files/model.safetensors.index.json", "{\"weight_map\": {}}");
     copy_file("no-files/config.json", "exported-gpt2/config.json");
     check_error(run(1, "train --init no-files " STILL "--out never8"), "weight_map names no file");
-    check_error(run(1,
-                    "train --init exported-gpt2 --model gpt:layers=2,width=24,heads=3,"
-                    "context=10,vocabulary=256 " STILL "--out never5"),
+    make_changed("wider", "gpt2", "\"n_embd\"", "\"n_embd\": 24");
+    copy_file("wider/model.safetensors", "exported-gpt2/model.safetensors");
+    check_error(run(1, "train --init wider " STILL "--out never5"),
                 "has the shape 256 x 12; it should be 256 x 24, for embedding.token.weight");
     make_changed("short", "gpt2", "\"n_positions\"", "\"n_positions\": 12");
     copy_file("short/model.safetensors", "exported-gpt2/model.safetensors");

@@ -16,6 +16,11 @@ typedef struct {
 } Published;
 
 static const Published published[] = {
+    /* That of GPT-2 medium has settings which the model of transformers does not read. */
+    {"gpt2:layers=24,width=1024,heads=16",
+     "{'model_type': 'gpt2', 'activation_function': 'gelu_new', 'layer_norm_epsilon': 1e-05,"
+     "'n_ctx': 1024, 'n_embd': 1024, 'n_head': 16, 'n_layer': 24, 'n_positions': 1024,"
+     "'n_special': 0, 'predict_special_tokens': true, 'vocab_size': 50257}"},
     {"tinyllama",
      "{'model_type': 'llama', 'hidden_act': 'silu', 'hidden_size': 2048, 'intermediate_size': 5632,"
      "'max_position_embeddings': 2048, 'num_attention_heads': 32, 'num_hidden_layers': 22,"

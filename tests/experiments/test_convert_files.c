@@ -15,6 +15,7 @@
 
 #define TINY "llama:layers=1,width=8,heads=2,ffn=8,context=8,vocabulary=256"
 #define STILL "--data text --context 8 --lr 0 --steps 1 --limit 8 --batch 2 --quiet "
+#define DERIVED "model.layers.0.self_attn.rotary_emb.inv_freq"
 #define INDEX "/model.safetensors.index.json"
 
 /* Writes the tiny model into the directory `tiny`. */
@@ -58,10 +59,12 @@ static void write_part(const char *dir, const char *name, float (*chosen)(const 
 static float all(const char *name) { return *name ? 1 : 0; }
 static float norm_is_old(const char *name) { return strcmp(name, "model.norm.weight") ? 1 : 50; }
 static float only_norm(const char *name) { return strcmp(name, "model.norm.weight") ? 0 : 1; }
+static float none(const char *name) { return *name ? 0 : 1; }
 static float no_embedding(const char *name) { return !strstr(name, "embed_tokens"); }
 
-/* Writes an index that puts model.norm.weight into the second file, all others into the first. */
-static void write_index(const char *dir, const char *second) {
+/* Writes an index that puts model.norm.weight into the second file, all others into the first; and,
+ * unless extra is NULL, a tensor of this name into model-2.safetensors. */
+static void write_index(const char *dir, const char *second, const char *extra) {
     char text[4096], path[128];
     Safetensors whole;
     int used = sprintf(text, "{\"weight_map\": {");
@@ -73,6 +76,7 @@ static void write_index(const char *dir, const char *second) {
         used += sprintf(text + used, "%s\"%s\": \"%s\"", i ? ", " : "", name,
                         only_norm(name) > 0 ? second : "model-1.safetensors");
     }
+    if (extra) used += sprintf(text + used, ", \"%s\": \"model-2.safetensors\"", extra);
     sprintf(text + used, "}}");
     safetensors_close(&whole);
     snprintf(path, sizeof path, "%s" INDEX, dir);
@@ -90,12 +94,12 @@ static void index_chooses_the_file(void) {
     snprintf(loss, sizeof loss, "%s", eval_of("tiny"));
     write_part("stale", "model-1.safetensors", norm_is_old, NULL);
     write_part("stale", "model-2.safetensors", only_norm, NULL);
-    write_index("stale", "model-2.safetensors");
+    write_index("stale", "model-2.safetensors", NULL);
     CHECK(strcmp(eval_of("stale"), loss) == 0, "%s, not %s", eval_of("stale"), loss);
-    write_index("stale", "model-1.safetensors");
+    write_index("stale", "model-1.safetensors", NULL);
     CHECK(strcmp(eval_of("stale"), loss) != 0, "the old one has the same loss");
     write_part("lost", "model-1.safetensors", no_embedding, NULL);
-    write_index("lost", "model-1.safetensors");
+    write_index("lost", "model-1.safetensors", NULL);
     check_error(run(1, "train --init lost " STILL "--out never-1"),
                 "no tensor model.embed_tokens.weight, which the weight_map");
 }
@@ -108,7 +112,7 @@ static void unknown_tensors_are_refused(void) {
         write_part("extra", "model.safetensors", all, wrong[i]);
         check_error(run(1, "train --init extra " STILL "--out never-2"), wrong[i]);
     }
-    write_part("extra", "model.safetensors", all, "model.layers.0.self_attn.rotary_emb.inv_freq");
+    write_part("extra", "model.safetensors", all, DERIVED);
     eval_of("extra");
 }
 
@@ -141,7 +145,13 @@ static const struct {
     const char *from, *to, *says;
 } configs[] = {
     {"{", "{\"num_local_experts\": 8, ", "num_local_experts is 8; this setting is not supported"},
-    {"{", "{\"quantization_config\": {}, ", "quantization_config is {}"},
+    {"{", "{\"quantization_config\": {}, ",
+     "config.json: quantization_config: the weights are quantised; get the original, unquantised "
+     "model"},
+    {"{", "{\"quantization\": {\"bits\": 4}, ",
+     "config.json: quantization: the weights are quantised"},
+    {"{", "{\"compression_config\": {}, ",
+     "config.json: compression_config: the weights are quantised"},
     {"{", "{\"rope_scaling\": \"linear\", ", "rope_scaling is \"linear\"; only an object"},
     {"\"rope_parameters\":\t{", "\"rope_parameters\": \"x\", \"ignored\": {", "is \"x\"; only"},
     {"\"rope_type\":", "\"full_attention\": {\"rope_type\": \"default\"}, \"rope_type\":",
@@ -163,7 +173,8 @@ static void unknown_settings_are_refused(void) {
         check_error(run(2, "train --init unknown " STILL "--out never-4"), configs[i].says);
     }
     write_config("unknown", "{",
-                 "{\"use_cache\": true, \"unheard_of\": null, \"rope_scaling\": {}, ");
+                 "{\"use_cache\": true, \"unheard_of\": null, \"quantization_config\": null, "
+                 "\"rope_scaling\": {}, ");
     eval_of("unknown");
 }
 
@@ -326,13 +337,18 @@ static void numbers_are_those_of_the_start(void) {
     } rows[] = {{"half", "", NUMBER_BF16},
                 {"half", " --precision fp32", NUMBER_F32},
                 {"tiny", "", NUMBER_F32},
-                {"mixed", "", NUMBER_F32}};
+                {"mixed", "", NUMBER_F32},
+                {"derived", "", NUMBER_BF16}};
     run(0, "export tiny-run --out mixed --precision bf16 --quiet");
     write_part("mixed", "model-1.safetensors", norm_is_old, NULL);
     CHECK(rename(scratch_path("mixed/model.safetensors"),
                  scratch_path("mixed/model-2.safetensors")) == 0,
           "cannot rename");
-    write_index("mixed", "model-2.safetensors");
+    write_index("mixed", "model-2.safetensors", NULL);
+    /* Older versions of transformers stored what follows from the settings in other numbers. */
+    write_part("derived", "model-2.safetensors", none, DERIVED);
+    copy_file("derived/model-1.safetensors", "half/model.safetensors");
+    write_index("derived", "model-1.safetensors", DERIVED);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Safetensors file;
         char path[64];

@@ -1,9 +1,11 @@
 /* bcd info: this build, and the memory of models. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../../experiments/store/runfile.h"
 #include "../../ref/base/error.h"
+#include "../../ref/blocks/models.h"
 #include "cli.h"
 #include "tables_sample.h"
 
@@ -150,7 +152,32 @@ static void informs_of_the_submodels_asked_for(void) {
     }
 }
 
+/* CHECKs that the help has each name of a list, separated by blanks and colons, at the end of the
+ * last error. */
+static void check_names(const char *help, const char *list, char names[1024]) {
+    const char *at = strstr(error_message(), list);
+    CHECK(at, "%s", error_message());
+    snprintf(names, 1024, "%s", at ? at + strlen(list) : "");
+    char copy[1024], *rest = copy;
+    strcpy(copy, names);
+    for (char *name; (name = strtok_r(rest, " :", &rest));)
+        CHECK(strstr(help, text_of(" %s", name).text), "no %s in the help", name);
+}
+
+/* The help names all families of models, and all settings of each. */
+static void the_help_has_every_family(void) {
+    char families[1024], settings[1024], *rest = families;
+    const char *help = run(0, "info --help")->out;
+    CHECK(!model_create("?"), "there is one");
+    check_names(help, "families:", families);
+    for (char *name; (name = strtok_r(rest, " :", &rest));) {
+        CHECK(!model_create(text_of("%s:?=1", name).text), "there is one");
+        check_names(help, "it has", settings);
+    }
+}
+
 void test_info(void) {
+    RUN(the_help_has_every_family);
     RUN(informs);
     RUN(informs_in_a_file);
     RUN(informs_of_the_submodels_asked_for);

@@ -136,7 +136,11 @@ static void an_export_has_the_tokenizer(void) {
     check_error(run(2, "plan --init again --model gpt2"),
                 "the model comes from there; leave out --model");
     remove(scratch_path("again/tokenizer.json"));
-    check_error(run(1, "sample --init again"), "neither tokenizer.json nor");
+    check_error(run(1, "sample --init again"),
+                "neither tokenizer.json nor tokenizer.model is there");
+    scratch_text("again/vocab.json", "{}");
+    check_error(run(1, "sample --init again"), "; of vocab.json one is made by: python3 -c");
+    remove(scratch_path("again/vocab.json"));
     scratch_text("again/tokenizer.model", "damaged");
     printed = run(1, "sample --init again");
     CHECK(!strstr(printed->error, "neither"), "%s", printed->error);
@@ -179,8 +183,17 @@ static void write_merges(const char *dir, FILE *lines, bool lists, int without) 
     fclose(file);
 }
 
-/* GPT-2's tokenizer is known in either form, so that its tokens are accepted; with a merge less it
- * is another one. */
+/* Writes the lines of a merges.txt, without the last `without`. */
+static void write_lines(const char *path, FILE *lines, int without) {
+    char line[1024];
+    FILE *file = fopen(scratch_text(path, ""), "w");
+    rewind(lines);
+    for (int n = 0; n < 50001 - without && fgets(line, sizeof line, lines); n++) fputs(line, file);
+    fclose(file);
+}
+
+/* GPT-2's tokenizer is known in each form, so that its tokens are accepted; with a merge less it is
+ * another one. */
 static void gpt2s_tokenizer_is_known(void) {
     SKIP_WITHOUT("gpt2-bpe/vocab.bpe");
     FILE *lines = fopen(real_file("gpt2-bpe/vocab.bpe"), "r");
@@ -190,6 +203,12 @@ static void gpt2s_tokenizer_is_known(void) {
         write_merges("merges", lines, row == 1, row == 2);
         CHECK(convert_is_gpt2_tokenizer(&is, scratch_path("merges")) == 0, "%s", error_message());
         CHECK(is == (row < 2), "row %d", row);
+    }
+    for (int without = 0; without < 2; without++) {
+        bool is = false;
+        write_lines("older/merges.txt", lines, without);
+        CHECK(convert_is_gpt2_tokenizer(&is, scratch_path("older")) == 0, "%s", error_message());
+        CHECK(is == !without, "merges.txt without %d", without);
     }
     fclose(lines);
 }
