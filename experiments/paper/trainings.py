@@ -267,7 +267,7 @@ class Plan:
         flags = {**start, "data": entry["data"], "optimizer": optimizer, "lr": rate, **PINNED, "submodels": submodels}
         flags |= entry.get("flags", {}) | entry.get("sgd" if optimizer == "sgd" else "adam", {})
         flags |= {k: v for k, v in own.items() if k not in ("submodels", "name")}
-        flags = {k: v for k, v in flags.items() if not _replaced_length(k, given)} | given
+        flags = overridden(flags, given)
         files = {k: v for k, v in flags.items() if "{data}" in str(v)}
         flags |= {k: v.replace("{data}", str(self.data_dir)) for k, v in files.items()}
         flags["seed"] = number_of(flags, "seed", 1) + seed
@@ -279,6 +279,7 @@ class Plan:
             self.rows.append(Row(name, flags, files, entry.get("prepare", "")))
 
 
-def _replaced_length(key, given):
-    """--steps on the command line replaces the epochs of an entry, and the other way round."""
-    return key in ("steps", "epochs") and ("steps" in given or "epochs" in given)
+def overridden(flags, given):
+    """Returns flags with those given in their place; --steps replaces --epochs, and the other way round."""
+    length = {"steps", "epochs"}
+    return {name: value for name, value in flags.items() if name not in length or not length & given.keys()} | given
