@@ -9,7 +9,7 @@ import program
 import store
 from cases import OF_METHOD
 from tables import CLOSED_FORM, SIMULATED, Column, Table, Tables
-from trainings import ONLY_BCD
+from trainings import ONLY_BCD, number_of
 
 RENTED = {"rtx4090": "RTX 4090", "a100": "A100"}  # by the names of bcd plan
 PROBE_STEPS = 3
@@ -26,9 +26,9 @@ class Probe:
     def updates(self, flags):
         """Of a training with these flags: an epoch is a pass over the part of the data that a submodel uses."""
         if "epochs" not in flags:
-            return int(flags["steps"])
-        used = max(1, round(float(flags.get("fraction", 1)) * self.samples))
-        return max(1, math.ceil(float(flags["epochs"]) * used / self.batch - 1e-9))
+            return number_of(flags, "steps", 0)
+        used = max(1, round(number_of(flags, "fraction", 1.0) * self.samples))
+        return max(1, math.ceil(number_of(flags, "epochs", 0.0) * used / self.batch - 1e-9))
 
 
 def network_of(flags):
@@ -52,7 +52,7 @@ def operations_share(row, known):
         return 1.0
     flags = row.flags
     return program.operations_share(known.spec, row.submodels, flags.get("partition", ""),
-                                    flags.get("always-active", ""), float(flags.get("correct-above", 0)))
+                                    flags.get("always-active", ""), number_of(flags, "correct-above", 0.0))
 
 
 def rented(row, known, gpu, price):

@@ -30,7 +30,7 @@ PR_SET_PDEATHSIG = 1
 # Flags that may differ between the rows of a table and from a training that goes on.
 LENGTH = ("steps", "epochs")
 LOCAL = ("threads", "data-dir", "save-every", "keep-last", "quiet", "out")
-SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}  # of sizes
 LONG_CURVE_ROW = 20  # updates of a row of a long training's stored curve: 120 epochs of CIFAR-10 are 46,920
 
 
@@ -49,13 +49,16 @@ def time_is_up(options):
 # ---- what has been trained ------------------------------------------------------------------------
 
 
+def read_number(text):
+    """Returns a number, 0 of "", or the whole bytes that a size such as 1.5G stands for."""
+    return float(text[:-1]) * UNITS[text[-1]] // 1 if text[-1:] in UNITS else float(text or 0)
+
+
 def same_value(stored, asked):
     """Compares a stored setting with a flag; numbers are compared as numbers, and sizes such as 2M as bytes."""
     asked = "" if asked == "none" else text_of(asked)
-    if asked[:-1].isdigit() and asked[-1] in SIZES:
-        asked = str(int(asked[:-1]) * SIZES[asked[-1]])
     try:
-        return float(stored or 0) == float(asked or 0)
+        return float(stored or 0) == read_number(asked)
     except ValueError:
         return str(stored) == asked
 
@@ -173,8 +176,10 @@ class Pool:
         return command + ["--quiet" if self.options.quiet or self.options.jobs > 1 else "--brief"]
 
     def threads(self):
-        asked = self.plan.asked.flags.get("threads")
-        return int(asked) if asked else max(1, len(os.sched_getaffinity(0)) // self.options.jobs)
+        flags = self.plan.asked.flags
+        if flags.get("threads"):
+            return trainings.number_of(flags, "threads", 0)
+        return max(1, len(os.sched_getaffinity(0)) // self.options.jobs)
 
     def _start(self, row):
         self._print_row(row, "")
@@ -321,7 +326,7 @@ def relative_work(row):
     length = (trainings.number_of(flags, "epochs", 0.0) * 5e4
               or trainings.number_of(flags, "steps", 0) * trainings.number_of(flags, "batch", 128))
     if flags.get("limit") and "epochs" in flags:
-        length *= min(1, int(flags["limit"]) / 5e4)
+        length *= min(1, trainings.number_of(flags, "limit", 0) / 5e4)
     return length * (0.5 + 0.5 / row.submodels if row.submodels > 1 else 1)
 
 

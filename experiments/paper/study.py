@@ -182,10 +182,13 @@ class Training:
         settings do not make the submodels of the curve."""
         if self["method"] not in OURS:
             return None
-        each = program.operations(self.spec, self["submodels"], self.setting("partition"), self.setting("always-active"),
-                                  float(self.setting("correct-above")))
+        try:
+            each = program.operations(self.spec, self["submodels"], self.setting("partition"), self.setting("always-active"),
+                                      float(self.setting("correct-above")))
+        except Refused:
+            return None
         submodel = self.curve["submodel"]
-        if not each or len(each) != self["submodels"] or not ((submodel >= 0) & (submodel < len(each))).all():
+        if len(each) != self["submodels"] or not ((submodel >= 0) & (submodel < len(each))).all():
             return None
         return np.cumsum(np.array(each)[submodel] * self["batch"] * np.diff(self.curve["step"].astype(float), prepend=0))
 

@@ -1,8 +1,10 @@
 """The trainings of an experiment, as trainings.toml has them: which ones a command line asks for."""
 
+import contextlib
 import dataclasses
 import functools
 import itertools
+import math
 import os
 import pathlib
 import re
@@ -20,7 +22,7 @@ PINNED = {"schedule": "constant", "warmup": 0, "clip": 0, "always-active": "none
 # A row has these from its entry, or run.py sets them.
 NOT_TAKEN = ("model", "data", "optimizer", "submodels", "threads")
 # These make no sense for a full update.
-ONLY_BCD = ("partition", "cache", "device-cache")
+ONLY_BCD = ("partition", "cache", "device-cache", "pre-infer")
 
 # The files of data sets that may be missing; others need none.
 FILES = {
@@ -73,12 +75,13 @@ def _load(path):
 
 
 def number_of(flags, name, default):
-    """A flag's number; bcd train checks its range."""
+    """A flag's number, of the type of `default`; bcd train checks its range."""
     value = flags.get(name, default)
-    try:
-        return type(default)(value)
-    except ValueError:
-        raise Refused(f"--{name} {value}: expected a number", WRONG_USE) from None
+    with contextlib.suppress(ValueError, OverflowError):
+        number = type(default)(value)
+        if math.isfinite(number):
+            return number
+    raise Refused(f"--{name} {value}: expected a number", WRONG_USE)
 
 
 def text_of(value):
