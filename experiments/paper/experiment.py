@@ -241,8 +241,7 @@ OTHERS = {
                   ("multiplier", "price")),
     "timing": Other(timing.make, "steps, simulated and measured (Tables 3, 4, 15, 16, Figures 3, 4 and 6)",
                     ("models", "device", "precision", "multiplier")),
-    "inference": Other(figure03.inference, "pre-inference by all ranks, simulated and measured (Figure 3)",
-                       ("device", "precision")),
+    "inference": Other(figure03.inference, "pre-inference by all ranks, simulated and measured (Figure 3)"),
     "savings": Other(savings.make, "peaks of memory by BCD and by cheaper means", (), beyond=True),
 }
 CHOICES = "models", "optimizers", "seeds", "multiplier", "price"  # settings that no experiment has to read

@@ -245,6 +245,7 @@ def test_hours_are_only_estimated_without_yes(tmp_path):
     (["validity", "--config"], "argument --config: expected one argument"),
     (["validity", "--preset", "smoke", "--models", GPT, "--nonsense", "3"], "no flag --nonsense"),
     (["memory", "--lr", "3"], "experiment memory: --lr changes nothing of it"),
+    (["inference", "--device", "cuda"], "experiment inference: --device changes nothing of it"),
     (["cost", "--models", "resnet8"], "experiment cost: --models changes nothing of it"),
     (["validity", "--preset", "smoke", "--multiplier", "2"], "experiment validity: --multiplier changes nothing of it"),
 ])

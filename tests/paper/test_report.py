@@ -11,6 +11,7 @@ import pytest
 
 import beyond
 import curves
+import figures
 import measures
 import page
 import program
@@ -18,7 +19,7 @@ import report
 import study
 import tables
 from conftest import RESULTS
-from samples import GPT, LATER, MIB, evaluations, like, pairs, training
+from samples import GPT, LATER, MIB, case_of, evaluations, like, pairs, training
 from tables import CLOSED_FORM, MEASURED, NONE, PUBLISHED, RECOMPUTED, Column, Tables
 
 LABEL, HERE, HERE_GPT = "resnet8 synthetic sgd BCD-1/3", "  here: resnet8 synthetic sgd ", "  here: gpt-2x64 text sgd "
@@ -564,6 +565,19 @@ def test_figure_of_losses(tmp_path):
     study.write(str(tmp_path / "loss.h5"), pairs()[:2])
     svg = drawn(tmp_path, "0-resnet8-synthetic-sgd-loss", "loss.h5")
     assert ">updates<" in svg and svg.count(">BCD-1/3<") == 1
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_figure_of_memory_where_some_is_not_known(place):
+    """As of LoRA by another program: the others have their bars, and the legend has the roles of these alone."""
+    full = training(started=LATER)
+    lora = like(full, method="LoRA", lr=0.2, **{f"peak_{role}": math.nan for role in study.ROLES})
+    case = page.ShownCase(case_of([lora, full] if place else [full, lora]))
+    figure = figures.memory(case)
+    shown, = figure.legends
+    assert [text.get_text() for text in shown.get_texts()] == ["parameters", "gradients", "optimizer state", "activations",
+                                                               "closed form"]
+    assert [text.get_text() for text in figure.axes[0].texts] == [" 14"]
 
 
 @pytest.mark.parametrize("losses", [[800.0, 900.0], [math.nan, math.nan]])
