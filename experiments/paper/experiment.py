@@ -190,7 +190,7 @@ def parse(words):
         options, _ = parser.parse_known_args(words, of_file)
     options.flags = flags
     options.deadline = time.monotonic() + 60 * options.minutes if options.minutes else None
-    options.out = options.out or ("results" if options.preset == "laptop" else f"results-{options.preset}")
+    options.out = options.out or run.default_out(options.preset)
     return options
 
 
@@ -220,7 +220,7 @@ def is_made(name, options):
     path = pathlib.Path(options.out) / f"{name}.h5"
     if name not in OTHERS or not options.deadline or not path.exists():
         return False
-    had, now = tables.of(str(path)).provenance, program.provenance()
+    had, now = tables.read(path).provenance, program.provenance()
     return all(had.get(key) == now[key] for key in ("command", "commit"))
 
 

@@ -23,6 +23,7 @@ import store
 import study
 import trainings
 from errors import Refused
+from estimate import format_time
 from trainings import text_of
 
 TEMPORARY_FAILURE = 75  # EX_TEMPFAIL of sysexits.h: time is up, the same command goes on
@@ -32,14 +33,6 @@ LENGTH = ("steps", "epochs")
 LOCAL = ("threads", "data-dir", "save-every", "keep-last", "quiet", "out")
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}  # of sizes
 LONG_CURVE_ROW = 20  # updates of a row of a long training's stored curve: 120 epochs of CIFAR-10 are 46,920
-
-
-def format_time(seconds):
-    """Returns a time as bcd train prints it, as in 2 h 05 min."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def time_is_up(options):
@@ -333,12 +326,17 @@ def relative_work(row):
 # ---- an experiment --------------------------------------------------------------------------------
 
 
+def default_out(preset):
+    """The directory of the results of a preset, unless --out is given."""
+    return "results" if preset == "laptop" else f"results-{preset}"
+
+
 def settings(options):
     """The flags that were given, for /settings."""
     own = {"preset": options.preset, "models": " ".join(options.models or []),
            "optimizers": ",".join(options.optimizers or []), "seeds": options.seeds, "multiplier": options.multiplier,
            "price": options.price, "out": options.out}
-    chosen = {"preset": "laptop", "out": "results" if options.preset == "laptop" else f"results-{options.preset}"}
+    chosen = {"preset": "laptop", "out": default_out(options.preset)}
     return {name: str(value) for name, value in (own | options.flags).items()
             if value not in ("", None, chosen.get(name))}
 
@@ -349,7 +347,7 @@ def train(name, options):
     plan = trainings.Plan(name, options)
     folder = pathlib.Path(options.out)
     path = folder / f"{name}.h5"
-    had = study.read([path]) if path.exists() else []
+    had = study.read_if_there(path)
     finished = finished_rows(plan, folder, {row["row"]: row for row in had}, path)
     rows = [row for row in plan.rows if row.name not in finished]
     for row in rows:
@@ -357,7 +355,7 @@ def train(name, options):
     # One that has begun already has printed its estimate.
     if plan.long and not (options.yes and (folder / "rows").exists()):
         print(f"{len(rows)} trainings" + (f", and {len(finished)} done before" if finished else ""), end="; ")
-        tables = estimate.estimate(plan, rows, format_time, options.price)
+        tables = estimate.estimate(plan, rows, options.price)
         folder.mkdir(parents=True, exist_ok=True)
         tables.write(folder / f"{name}-{options.preset}-estimate.h5", settings(options))
     if plan.long and not options.yes:
@@ -386,7 +384,7 @@ def write_table(plan, folder, path):
 
 
 def rows_of(plan, folder, path):
-    had = {row["row"]: row for row in (study.read([path]) if path.exists() else [])}
+    had = {row["row"]: row for row in study.read_if_there(path)}
     rows = []
     for row in plan.rows:
         file = folder / "rows" / row.name / "run.h5"

@@ -221,7 +221,7 @@ def test_hours_are_only_estimated_without_yes(tmp_path):
     assert "start it with --yes" in out and "on one RTX 4090, simulated:" in out and "at 2.00 an hour" in out
     assert not (tmp_path / "est" / "rows").exists()
     path = tmp_path / "est" / "validity-gpu-estimate.h5"
-    table = tables.of(path)["estimate"]
+    table = tables.read(path)["estimate"]
     with h5py.File(path) as file:
         assert file["provenance"].attrs["seed"].dtype == "uint64"  # as in every other file
     rows = ["resnet8-synthetic-sgd-full", "resnet8-synthetic-sgd-bcd3"]

@@ -445,10 +445,10 @@ def estimated(monkeypatch, capsys):
     table; and what is printed."""
     def make(spec, rows, step_s=2.0, batch=128, price=""):
         seconds = []
+        monkeypatch.setattr(estimate, "format_time", lambda time: seconds.append(time) or "")
         monkeypatch.setattr(estimate, "probe", lambda flags: estimate.Probe(spec, step_s, 10000, batch))
         made = estimate.estimate(argparse.Namespace(asked=argparse.Namespace(yes=False, flags={})),
-                                 [trainings.Row(name, flags) for name, flags in rows.items()],
-                                 lambda time: seconds.append(time) or "", price)
+                                 [trainings.Row(name, flags) for name, flags in rows.items()], price)
         return seconds, made["estimate"], capsys.readouterr().out
     return make
 
