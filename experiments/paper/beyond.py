@@ -181,7 +181,7 @@ def trainings(cases):
     table = TRAININGS.make(cases)
     mixed = next((method for method in cases.methods if is_mixed(method)), None)
     if mixed:
-        table.note("Means are over trainings of different commits, processors or numbers of threads: of "
+        table.note("Means are over trainings of different commits, processors, or numbers of threads or ranks: of "
                    f"{mixed.label}, for example.")
     if cases.left_out:
         table.note(f"Left out: {cases.left_out} with the settings and seed of another training here, but other losses; of "

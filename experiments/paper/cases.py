@@ -3,6 +3,8 @@ submodels, ...), with a training for each seed."""
 import re
 from dataclasses import dataclass, field
 
+from study import ADDED_FLAGS
+
 # Flags that change nothing of what is learned, or only how it is rounded; the length is in `steps`.
 IRRELEVANT = {"data-dir", "threads", "recompute", "cache", "device-cache", "eval-every", "save-every",
               "keep-last", "device", "precision", "method", "steps", "epochs", "seed", "model", "pipeline",
@@ -159,7 +161,7 @@ class Cases:
 
 
 def settings_key(training, of_method):
-    flags = set(training.settings) | set(training.added_flags)
+    flags = training.settings.keys() | ADDED_FLAGS.keys()
     flags -= IRRELEVANT | (NOT_OF_SGD if training["optimizer"] == "sgd" else set())
     flags -= {flag for flag, schedule in OF_SCHEDULE.items() if training.setting("schedule") != schedule}
     return tuple((flag, own_name(training.setting(flag)) if flag in FILES else training.setting(flag))
@@ -183,11 +185,10 @@ def case_key(training):
 
 
 def method_key(training):
-    common = training["submodels"], training["steps"], training["method"]
+    submodels = training["submodels"]
     settings = settings_key(training, of_method=True)
-    if training["submodels"] == 1:
-        return *common, tuple(setting for setting in settings if setting[0] in OF_FULL)
-    return *common, training["order"], training["switching"], settings
+    return (submodels, training["steps"], training["method"],
+            tuple(setting for setting in settings if submodels > 1 or setting[0] in OF_FULL))
 
 
 def order_of(numbered, heaviest_first):

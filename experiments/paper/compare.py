@@ -96,10 +96,9 @@ def converge(trainings):
 
 
 def alone(training):
-    is_full = training["submodels"] == 1
     row = dict.fromkeys(["level", "steps_to_converge", "epochs_to_converge", "valid_level", "valid_steps", "plateau_steps",
                          "plateau_epochs", "plateau_score", "plateau_spread"], NAN)
-    row |= dict.fromkeys(["multiplier", "valid_multiplier"], 1.0 if is_full else NAN)
+    row |= dict.fromkeys(["multiplier", "valid_multiplier"], 1.0 if training["submodels"] == 1 else NAN)
     at_the_end = "train_loss", "end_score", "end_spread"
     row |= zip(at_the_end, [NAN] * 3 if training.has_diverged else
                [curves.end_train_loss(training), *curves.mean_score(training)])

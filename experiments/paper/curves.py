@@ -208,8 +208,10 @@ def cost_after(training, steps, axis):
 
 
 def seconds_per_update(training):
-    """Without the first row, whose updates touch all memory for the first time."""
+    """Without the first row, whose updates touch all memory for the first time; NaN where there is no other."""
     step, seconds = training.curve["step"], training.curve["seconds"]
+    if len(step) < 2:
+        return NAN
     return float(seconds[-1] - seconds[0]) / float(step[-1] - step[0])
 
 

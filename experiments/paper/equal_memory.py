@@ -34,7 +34,7 @@ def budgets(cases):
     fewest = min(method.first["steps"] for method in made)
     yield TOKENS, [fewest] * len(made)
     times = {kind(method): curves.seconds_per_update(method.first) for method in timed}
-    if all(kind(method) in times for method in made) and all(
+    if all(times.get(kind(method), math.nan) > 0 for method in made) and all(
             method.first.times_comparable(timed[0].first) for method in timed):
         least = min(times[kind(method)] for method in made)
         # The ratio is first, so that the fastest has all of its updates whatever is rounded.

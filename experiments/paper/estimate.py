@@ -9,7 +9,7 @@ import program
 import store
 from cases import OF_METHOD
 from tables import CLOSED_FORM, SIMULATED, Column, Table, Tables
-from trainings import ONLY_BCD
+from trainings import ONLY_BCD, number_of
 
 RENTED = {"rtx4090": "RTX 4090", "a100": "A100"}  # by the names of bcd plan
 PROBE_STEPS = 3
@@ -26,9 +26,17 @@ class Probe:
     def updates(self, flags):
         """Of a training with these flags: an epoch is a pass over the part of the data that a submodel uses."""
         if "epochs" not in flags:
-            return int(flags["steps"])
-        used = max(1, round(float(flags.get("fraction", 1)) * self.samples))
-        return max(1, math.ceil(float(flags["epochs"]) * used / self.batch - 1e-9))
+            return number_of(flags, "steps", 0)
+        used = max(1, round(number_of(flags, "fraction", 1.0) * self.samples))
+        return max(1, math.ceil(number_of(flags, "epochs", 0.0) * used / self.batch - 1e-9))
+
+
+def format_time(seconds):
+    """A time as bcd train prints it, as in 2 h 05 min."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def network_of(flags):
@@ -52,14 +60,14 @@ def operations_share(row, known):
         return 1.0
     flags = row.flags
     return program.operations_share(known.spec, row.submodels, flags.get("partition", ""),
-                                    flags.get("always-active", ""), float(flags.get("correct-above", 0)))
+                                    flags.get("always-active", ""), number_of(flags, "correct-above", 0.0))
 
 
 def rented(row, known, gpu, price):
     """Simulates a step: its seconds, NaN if the training does not fit, and the dollars of a second (NaN: not known)."""
     flags = row.flags
     recompute, is_bcd = bool(flags.get("recompute")), row.submodels > 1
-    table = program.ask("plan", *program.flags_of(
+    table = program.ask_once("plan", *program.flags_of(
         model=known.spec, gpu=gpu, per_node=1, batch=known.batch, optimizer=flags["optimizer"],
         micro_batches=flags.get("accumulate", 1), method="bcd" if is_bcd else "full",
         precision=flags.get("precision", "fp32"), recompute=recompute, no_recompute=not recompute,
@@ -68,7 +76,7 @@ def rented(row, known, gpu, price):
     return table.value(method, "step") / 1e3, table.value(method, "dollars") / table.value(method, "gpu_hours") / 3600
 
 
-def estimate(plan, rows, format_time, price):
+def estimate(plan, rows, price):
     """Prints what each of the rows takes, and together; returns the Tables of NAME-PRESET-estimate.h5."""
     table = Table("estimate", "What the trainings would take on a rented GPU", "training", [
         Column("steps", "updates", "", 0, CLOSED_FORM)] + [

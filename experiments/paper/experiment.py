@@ -149,27 +149,26 @@ def known_flags():
     return set(re.findall(r"--(?:no-)?([a-z0-9-]+)", program.help_of("train")))
 
 
-def with_config(words):
-    """Appends the flags of --config FILE that are not given: one flag on a line, as in lr 0.1; # begins a comment."""
-    if "--config" not in words[:-1]:
-        return words
-    at = words.index("--config")
+def words_of(path):
+    """The words of a command line that --config PATH stands for: a flag on each line, as in "lr = 0.1"; # begins a
+    comment."""
     try:
-        text = pathlib.Path(words[at + 1]).read_text(encoding="utf-8-sig")
+        text = pathlib.Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise Refused(f"--config {words[at + 1]}: {error}", WRONG_USE) from None
-    words = words[:at] + words[at + 2:]
-    given = set(words)
+        raise Refused(f"--config {path}: {error}", WRONG_USE) from None
+    words = []
     for line in text.splitlines():
-        flag, *value = line.split("#")[0].split(None, 1) or [""]
-        if flag and f"--{flag}" not in given:
-            words += [f"--{flag}", *(v.strip() for v in value)]
+        name, value = re.fullmatch(r"(?:--)?([^ \t=]*)[ \t=]*(.*)", re.sub(r"(^|\s)#.*", "", line).strip()).groups()
+        if name:
+            words.append(f"--{name}={value}" if value else f"--{name}")
     return words
 
 
 def parse(words):
+    """The options of a command line.  A flag of the file --config counts where the command line does not have it."""
     parser = errors.Parser(prog="bcd experiment", allow_abbrev=False, add_help=False)
     parser.add_argument("name")
+    parser.add_argument("--config")
     parser.add_argument("--preset", choices=trainings.PRESETS, default="laptop")
     parser.add_argument("--models", "--model", type=lambda text: names_of(text, " "))
     parser.add_argument("--optimizers", "--optimizer", type=optimizers)
@@ -181,10 +180,17 @@ def parse(words):
     parser.add_argument("--yes", action="store_true")
     parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--out")
-    options, rest = parser.parse_known_args(with_config(words))
-    options.flags = read_flags(rest)
+    options, rest = parser.parse_known_args(words)
+    flags = read_flags(rest)
+    if options.config:
+        of_file, rest = parser.parse_known_args([options.name, *words_of(options.config)])
+        if of_file.config:
+            raise Refused(f"{options.config}: --config cannot be given in a file of flags", WRONG_USE)
+        flags = trainings.overridden(read_flags(rest), flags)
+        options, _ = parser.parse_known_args(words, of_file)
+    options.flags = flags
     options.deadline = time.monotonic() + 60 * options.minutes if options.minutes else None
-    options.out = options.out or ("results" if options.preset == "laptop" else f"results-{options.preset}")
+    options.out = options.out or run.default_out(options.preset)
     return options
 
 
@@ -214,7 +220,7 @@ def is_made(name, options):
     path = pathlib.Path(options.out) / f"{name}.h5"
     if name not in OTHERS or not options.deadline or not path.exists():
         return False
-    had, now = tables.of(str(path)).provenance, program.provenance()
+    had, now = tables.read(path).provenance, program.provenance()
     return all(had.get(key) == now[key] for key in ("command", "commit"))
 
 
@@ -235,8 +241,7 @@ OTHERS = {
                   ("multiplier", "price")),
     "timing": Other(timing.make, "steps, simulated and measured (Tables 3, 4, 15, 16, Figures 3, 4 and 6)",
                     ("models", "device", "precision", "multiplier")),
-    "inference": Other(figure03.inference, "pre-inference by all ranks, simulated and measured (Figure 3)",
-                       ("device", "precision")),
+    "inference": Other(figure03.inference, "pre-inference by all ranks, simulated and measured (Figure 3)"),
     "savings": Other(savings.make, "peaks of memory by BCD and by cheaper means", (), beyond=True),
 }
 CHOICES = "models", "optimizers", "seeds", "multiplier", "price"  # settings that no experiment has to read

@@ -239,7 +239,8 @@ def score(case):
 
 def memory(case):
     firsts = [method.trainings[0] for method in case.methods]
-    bars = {role: np.array([first[f"peak_{role}"] for first in firsts]) for role in ROLES}
+    # What another program trained has no peaks, and no bar.
+    bars = {role: np.nan_to_num([first[f"peak_{role}"] for first in firsts]) for role in ROLES}
     longest = max(sum(bars.values()))
     if not longest > 0:
         return None
@@ -249,7 +250,8 @@ def memory(case):
     ends = stack(axes, {role: sizes / unit for role, sizes in bars.items()})
     for row, first in enumerate(firsts):
         form = first["closed_form"] / unit
-        axes.text(ends[row], row, f" {ends[row]:.3g}", va="center", fontsize=8)
+        if ends[row]:
+            axes.text(ends[row], row, f" {ends[row]:.3g}", va="center", fontsize=8)
         if np.isfinite(form):
             axes.plot([form, form], [row - 0.42, row + 0.42], color=INK, linewidth=2)
     horizontal(axes, names, unit_name)

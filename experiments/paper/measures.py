@@ -24,7 +24,7 @@ TIMES_NOTE = (
     "Seconds are compared only where both trainings had the same processor or GPU and as many threads.")
 RANKS_NOTE = (
     "Peaks of trainings over ranks (--pipeline) are sums over the ranks, which may have reached theirs at different times; "
-    "seconds are compared only where --pipeline and --replicas were the same.")
+    "seconds are compared only where --pipeline, --replicas and the number of ranks were the same.")
 TEST_NOTE = (
     "Verdict: one is ahead when the means of the two differ beyond chance (5 %) by Welch's t-test, which takes the seeds "
     "as independent, after Holm's correction for all rows of the column; with fewer than three seeds there is no verdict.")

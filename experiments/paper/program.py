@@ -106,12 +106,9 @@ def memory(optimizer, submodels, **flags):
 @functools.cache
 def operations(spec, submodels, partition="", always_active="", correct_above=0.0):
     """Floating point operations (two for a multiply-add) of a step on one sample, of each submodel, counted from
-    shapes; None when the settings do not make these submodels, or the program does not know the model."""
-    try:
-        answer = ask("info", *flags_of(model=spec, submodels=submodels, partition=partition or None,
-                                      always_active=always_active or None, correct_above=correct_above or None))
-    except Refused:
-        return None
+    shapes.  Refuses settings that do not make these submodels, and a model that the program does not know."""
+    answer = ask("info", *flags_of(model=spec, submodels=submodels, partition=partition or None,
+                                  always_active=always_active or None, correct_above=correct_above or None))
     return [cell.value for cell in answer["submodels"].column("operations")]
 
 

@@ -129,7 +129,7 @@ def tuning_of(training):
             training.setting("eval-samples"), *(own_name(training.setting(flag)) for flag in ("init", "valid")))
 
 
-def full_updates(cases, method):
+def full_update_of(cases, method):
     """The full update that a method is compared with: in fine-tuning that of AdamW; None when there is none, or it is
     the method itself."""
     first = method.first
@@ -175,7 +175,7 @@ def answer(difference, margin, adjusted):
 
 def comparisons(cases):
     for method in methods(cases):
-        full = full_updates(cases, method)
+        full = full_update_of(cases, method)
         for reading, score, applies in READINGS:
             if full is not None and applies(method.first):
                 yield Comparison(method, full, reading, score)
@@ -192,7 +192,8 @@ def planned(group):
 
 
 def by_group(cases):
-    """The comparisons that have two seeds or more on both sides, by their groups."""
+    """The comparisons that have two seeds or more on both sides, by their groups; not those of a group for which none
+    were registered: it has no answers."""
     groups = {}
     for made in comparisons(cases):
         group = group_of(made.method.first)
@@ -214,7 +215,7 @@ def missing(cases):
     for group, together in by_group(cases).items():
         if len(together) < (planned(group) or 0):
             yield f"{len(together)} of the {planned(group)} comparisons that were registered are here; p is corrected for all of them."
-    alone = [method.label for method in methods(cases) if method.first["submodels"] > 1 and not full_updates(cases, method)]
+    alone = [method.label for method in methods(cases) if method.first["submodels"] > 1 and not full_update_of(cases, method)]
     if alone:
         yield f"Without a full update to compare with: {', '.join(alone)}."
 
@@ -236,7 +237,7 @@ def answers(cases):
     if not table.rows:
         return None
     table.note(RULES + ": means over seeds; the difference with its 95 % interval by Welch's t-test, positive where the method "
-               "is better; p by Holm's correction for the rows of each file.  \"yes\": the interval lies above minus the "
+               "is better; p by Holm's correction for the comparisons of each group.  \"yes\": the interval lies above minus the "
                "margin; \"no\": it lies below zero, and p is below 0.05; \"undecided\": neither.  Where a seed diverged "
                "there is no answer.")
     for note in missing(cases):
@@ -281,7 +282,7 @@ def plateaus(cases):
     for method in filter(has_plateau, cases.methods):
         updates, spread, seeds = over_seeds(updates_to_its_best, method)
         gain, gains, _ = over_seeds(last_gain, method)
-        full = full_updates(cases, method)
+        full = full_update_of(cases, method)
         whole = over_seeds(updates_to_its_best, full)[0] if full else math.nan
         table.row(method.label, float(seeds), Cell(updates, MEASURED, spread), updates / whole, Cell(gain, MEASURED, gains),
                   "" if math.isnan(gain) else "stays" if gain < CLIMBS else "still climbing")

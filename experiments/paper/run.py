@@ -23,6 +23,7 @@ import store
 import study
 import trainings
 from errors import Refused
+from estimate import format_time
 from trainings import text_of
 
 TEMPORARY_FAILURE = 75  # EX_TEMPFAIL of sysexits.h: time is up, the same command goes on
@@ -30,16 +31,8 @@ PR_SET_PDEATHSIG = 1
 # Flags that may differ between the rows of a table and from a training that goes on.
 LENGTH = ("steps", "epochs")
 LOCAL = ("threads", "data-dir", "save-every", "keep-last", "quiet", "out")
-SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}  # of sizes
 LONG_CURVE_ROW = 20  # updates of a row of a long training's stored curve: 120 epochs of CIFAR-10 are 46,920
-
-
-def format_time(seconds):
-    """Returns a time as bcd train prints it, as in 2 h 05 min."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def time_is_up(options):
@@ -49,13 +42,16 @@ def time_is_up(options):
 # ---- what has been trained ------------------------------------------------------------------------
 
 
+def read_number(text):
+    """Returns a number, 0 of "", or the whole bytes that a size such as 1.5G stands for."""
+    return float(text[:-1]) * UNITS[text[-1]] // 1 if text[-1:] in UNITS else float(text or 0)
+
+
 def same_value(stored, asked):
     """Compares a stored setting with a flag; numbers are compared as numbers, and sizes such as 2M as bytes."""
     asked = "" if asked == "none" else text_of(asked)
-    if asked[:-1].isdigit() and asked[-1] in SIZES:
-        asked = str(int(asked[:-1]) * SIZES[asked[-1]])
     try:
-        return float(stored or 0) == float(asked or 0)
+        return float(stored or 0) == read_number(asked)
     except ValueError:
         return str(stored) == asked
 
@@ -173,8 +169,10 @@ class Pool:
         return command + ["--quiet" if self.options.quiet or self.options.jobs > 1 else "--brief"]
 
     def threads(self):
-        asked = self.plan.asked.flags.get("threads")
-        return int(asked) if asked else max(1, len(os.sched_getaffinity(0)) // self.options.jobs)
+        flags = self.plan.asked.flags
+        if flags.get("threads"):
+            return trainings.number_of(flags, "threads", 0)
+        return max(1, len(os.sched_getaffinity(0)) // self.options.jobs)
 
     def _start(self, row):
         self._print_row(row, "")
@@ -321,11 +319,16 @@ def relative_work(row):
     length = (trainings.number_of(flags, "epochs", 0.0) * 5e4
               or trainings.number_of(flags, "steps", 0) * trainings.number_of(flags, "batch", 128))
     if flags.get("limit") and "epochs" in flags:
-        length *= min(1, int(flags["limit"]) / 5e4)
+        length *= min(1, trainings.number_of(flags, "limit", 0) / 5e4)
     return length * (0.5 + 0.5 / row.submodels if row.submodels > 1 else 1)
 
 
 # ---- an experiment --------------------------------------------------------------------------------
+
+
+def default_out(preset):
+    """The directory of the results of a preset, unless --out is given."""
+    return "results" if preset == "laptop" else f"results-{preset}"
 
 
 def settings(options):
@@ -333,7 +336,7 @@ def settings(options):
     own = {"preset": options.preset, "models": " ".join(options.models or []),
            "optimizers": ",".join(options.optimizers or []), "seeds": options.seeds, "multiplier": options.multiplier,
            "price": options.price, "out": options.out}
-    chosen = {"preset": "laptop", "out": "results" if options.preset == "laptop" else f"results-{options.preset}"}
+    chosen = {"preset": "laptop", "out": default_out(options.preset)}
     return {name: str(value) for name, value in (own | options.flags).items()
             if value not in ("", None, chosen.get(name))}
 
@@ -344,7 +347,7 @@ def train(name, options):
     plan = trainings.Plan(name, options)
     folder = pathlib.Path(options.out)
     path = folder / f"{name}.h5"
-    had = study.read([path]) if path.exists() else []
+    had = study.read_if_there(path)
     finished = finished_rows(plan, folder, {row["row"]: row for row in had}, path)
     rows = [row for row in plan.rows if row.name not in finished]
     for row in rows:
@@ -352,7 +355,7 @@ def train(name, options):
     # One that has begun already has printed its estimate.
     if plan.long and not (options.yes and (folder / "rows").exists()):
         print(f"{len(rows)} trainings" + (f", and {len(finished)} done before" if finished else ""), end="; ")
-        tables = estimate.estimate(plan, rows, format_time, options.price)
+        tables = estimate.estimate(plan, rows, options.price)
         folder.mkdir(parents=True, exist_ok=True)
         tables.write(folder / f"{name}-{options.preset}-estimate.h5", settings(options))
     if plan.long and not options.yes:
@@ -381,7 +384,7 @@ def write_table(plan, folder, path):
 
 
 def rows_of(plan, folder, path):
-    had = {row["row"]: row for row in (study.read([path]) if path.exists() else [])}
+    had = {row["row"]: row for row in study.read_if_there(path)}
     rows = []
     for row in plan.rows:
         file = folder / "rows" / row.name / "run.h5"

@@ -55,10 +55,10 @@ def lengths(cases):
         same = [updates_to(loss_at_the_end(one), [other for other in full if other["seed"] == one["seed"]])
                 for one in method.trainings]
         ratios = [one["steps"] / updates for one, updates in zip(method.trainings, same)]
-        (loss, losses, seeds), (updates, spread, _), (ratio, ratios, _) = map(
+        (loss, loss_spread, seeds), (updates, spread, _), (ratio, ratio_spread, _) = map(
             compare.mean_of_all, (map(loss_at_the_end, method.trainings), same, ratios))
         table.row(method.label, float(seeds), " ".join(map(str, tried)), float(method.first["steps"]),
-                  Cell(loss, MEASURED, losses), Cell(updates, MEASURED, spread), Cell(ratio, MEASURED, ratios))
+                  Cell(loss, MEASURED, loss_spread), Cell(updates, MEASURED, spread), Cell(ratio, MEASURED, ratio_spread))
     if not table.rows:
         return None
     table.note(registered.RULES + ": the updates with which the full update of the same seed ends at BCD's loss, interpolated "
@@ -117,7 +117,7 @@ def widths(cases):
         line = stats.linregress(points)
         half = float(stats.t.ppf(1 - compare.CHANCE / 2, len(points) - 2)) * line.stderr
         low, high = line.slope - half, line.slope + half
-        label = registered.grid_name(group[0]).replace(f"x{found[0][0]} ", " ", 1)
+        label = registered.grid_name(group[0]).replace(f"x{width_of(group[0].first)} ", " ", 1)
         narrowest, widest = (compare.mean_of_all(found[place][1])[0] for place in (0, -1))
         table.row(label, " ".join(str(width) for width, _ in found), float(len(points)), narrowest, widest, line.slope, low, high,
                   "shrinks" if high < 0 else "grows" if low > 0 else "may not be extrapolated")

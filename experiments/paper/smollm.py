@@ -160,7 +160,7 @@ def as_training(full, lr, measured, provenance):
                   "seconds": after}
     at_the_end = {"valid_loss": loss[-1], "accuracy": accuracy[-1], "perplexity": evaluation["perplexity"][-1]}
     spent = seconds[done - 1] if done else math.nan
-    row = full.row | dict.fromkeys(study.COMPUTED, math.nan) | {f"peak_{role}": math.nan for role in study.ROLES} | {
+    row = full.row | {f"peak_{role}": math.nan for role in study.ROLES} | {
         "row": f"lora-lr-{lr:g}-seed{full['seed']}", "method": f"LoRA of rank {RANK}", "parameters": active, "lr": lr,
         "steps": len(steps), "status": study.DIVERGED if diverged else study.FINISHED,
         **(dict.fromkeys(at_the_end, math.nan) if diverged else at_the_end),
@@ -204,7 +204,7 @@ def add(out, made):
         return all(one[name] == made[name] for name in ("row", "steps")) and one.setting("valid") == made.setting("valid")
 
     with store.changing(out):
-        rows = [one for one in (study.read([out]) if os.path.exists(out) else []) if not is_same(one)] + [made]
+        rows = [one for one in study.read_if_there(out) if not is_same(one)] + [made]
         compare.converge(rows)
         study.write(out, rows)
 

@@ -6,6 +6,7 @@ attention scores go through memory, and the backward pass of a chunk is one task
 products reach is unknown: ROOFLINE takes what cuBLAS reaches on other GPUs; CALIBRATED takes the fraction with which
 the published time of G-1.6B on one GPU of that kind, which has no communication, comes out.  All other times are then
 predictions."""
+import dataclasses
 import functools
 import math
 
@@ -130,4 +131,5 @@ def scaled_ms(model, submodels):
 
 
 def cached(step):
-    return Step(step.table, step.gpu, step.model, step.gpus, CACHED, step.submodels, step.ms)
+    """The same step with the outputs of the frozen prefix kept."""
+    return dataclasses.replace(step, method=CACHED)

@@ -121,16 +121,16 @@ def attributes(thing):
 
 # ---- data sets ----------------------------------------------------------------------------------
 
-def write(group, name, values, unit="", scale=None, dimension=None):
+def write(group, name, values, unit="", scale=None):
     """Writes a data set of one dimension, with a checksum and compressed, which is attached to the data set `scale` or
-    else called `dimension`; values: an array of numbers, or a list of texts."""
+    else has its own name; values: an array of numbers, or a list of texts."""
     if not isinstance(values, np.ndarray):
         values = as_texts(values, name)
     stored = {"chunks": (min(len(values), max(1, 2**20 // values.dtype.itemsize)),), "fletcher32": True,
               "shuffle": True, "compression": "gzip", "compression_opts": 9}
     data = group.create_dataset(name, data=values, track_times=False, **(stored if len(values) else {}))
     if scale is None:
-        data.dims[0].label = dimension or name
+        data.dims[0].label = name
     else:
         if not h5py.h5ds.is_scale(scale.id):
             scale.make_scale(scale.name.split("/")[-1])

@@ -84,10 +84,6 @@ COLUMNS = [
     ("experiment", TEXT, "", "that trained it; empty of others, and in older files"),
 ]
 UNITS = {name: unit for name, _, unit, _ in COLUMNS}
-# Those that compare.converge computes.
-COMPUTED = {"steps_to_converge", "epochs_to_converge", "level", "multiplier", "valid_steps", "valid_level",
-            "valid_multiplier", "train_loss", "plateau_steps", "plateau_epochs", "plateau_score", "plateau_spread",
-            "end_score", "end_spread"}
 
 # The curves: group in a study, group in a run, attribute here, units of the columns.
 PARTS = [
@@ -114,7 +110,6 @@ NEEDED = "model", "data", "optimizer", "lr", "batch"
 class Training:
     """A training; see the head of this file.  file: the study that it was read from, "" of a run."""
 
-    added_flags = ADDED_FLAGS
     file = ""
 
     def __init__(self, row, settings, provenance, spec, curve, evaluation, switches):
@@ -182,10 +177,13 @@ class Training:
         settings do not make the submodels of the curve."""
         if self["method"] not in OURS:
             return None
-        each = program.operations(self.spec, self["submodels"], self.setting("partition"), self.setting("always-active"),
-                                  float(self.setting("correct-above")))
+        try:
+            each = program.operations(self.spec, self["submodels"], self.setting("partition"), self.setting("always-active"),
+                                      float(self.setting("correct-above")))
+        except Refused:
+            return None
         submodel = self.curve["submodel"]
-        if not each or len(each) != self["submodels"] or not ((submodel >= 0) & (submodel < len(each))).all():
+        if len(each) != self["submodels"] or not ((submodel >= 0) & (submodel < len(each))).all():
             return None
         return np.cumsum(np.array(each)[submodel] * self["batch"] * np.diff(self.curve["step"].astype(float), prepend=0))
 
@@ -442,6 +440,11 @@ def read(paths):
     """The trainings of run.h5 files and of studies."""
     return [training for path in paths
             for training in ([read_run(path)] if store.format_of(path) == RUN_FORMAT else read_study(path))]
+
+
+def read_if_there(path):
+    """The trainings of a file; none where there is no such file."""
+    return read([path]) if os.path.exists(path) else []
 
 
 def unfinished(trainings):

@@ -4,7 +4,7 @@ import math
 
 import published
 from program import ask_once
-from tables import FREE, GIVEN, PERCENT, PUBLISHED, RECOMPUTED, TEXT, Column, Table
+from tables import FREE, GIVEN, PERCENT, PUBLISHED, RECOMPUTED, TEXT, Cell, Column, Table
 
 # The columns of `bcd info --out`, table gpus, for the features of Table 1.
 SHEET = {"memory": "memory", "memory bandwidth": "bandwidth", "FP32": "fp32", "tensor cores, FP16": "bf16",
@@ -60,9 +60,8 @@ def prices(multiplier, given=None):
     for who, offer, own in offers:
         price = [offer.get(gpu, math.nan) for gpu in published.GPUS]
         ratio = [other / price[0] for other in price[1:]]
-        row = table.row(who, *price, *ratio, *(saved_at(gpu, r, multiplier) for gpu, r in zip(published.GPUS[1:], ratio)))
-        row[:3] = [cell if cell.is_empty or gpu not in own else type(cell)(cell.value, GIVEN)
-                   for gpu, cell in zip(published.GPUS, row)]
+        table.row(who, *(Cell(value, GIVEN if gpu in own else PUBLISHED) for gpu, value in zip(published.GPUS, price)),
+                  *ratio, *(saved_at(gpu, r, multiplier) for gpu, r in zip(published.GPUS[1:], ratio)))
     table.note(f"saved: by G-10B with BCD-1/3 on RTX 4090 and the tables' multiplier {multiplier:.3f}, against the cost "
                "of a full update on the other GPU.")
     return table

@@ -13,10 +13,10 @@ read back ("bcd tables" in experiments/results/README.md).
     tables = Tables([table], provenance(command))
     tables.write("memory.h5", settings)
     tables.print(sys.stdout)                                     or markdown=True
-    of("memory.h5")["table8"].text("G-1.6B", "closed_form")      "24.080", as it is printed
+    read("memory.h5")["table8"].text("G-1.6B", "closed_form")    "24.080", as it is printed
 """
-import functools
 import math
+import os
 import textwrap
 from dataclasses import dataclass, field
 
@@ -152,19 +152,11 @@ class Tables:
     def __iter__(self):
         return iter(self.tables)
 
-    def __len__(self):
-        return len(self.tables)
-
     def __getitem__(self, name):
         for table in self.tables:
             if table.name == name:
                 return table
         raise KeyError(f"no table {name}; there are {', '.join(table.name for table in self.tables)}")
-
-    def add(self, *table, **settings):
-        """Appends Table(*table, **settings), and returns it."""
-        self.tables.append(Table(*table, **settings))
-        return self.tables[-1]
 
     def print(self, out, markdown=False):
         for table in self.tables:
@@ -178,12 +170,6 @@ class Tables:
                 store.set_attributes(file.create_group("settings"), settings)
             for number, table in enumerate(self.tables):
                 write_table(file.create_group(f"tables/{table.name}"), table, number)
-
-
-@functools.cache
-def of(path):
-    """The Tables of a file that does not change, read once."""
-    return read(path)
 
 
 def read(path):
@@ -203,7 +189,7 @@ def read(path):
 # ---- HDF5 ---------------------------------------------------------------------------------------
 
 def write_table(group, table, number):
-    scale = store.write(group, "row", table.labels, dimension="row")
+    scale = store.write(group, "row", table.labels)
     store.set_attributes(group, {
         "title": table.title, "head": table.head, "notes": "\n".join(table.notes), "figure": table.figure,
         "axis": table.axis, "number": number})
@@ -352,10 +338,8 @@ def print_terminal(out, table):
 def without_shared_words(labels):
     """The words with which all labels begin, and the labels without them; each keeps a word."""
     words = [label.split(" ") for label in labels]
-    count = 0
-    while len(words) > 1 and all(len(each) > count + 1 and each[count] == words[0][count] for each in words):
-        count += 1
-    return " ".join(words[0][:count]) if words else "", [" ".join(each[count:]) for each in words]
+    shared = os.path.commonprefix([each[:-1] for each in words]) if len(words) > 1 else []
+    return " ".join(shared), [" ".join(each[len(shared):]) for each in words]
 
 
 def column_lines(table, place):

@@ -7,7 +7,6 @@ import figure03
 import figure04
 import figure06
 import published
-import run as trainer
 import steps
 import table03_04
 import tables15_16
@@ -91,5 +90,5 @@ def simulated(multiplier):
 def make(options):
     multiplier, _ = cost.multiplier(options.multiplier)
     found = simulated(published.cells()["text"]["multiplier_average"] if math.isnan(multiplier) else multiplier)
-    measured, provenance = timing_measured.measure(options, trainer.format_time)
+    measured, provenance = timing_measured.measure(options)
     return [*found, figure03.table(options), *measured], provenance

@@ -8,6 +8,7 @@ import time
 import networks
 import program
 import steps
+from estimate import format_time
 from networks import Network
 from tables import CLOSED_FORM, DEVIATION, MEASURED, NONE, SIMULATED, Cell, Column, Table
 
@@ -116,7 +117,7 @@ def combine(tables):
     return found
 
 
-def measure(options, format_time):
+def measure(options):
     """Returns the tables of all networks, and the provenance of what was measured.  All tables of a network are measured
     in each repeat, so that a disturbance of the machine affects one repeat, and both sides of a comparison in it."""
     found, provenance = [], None

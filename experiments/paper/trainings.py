@@ -1,8 +1,10 @@
 """The trainings of an experiment, as trainings.toml has them: which ones a command line asks for."""
 
+import contextlib
 import dataclasses
 import functools
 import itertools
+import math
 import os
 import pathlib
 import re
@@ -20,7 +22,7 @@ PINNED = {"schedule": "constant", "warmup": 0, "clip": 0, "always-active": "none
 # A row has these from its entry, or run.py sets them.
 NOT_TAKEN = ("model", "data", "optimizer", "submodels", "threads")
 # These make no sense for a full update.
-ONLY_BCD = ("partition", "cache", "device-cache")
+ONLY_BCD = ("partition", "cache", "device-cache", "pre-infer")
 
 # The files of data sets that may be missing; others need none.
 FILES = {
@@ -73,12 +75,13 @@ def _load(path):
 
 
 def number_of(flags, name, default):
-    """A flag's number; bcd train checks its range."""
+    """A flag's number, of the type of `default`; bcd train checks its range."""
     value = flags.get(name, default)
-    try:
-        return type(default)(value)
-    except ValueError:
-        raise Refused(f"--{name} {value}: expected a number", WRONG_USE) from None
+    with contextlib.suppress(ValueError, OverflowError):
+        number = type(default)(value)
+        if math.isfinite(number):
+            return number
+    raise Refused(f"--{name} {value}: expected a number", WRONG_USE)
 
 
 def text_of(value):
@@ -267,7 +270,7 @@ class Plan:
         flags = {**start, "data": entry["data"], "optimizer": optimizer, "lr": rate, **PINNED, "submodels": submodels}
         flags |= entry.get("flags", {}) | entry.get("sgd" if optimizer == "sgd" else "adam", {})
         flags |= {k: v for k, v in own.items() if k not in ("submodels", "name")}
-        flags = {k: v for k, v in flags.items() if not _replaced_length(k, given)} | given
+        flags = overridden(flags, given)
         files = {k: v for k, v in flags.items() if "{data}" in str(v)}
         flags |= {k: v.replace("{data}", str(self.data_dir)) for k, v in files.items()}
         flags["seed"] = number_of(flags, "seed", 1) + seed
@@ -279,6 +282,7 @@ class Plan:
             self.rows.append(Row(name, flags, files, entry.get("prepare", "")))
 
 
-def _replaced_length(key, given):
-    """--steps on the command line replaces the epochs of an entry, and the other way round."""
-    return key in ("steps", "epochs") and ("steps" in given or "epochs" in given)
+def overridden(flags, given):
+    """Returns flags with those given in their place; --steps replaces --epochs, and the other way round."""
+    length = {"steps", "epochs"}
+    return {name: value for name, value in flags.items() if name not in length or not length & given.keys()} | given

@@ -1,4 +1,5 @@
 """Tests import the modules of experiments/paper/ by their names."""
+import functools
 import os
 import pathlib
 import subprocess
@@ -32,6 +33,13 @@ def held():
     return check
 
 
+@functools.cache
+def stored(name):
+    """The Tables of a committed file of results, read once."""
+    import tables
+    return tables.read(RESULTS / f"{name}.h5")
+
+
 @pytest.fixture
 def golden():
     """Compares a table with that of the same name in a committed file of results, which may have more columns: labels,
@@ -41,7 +49,7 @@ def golden():
     import tables
 
     def check(file, table, simulated=0.0, waiting=(), name=None, only_columns=False):
-        before = tables.of(str(RESULTS / f"{file}.h5"))[name or table.name]
+        before = stored(file)[name or table.name]
         for place, column in enumerate(table.columns):
             old, = (c for c in before.columns if c.name == column.name)
             assert (old.head, old.below, old.kind, old.decimals) == (column.head, column.below, column.kind, column.decimals)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import curves
 import equal_memory
 from cases import Cases
 from samples import LATER, curve, evaluations, training
@@ -77,6 +78,15 @@ def test_times_of_two_computers_are_not_compared():
 
 def test_a_method_without_a_time_leaves_no_equal_seconds():
     table = equal_memory.table(Cases(made() + [timed(2.0, submodels=3)]))
+    assert all(label.endswith("tokens") for label in table.labels)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_a_training_that_ended_at_once_has_no_time(rows):
+    short = timed(1.0, NARROW)
+    short.curve = {name: values[:rows] for name, values in short.curve.items()}
+    assert math.isnan(curves.seconds_per_update(short))
+    table = equal_memory.table(Cases(made() + [timed(2.0, submodels=3), short]))
     assert all(label.endswith("tokens") for label in table.labels)
 
 

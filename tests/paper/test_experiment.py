@@ -221,7 +221,7 @@ def test_hours_are_only_estimated_without_yes(tmp_path):
     assert "start it with --yes" in out and "on one RTX 4090, simulated:" in out and "at 2.00 an hour" in out
     assert not (tmp_path / "est" / "rows").exists()
     path = tmp_path / "est" / "validity-gpu-estimate.h5"
-    table = tables.of(path)["estimate"]
+    table = tables.read(path)["estimate"]
     with h5py.File(path) as file:
         assert file["provenance"].attrs["seed"].dtype == "uint64"  # as in every other file
     rows = ["resnet8-synthetic-sgd-full", "resnet8-synthetic-sgd-bcd3"]
@@ -242,8 +242,10 @@ def test_hours_are_only_estimated_without_yes(tmp_path):
     (["validity", "x"], "x: expected a flag"),
     (["validity", "--lr", "1", "--lr", "2"], "--lr is given twice"),
     (["validity", "--config", "missing"], "--config missing: "),
+    (["validity", "--config"], "argument --config: expected one argument"),
     (["validity", "--preset", "smoke", "--models", GPT, "--nonsense", "3"], "no flag --nonsense"),
     (["memory", "--lr", "3"], "experiment memory: --lr changes nothing of it"),
+    (["inference", "--device", "cuda"], "experiment inference: --device changes nothing of it"),
     (["cost", "--models", "resnet8"], "experiment cost: --models changes nothing of it"),
     (["validity", "--preset", "smoke", "--multiplier", "2"], "experiment validity: --multiplier changes nothing of it"),
 ])
@@ -251,11 +253,42 @@ def test_mistakes_are_one_line(tmp_path, words, line):
     assert line in experiment(*words, cwd=tmp_path, status=2)
 
 
-def test_a_file_of_flags_is_overridden(tmp_path):
-    (tmp_path / "flags").write_text("\ufeffsteps 4 # short\nlr 0.5\n\n")
-    experiment(*TWO_ROWS, "--config", "flags", "--lr", 0.25, "--quiet", cwd=tmp_path)
+FLAGS = "\ufeffsteps 4 # short\nlr = 0.5\n--limit=32\n\n# nothing\nrecompute\nmodel resnet20\npreset laptop # two words\n"
+
+
+@pytest.mark.parametrize("words, expected", [
+    (["--config", "flags"], {"lr": "0.5"}), (["--config=flags"], {"lr": "0.5"}),
+    (["--config", "flags", "--lr", "0.25"], {"lr": "0.25"}), (["--lr=0.25", "--config", "flags"], {"lr": "0.25"}),
+    (["--config=flags", "--lr=0.25"], {"lr": "0.25"}),
+    (["--config", "flags", "--no-recompute"], {"lr": "0.5", "recompute": False}),
+])
+def test_a_file_of_flags_is_overridden(tmp_path, monkeypatch, words, expected):
+    """Its lines are those that bcd train takes."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "flags").write_text(FLAGS)
+    options = experiment_module.parse(["validity", *words])
+    assert options.flags == {"steps": "4", "limit": "32", "recompute": True} | expected
+    assert (options.models, options.preset, options.out) == (["resnet20"], "laptop", "results")
+
+
+def test_a_file_of_flags_has_the_length_unless_that_is_given(tmp_path):
+    """By --steps or by --epochs; and other names of a flag count as the same one."""
+    (tmp_path / "flags").write_text(FLAGS)
+    options = experiment_module.parse(["validity", "--epochs=2", f"--config={tmp_path}/flags", "--models", "resnet8"])
+    assert options.flags["epochs"] == "2" and "steps" not in options.flags and options.models == ["resnet8"]
+
+
+def test_a_file_of_flags_trains(tmp_path):
+    (tmp_path / "flags").write_text("steps 4\nlr = 0.5\n")
+    experiment(*TWO_ROWS, "--config=flags", "--quiet", cwd=tmp_path)
     rows = study.read([tmp_path / "results-smoke" / "validity.h5"])
-    assert [(row["steps"], row["lr"]) for row in rows] == [(4, 0.25)] * 2
+    assert [(row["steps"], row["lr"]) for row in rows] == [(4, 0.5)] * 2
+
+
+def test_a_file_of_flags_names_no_other(tmp_path):
+    (tmp_path / "flags").write_text("config = more\n")
+    assert "--config cannot be given in a file of flags" in experiment(
+        "validity", "--config", "flags", cwd=tmp_path, status=2)
 
 
 def test_finetune_starts_from_one_model(tmp_path):

@@ -126,6 +126,7 @@ def test_a_group_is_known_by_its_name_in_any_file():
     alone = stats.ttest_ind([60.0, 60.1, 60.3], [70.0, 70.1, 70.2], equal_var=False).pvalue
     table = registered.answers(Cases(of("no-augmentation") + of("plateau", schedule="cosine")))
     assert sorted(cell.value / alone for cell in table.column("p")) == pytest.approx([4, 5])
+    assert "p by Holm's correction for the comparisons of each group." in table.notes[0]
     assert {note.split(" that")[0] for note in table.notes[1:]} == {f"1 of the {n} comparisons" for n in (4, 5)}
     full, *_, bcd = of("plateau")
     assert all(map(math.isnan, beyond.unregistered_ends(measures.Pair(bcd, full))))

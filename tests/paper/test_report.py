@@ -11,6 +11,7 @@ import pytest
 
 import beyond
 import curves
+import figures
 import measures
 import page
 import program
@@ -18,8 +19,8 @@ import report
 import study
 import tables
 from conftest import RESULTS
-from samples import GPT, LATER, MIB, evaluations, like, pairs, training
-from tables import CLOSED_FORM, MEASURED, NONE, PUBLISHED, RECOMPUTED, Column, Tables
+from samples import GPT, LATER, MIB, case_of, evaluations, like, pairs, training
+from tables import CLOSED_FORM, MEASURED, NONE, PUBLISHED, RECOMPUTED, Column, Table, Tables
 
 LABEL, HERE, HERE_GPT = "resnet8 synthetic sgd BCD-1/3", "  here: resnet8 synthetic sgd ", "  here: gpt-2x64 text sgd "
 
@@ -286,17 +287,17 @@ def refused(folder, *arguments, status=1):
 def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("report")
     study.write(str(made / "study.h5"), pairs())
-    sample = Tables([], {"command": "bcd experiment sample", "commit": "abc", "started": "today", "cpu": "a processor"})
-    sample.add("memory", "A <title> & more", "model", [Column("published", "published", "GiB", 3, PUBLISHED),
-                                                       Column("closed", "closed form", "GiB", 3, CLOSED_FORM)])
-    sample["memory"].row("one", 12, 12.345)
-    sample["memory"].note("A note.")
-    sample.add("second", "Sample: times & \"more\"", "UFP", [
+    memory = Table("memory", "A <title> & more", "model", [Column("published", "published", "GiB", 3, PUBLISHED),
+                                                           Column("closed", "closed form", "GiB", 3, CLOSED_FORM)])
+    memory.row("one", 12, 12.345)
+    memory.note("A note.")
+    second = Table("second", "Sample: times & \"more\"", "UFP", [
         Column("small", "G-<small>", "ms", 1, MEASURED), Column("large", "G-large", "ms", 1, tables.SIMULATED)],
         figure="lines", axis="ms per iteration \"; exit ' # <b>")
     for m in (3, 4, 5):
-        sample["second"].row(f"1/{m}", 1000 / m, 2500 / m)
-    sample.write(str(made / "tables.h5"))
+        second.row(f"1/{m}", 1000 / m, 2500 / m)
+    known = {"command": "bcd experiment sample", "commit": "abc", "started": "today", "cpu": "a processor"}
+    Tables([memory, second], known).write(str(made / "tables.h5"))
     small = ("train --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --threads 1 --steps 24 --quiet "
              "--eval-every 12 ")
     for more in ("--out mine/full", "--out b --submodels 3 --switch-every 4"):
@@ -416,15 +417,14 @@ def test_page(folder):
 def test_page_has_every_cell(tmp_path):
     """Cells of a committed file of tables, and of a wide one, are on the page as in the text, each with its mark, in
     blocks of columns."""
-    wide = Tables([], {"command": "x"})
-    wide.add("wide", "Wide", "row", [Column(f"c{c}", f"column {c}", "of many", 0, MEASURED) for c in range(20)]).row(
-        "one", *range(20))
-    wide.write(str(tmp_path / "wide.h5"))
+    wide = Table("wide", "Wide", "row", [Column(f"c{c}", f"column {c}", "of many", 0, MEASURED) for c in range(20)])
+    wide.row("one", *range(20))
+    Tables([wide], {"command": "x"}).write(str(tmp_path / "wide.h5"))
     files = [str(RESULTS / "cost.h5"), str(tmp_path / "wide.h5")]
     done(tmp_path, *files, "--out", "cells.html")
     text = (tmp_path / "cells.html").read_text(encoding="utf-8")
     printed = [html.unescape(re.sub("<.*?>", "", cell)) for cell in re.findall(r"<td.*?>(.*?)</td>", text)]
-    blocks = [(table, places) for file in files for table in tables.of(file) for places in page.blocks(table)]
+    blocks = [(table, places) for file in files for table in tables.read(file) for places in page.blocks(table)]
     assert printed == [tables.printed(table.columns[place], row[place]) + tables.MARKS[row[place].source]
                        for table, places in blocks for row in table.rows for place in places]
     assert len(page.blocks(blocks[-1][0])) > 1
@@ -447,12 +447,11 @@ def test_no_table_runs_out_of_the_page():
 
 def test_control_characters_are_not_on_the_page(tmp_path):
     """Neither in tables nor in figures."""
-    made = Tables([], {"command": "x\x1b"})
-    table = made.add("t", "T\x1b", "row", [Column("x", "head\x1b", "", 0, MEASURED)], figure="lines", axis="axis\x1b")
+    table = Table("t", "T\x1b", "row", [Column("x", "head\x1b", "", 0, MEASURED)], figure="lines", axis="axis\x1b")
     table.row("one\x1b", 1)
     table.row("two", 2)
     table.note("A note\x1b.")
-    made.write(str(tmp_path / "t.h5"))
+    Tables([table], {"command": "x\x1b"}).write(str(tmp_path / "t.h5"))
     done(tmp_path, "t.h5", "--out", "t.html")
     text = (tmp_path / "t.html").read_text(encoding="utf-8")
     assert "\x1b" not in text and text.count("\ufffd") >= 7
@@ -525,9 +524,9 @@ def test_figures_of_equal_tables(folder):
 
 def test_foreign_answer(tmp_path):
     """A file may call any table "answer"."""
-    foreign = Tables([], {"command": "x"})
-    foreign.add("answer", "Of something else", "row", [Column("x", "x", "", 0)]).row("one", 42)
-    foreign.write(str(tmp_path / "foreign.h5"))
+    foreign = Table("answer", "Of something else", "row", [Column("x", "x", "", 0)])
+    foreign.row("one", 42)
+    Tables([foreign], {"command": "x"}).write(str(tmp_path / "foreign.h5"))
     study.write(str(tmp_path / "ours.h5"), pairs())
     text = done(tmp_path, "foreign.h5", "ours.h5", "--out", "foreign.html")
     assert "Of something else" in text and "42" in text
@@ -564,6 +563,19 @@ def test_figure_of_losses(tmp_path):
     study.write(str(tmp_path / "loss.h5"), pairs()[:2])
     svg = drawn(tmp_path, "0-resnet8-synthetic-sgd-loss", "loss.h5")
     assert ">updates<" in svg and svg.count(">BCD-1/3<") == 1
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_figure_of_memory_where_some_is_not_known(place):
+    """As of LoRA by another program: the others have their bars, and the legend has the roles of these alone."""
+    full = training(started=LATER)
+    lora = like(full, method="LoRA", lr=0.2, **{f"peak_{role}": math.nan for role in study.ROLES})
+    case = page.ShownCase(case_of([lora, full] if place else [full, lora]))
+    figure = figures.memory(case)
+    shown, = figure.legends
+    assert [text.get_text() for text in shown.get_texts()] == ["parameters", "gradients", "optimizer state", "activations",
+                                                               "closed form"]
+    assert [text.get_text() for text in figure.axes[0].texts] == [" 14"]
 
 
 @pytest.mark.parametrize("losses", [[800.0, 900.0], [math.nan, math.nan]])
@@ -609,14 +621,13 @@ def test_figure_of_seeds_and_other_clocks(tmp_path):
 
 def test_figure_of_series(tmp_path):
     """A simulated column has the colour of the column that it simulates, dashed or pale."""
-    both = Tables([], {"command": "x"})
-    for shape in ("lines", "bars"):
-        table = both.add(shape, "T", "row", [Column("x", "x", "ms", 0, PUBLISHED),
-                                             Column("x_simulated", "x sim.", "ms", 0, tables.SIMULATED),
-                                             Column("y", "y", "ms", 0, PUBLISHED)], figure=shape)
+    both = [Table(shape, "T", "row", [Column("x", "x", "ms", 0, PUBLISHED),
+                                      Column("x_simulated", "x sim.", "ms", 0, tables.SIMULATED),
+                                      Column("y", "y", "ms", 0, PUBLISHED)], figure=shape) for shape in ("lines", "bars")]
+    for table in both:
         for r in range(2):
             table.row(f"{r} | <{r}>", *(float(r + c) for c in range(3)))
-    both.write(str(tmp_path / "series.h5"))
+    Tables(both, {"command": "x"}).write(str(tmp_path / "series.h5"))
     svg = drawn(tmp_path, "lines-T", "series.h5")
     assert ">x sim.<" in svg and ">1 | &lt;1&gt;<" in svg and svg.count("stroke-dasharray: 5.55") == 1
     svg = (tmp_path / "figures" / "bars-T.svg").read_text()
@@ -628,7 +639,7 @@ def test_figure_of_a_timeline(tmp_path):
     text."""
     subprocess.run([program.find(), *"plan --model G-1.6B --gpu a100 --per-node 2 --pipeline 2 --micro-batches 3 --batch 3 "
                     "--out plan.h5".split()], cwd=tmp_path, check=True, capture_output=True)
-    table, = (table for table in tables.of(str(tmp_path / "plan.h5")) if table.figure == "timeline")
+    table, = (table for table in tables.read(tmp_path / "plan.h5") if table.figure == "timeline")
     for form in ([], ["--markdown"]):
         text = done(tmp_path, "plan.h5", "--table", table.name, *form)
         assert table.title.split(":")[0] in text and "The GPUs wait " in text and "rank" not in text

@@ -120,6 +120,18 @@ def test_slope(slope, answer):
     assert table.value(label, "answer") == answer and "x64" not in label
 
 
+def test_the_label_has_no_width_of_which_there_is_no_gap():
+    """The narrowest has no full update of its seeds: its width is not in the label either."""
+    made = []
+    for width in (64, 128, 256, 512):
+        model = f"gpt:layers=2,width={width},heads={width // 32},context=32"
+        made += [ended(2.2, model=model, seed=seed, submodels=3, lr=0.2 * width) for seed in (1, 2)]
+        made += [ended(2.0, model=model, seed=seed, lr=0.1 * width) for seed in (1, 2) if width > 64]
+    table = scaling.widths(Cases(made))
+    label, = table.labels
+    assert table.value(label, "widths") == "128 256 512" and label.startswith("gpt-2 ")
+
+
 def test_rates_are_chosen_first():
     """A grid of rates at each width has no slope."""
     made = [ended(2.0 + 0.1 * submodels, model=f"gpt:layers=2,width={width},heads=2,context=32", lr=lr, submodels=submodels)

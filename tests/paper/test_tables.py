@@ -176,9 +176,9 @@ def test_file_round_trip(tmp_path):
     path = str(tmp_path / "tables.h5")
     before = sample()
     before.write(path, {"preset": "smoke"})
-    after = tables.of(path)
+    after = tables.read(path)
     assert after.provenance == PROVENANCE
-    assert len(after) == 2
+    assert len(after.tables) == 2
     for a, b in zip(before, after):
         assert (a.name, a.title, a.head, a.figure, a.axis, a.notes, a.labels) == (
             b.name, b.title, b.head, b.figure, b.axis, b.notes, b.labels)
@@ -253,20 +253,20 @@ def test_bad_files(tmp_path, damage):
     with h5py.File(path, "r+") as file:
         damage(file)
     with pytest.raises(Refused, match="bad.h5: "):
-        tables.of(path)
+        tables.read(path)
 
 
 def test_missing_or_foreign_files(tmp_path):
     with pytest.raises(Refused, match="/nowhere/memory.h5: no such file"):
-        tables.of("/nowhere/memory.h5")
+        tables.read("/nowhere/memory.h5")
     text = tmp_path / "text.h5"
     text.write_text("text")
     with pytest.raises(Refused, match="not an HDF5 file"):
-        tables.of(str(text))
+        tables.read(str(text))
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file.attrs["format"] = "something else"
     with pytest.raises(Refused, match="other.h5: not a file of tables"):
-        tables.of(str(tmp_path / "other.h5"))
+        tables.read(str(tmp_path / "other.h5"))
 
 
 def test_damaged_cell(tmp_path):
@@ -279,7 +279,7 @@ def test_damaged_cell(tmp_path):
     content[stored.byte_offset + stored.size // 2] ^= 1
     path.write_bytes(content)
     with pytest.raises(Refused, match="the file is damaged"):
-        tables.of(str(path))
+        tables.read(str(path))
 
 
 def test_long_letters():

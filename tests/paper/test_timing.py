@@ -12,7 +12,7 @@ import program
 import steps
 import tables
 import timing_measured
-from conftest import RESULTS
+from conftest import stored
 from tables import DEVIATION, MEASURED, NONE, SIMULATED, Cell, Column, Table, Tables
 
 GPT = "gpt:layers=4,width=16,heads=2,context=16"
@@ -64,10 +64,10 @@ def test_steps_have_a_mean(made):
 def test_pre_inference_by_all_ranks():
     """The committed table is what is simulated today.  Eight ranks infer eight times as fast as one; where the prefix is
     on ranks that otherwise wait, that saves less."""
-    today, stored = figure03.simulated(), tables.of(str(RESULTS / "inference.h5"))["inference"]
-    assert stored.labels == today.labels and stored.notes == today.notes
+    today, before = figure03.simulated(), stored("inference")["inference"]
+    assert before.labels == today.labels and before.notes == today.notes
     for column in ("compute", "gather", "saved", "pays_from"):
-        assert [cell.value for cell in stored.column(column)] == pytest.approx(
+        assert [cell.value for cell in before.column(column)] == pytest.approx(
             [cell.value for cell in today.column(column)], rel=1e-6), column
     assert today.value("virtual: 1", "compute") == pytest.approx(8 * today.value("virtual: 8", "compute"))
     assert today.value("virtual: 8", "pays_from") < 1 < today.value("plain: 8", "pays_from")

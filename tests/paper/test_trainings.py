@@ -104,12 +104,13 @@ def test_seeds_come_one_after_the_other_and_entries_where_it_takes_hours(all_dat
 
 
 def test_flags_override_an_entry():
-    rows = plan(models=[SMALL], optimizers=["sgd"], epochs="2", lr="0.5", partition="0-1/2-3/4", seed="7").rows
+    rows = plan(models=[SMALL], optimizers=["sgd"], epochs="2", lr="0.5", partition="0-1/2-3/4", seed="7", pre_infer=True).rows
     assert [row.name for row in rows] == ["resnet-depth-8-width-2-synthetic-sgd-full-seed7",
                                           "resnet-depth-8-width-2-synthetic-sgd-bcd3-seed7"]
     full, bcd = (row.flags for row in rows)
     assert "steps" not in full and full["epochs"] == "2" and full["lr"] == "0.5"
     assert "partition" not in full and bcd["partition"] == "0-1/2-3/4"
+    assert "pre-infer" not in full and bcd["pre-infer"], "there is nothing that a full update could keep"
 
 
 def test_submodels_replace_three():
@@ -123,6 +124,14 @@ def test_a_long_name_is_cut_before_its_seed():
     name = trainings.row_name({"model": "m" * 70, "data": "a/b/" + "d" * 30, "optimizer": "sgd", "seed": 2},
                               {"submodels": 3, "lr": 0.1, "order": "x" * 60}, 3)
     assert len(name) <= 127 and name.endswith("-seed2") and name.startswith("m" * 60 + "-" + "d" * 20 + "-sgd-bcd3-lr-0.1")
+
+
+def test_a_size_is_the_bytes_that_it_stands_for():
+    """As bcd train reads it; a name that ends like one is a name."""
+    for stored, size in ((1610612736, "1.5G"), (1 << 40, "1T"), (2 << 20, "2M"), (1536, "1.5K"), (0, "none"), (100, "1e2")):
+        assert run.same_value(stored, size), size
+        assert not run.same_value(stored + 1, size), size
+    assert run.same_value("2M", "2M") and not run.same_value("2M", "2K") and not run.same_value(0, "G")
 
 
 def test_two_trainings_of_one_name_are_refused(monkeypatch, tmp_path):
@@ -394,6 +403,34 @@ def test_estimated_updates(flags, updates):
     assert estimate.Probe("resnet8", 1.0, 10000, 128).updates(flags) == updates
 
 
+@pytest.mark.parametrize("flags, line", [
+    ({"steps": "x"}, "--steps x: expected a number"), ({"epochs": "x"}, "--epochs x: expected a number"),
+    ({"epochs": "nan"}, "--epochs nan: expected a number"), ({"steps": "9" * 400}, "--steps 9+: expected a number"),
+    ({"epochs": 1, "fraction": "x"}, "--fraction x: expected a number")])
+def test_no_updates_of_what_is_no_number(flags, line):
+    with pytest.raises(Refused, match=line):
+        estimate.Probe("resnet8", 1.0, 10000, 128).updates(flags)
+
+
+@pytest.mark.parametrize("flags, line", [
+    ({"correct-above": "x"}, "--correct-above x: expected a number"), ({"partition": "0/1/99"}, "99")])
+def test_no_operations_of_what_cannot_be_trained(flags, line):
+    """bcd says what is wrong with it."""
+    row = trainings.Row("x", {"model": "resnet8", "submodels": 3, **flags})
+    with pytest.raises(Refused, match=line):
+        estimate.operations_share(row, estimate.Probe("resnet8", 1.0, 10000, 128))
+
+
+def test_what_is_no_number_is_refused_before_it_trains():
+    row = trainings.Row("x", {"epochs": 1, "submodels": 1, "limit": "x"})
+    with pytest.raises(Refused, match="--limit x: expected a number"):
+        run.relative_work(row)
+    pool = run.Pool.__new__(run.Pool)
+    pool.plan = argparse.Namespace(asked=argparse.Namespace(flags={"threads": "x"}))
+    with pytest.raises(Refused, match="--threads x: expected a number"):
+        pool.threads()
+
+
 def test_networks_are_timed_apart():
     """A step of all images takes as long as one of 10,000, but there are more of them in an epoch."""
     few, every = ({"model": "resnet8", "data": "cifar10", "batch": 128} | more for more in ({"limit": 10000}, {}))
@@ -408,10 +445,10 @@ def estimated(monkeypatch, capsys):
     table; and what is printed."""
     def make(spec, rows, step_s=2.0, batch=128, price=""):
         seconds = []
+        monkeypatch.setattr(estimate, "format_time", lambda time: seconds.append(time) or "")
         monkeypatch.setattr(estimate, "probe", lambda flags: estimate.Probe(spec, step_s, 10000, batch))
         made = estimate.estimate(argparse.Namespace(asked=argparse.Namespace(yes=False, flags={})),
-                                 [trainings.Row(name, flags) for name, flags in rows.items()],
-                                 lambda time: seconds.append(time) or "", price)
+                                 [trainings.Row(name, flags) for name, flags in rows.items()], price)
         return seconds, made["estimate"], capsys.readouterr().out
     return make
 
