@@ -61,6 +61,10 @@ def epochs(network, method="full"):
     return f"{record.first(network, method)['epochs']:.0f}"
 
 
+def rate(network, method="full"):
+    return f"{record.first(network, method)['lr']:g}"
+
+
 def phases(network, method):
     return record.first(network, method).settings["switch-every"]
 
@@ -172,6 +176,11 @@ lowest_loss = of_seeds(lambda each: curves.trailing(each.evaluation["loss"], cur
 training_loss = of_seeds(lambda each: each["train_loss"], 4)  # of the last fortieth of the updates
 
 
+def late_spread(network, method="full"):
+    """The standard deviations of the scores of the last twenty evaluations: the lowest and the highest of the seeds."""
+    return span([statistics.stdev(curves.scores(each)[-20:]) for each in record.seeds(network, method).values()], 1)
+
+
 def mean_own_plateau(*what):
     """The mean of the mean multipliers of these pairs of a network and a method, by default of all that have one and
     train on all data."""
@@ -235,10 +244,14 @@ def plateaus():
     return sum(map(math.isfinite, found)), len(found)
 
 
-def planned():
-    """How many trainings `bcd experiment converged` has."""
+def trained(file):
+    return len(record.trainings(file))
+
+
+def planned(experiment):
+    """How many trainings `bcd experiment NAME` has."""
     asked = types.SimpleNamespace(preset="laptop", models=None, optimizers=None, seeds=None, flags={})
-    return len(trainings.Plan("converged", asked).rows)
+    return len(trainings.Plan(experiment, asked).rows)
 
 
 def added_rates():
@@ -347,10 +360,11 @@ def seeds_to_decide(network, method, other, points):
 
 # ---- published trainings ------------------------------------------------------------------------
 
+IMAGES_WITH_SGD = "resnet8", "half10", "half10-cosine", "half", "half-longest", "half-plain"
 # Ours next to the published trainings: by the label of a row, networks and methods.
 OURS = {
-    "ResNet8 SGD, full": [(network, "full") for network in ("resnet8", "half10", "half10-cosine", "half", "half-plain")],
-    "ResNet8 SGD, 1/3": [(network, "bcd3") for network in ("resnet8", "half10", "half10-cosine", "half", "half-plain")],
+    "ResNet8 SGD, full": [(network, "full") for network in IMAGES_WITH_SGD],
+    "ResNet8 SGD, 1/3": [(network, "bcd3") for network in IMAGES_WITH_SGD],
     "ResNet8 Adam, full": [(network, "full") for network in ("half10-adam", "half-plain-adam")],
     "ResNet8 Adam, 1/3": [(network, "bcd3") for network in ("half10-adam", "half-plain-adam")],
     "ResNet14 SGD, full": [("resnet14", "full")], "ResNet14 SGD, 1/3": [("resnet14", "bcd3")],
@@ -494,5 +508,6 @@ def functions():
     """All of them, by name, for one document."""
     return globals() | {"table": Printed().table, "three_seeds": record.THREE_SEEDS, "ours": OURS,
                         "ours_less": OURS_LESS,
-                        "all_data_images": [what for what in record.THREE_SEEDS + record.PLAIN_PAIRS if what in record.ALL_DATA],
+                        "all_data_images": [what for what in record.THREE_SEEDS + record.SECOND_TRAININGS
+                                            if what in record.ALL_DATA],
                         "less_data_images": [what for what in record.THREE_SEEDS if what not in record.ALL_DATA]}

@@ -11,20 +11,20 @@ import figures
 import page
 import program
 import record
-import report
+from cases import Cases
 from figures import BLUE, GREEN, GREY, INK, PINK, RED
 from tables import MIB
 
-RUNS = "resnet8-cifar10-full.h5,resnet8-cifar10-bcd3.h5"
 # A picture of scores against updates: its files, and the name of the case there.
 SCORES = {
-    "converged-resnet8.svg": ("converged.h5", "resnet8 cifar10 sgd"),
-    "converged.svg": ("converged.h5", "resnet-8x8 cifar10[:10000] sgd"),
-    "converged-cosine.svg": ("converged.h5", "resnet-8x8 cifar10[:10000] sgd cosine"),
-    "converged-gpt.svg": ("converged.h5", "gpt-4x128 wikitext2:2048 adam"),
-    "no-augmentation.svg": ("no-augmentation.h5", "resnet-8x8 cifar10 sgd"),
-    "no-augmentation-adam.svg": ("no-augmentation.h5", "resnet-8x8 cifar10 adam"),
-    "resnet8-not-augmented.svg": (RUNS, "resnet8 cifar10 sgd"),
+    "converged-resnet8.svg": (record.LONG, "resnet8 cifar10 sgd"),
+    "converged.svg": (record.LONG, "resnet-8x8 cifar10[:10000] sgd"),
+    "converged-cosine.svg": (record.LONG, "resnet-8x8 cifar10[:10000] sgd cosine"),
+    "converged-gpt.svg": (record.LONG, "gpt-4x128 wikitext2:2048 adam"),
+    "plateau.svg": (record.LONGEST, "resnet-8x8 cifar10 sgd"),
+    "no-augmentation.svg": (record.PLAIN_IMAGES, "resnet-8x8 cifar10 sgd"),
+    "no-augmentation-adam.svg": (record.PLAIN_IMAGES, "resnet-8x8 cifar10 adam"),
+    "resnet8-not-augmented.svg": (record.RUNS, "resnet8 cifar10 sgd"),
 }
 CYCLE = "trace", "--model", "resnet8", "--data", "synthetic", "--limit", "500", "--batch", "64"
 # Lines of the gap against the budget: network, method, name, colour, dashes.
@@ -32,6 +32,7 @@ IMAGES = [
     ("resnet8", "bcd3", "ResNet-8, all images", BLUE, "-"),
     ("half", "bcd3", "ResNet-8x8, all images", RED, "-"),
     ("half", "bcd3 every 1e", "the same, phases of an epoch", RED, "--"),
+    ("half-longest", "bcd3", "the same, longest", RED, ":"),
     ("half10", "bcd3", "ResNet-8x8, 10,000 images", GREEN, "-"),
     ("half10-adam", "bcd3", "the same, Adam", GREEN, ":"),
     ("resnet14", "bcd3", "ResNet-14, all images", PINK, "-."),
@@ -46,7 +47,7 @@ BYTES = [(lambda each: each.trained, "parameters, gradients, state, MiB (LoRA: c
 
 def scores(files, name):
     """The scores of a case."""
-    found = report.Report([str(record.RESULTS / file) for file in files.split(",")]).cases.cases
+    found = Cases([one for file in files for one in record.trainings(file)], heaviest_first=True).cases
     case, = (case for case in found if case.name == name)
     return figures.score(page.ShownCase(case))
 

@@ -18,7 +18,7 @@ GPT = "gpt:layers=4,width=128,heads=4,context=64"
 HALF = "resnet:depth=8,width=8"
 LONG, REMEDIES, PILOT = ("converged.h5",), ("remedies.h5",), ("converged-pilot.h5",)
 RUNS = "resnet8-cifar10-full.h5", "resnet8-cifar10-bcd3.h5"
-PLAIN_IMAGES = ("no-augmentation.h5",)
+PLAIN_IMAGES, LONGEST = ("no-augmentation.h5",), ("plateau.h5",)
 FEW = dict(model=HALF, limit=10000)
 ALL = dict(limit=0, schedule="constant")
 # A network of the record: its name in tables, the files and the settings that its trainings share.
@@ -27,6 +27,7 @@ NETWORKS = {
     "half10-cosine": ("the same, cosine", LONG + REMEDIES, dict(FEW, optimizer="sgd", schedule="cosine")),
     "half10-adam": ("the same, Adam", LONG, dict(FEW, optimizer="adam", schedule="constant")),
     "half": ("ResNet-8x8, all images", LONG, dict(ALL, model=HALF)),
+    "half-longest": ("ResNet-8x8, all images, longest", LONGEST, dict(ALL, model=HALF)),
     "resnet8": ("ResNet-8, all images", LONG, dict(ALL, model="resnet8")),
     "resnet8-plain": ("ResNet-8, no augmentation", RUNS, dict(ALL, model="resnet8", augment=0)),
     "half-plain": ("ResNet-8x8, no augmentation", PLAIN_IMAGES, dict(ALL, model=HALF, optimizer="sgd", augment=0)),
@@ -46,7 +47,8 @@ NETWORKS = {
 # The phases of a method that names none: 40 updates, a quarter of an epoch, an epoch.
 PHASES = dict.fromkeys(NETWORKS, "40") | dict.fromkeys(
     ["gpt", "gpt-cosine", "gpt4", "pilot-gpt", "resnet8-plain"], "0.25e") | dict.fromkeys(
-    ["half-plain", "half-plain-adam", "pilot-half", "pilot-half-adam", "pilot-half-cosine", "pilot-resnet8"], "1e")
+    ["half-longest", "half-plain", "half-plain-adam", "pilot-half", "pilot-half-adam", "pilot-half-cosine", "pilot-resnet8"],
+    "1e")
 
 
 # ---- trainings ----------------------------------------------------------------------------------
@@ -159,10 +161,10 @@ THREE_SEEDS = [
     ("half10-adam", "bcd3")]
 FEWER_SEEDS = [("gpt", "bcd2"), ("gpt", "bcd3"), ("gpt", "bcd4"), ("gpt", "bcd3 x0.9"), ("gpt-cosine", "bcd3"),
                ("resnet14", "bcd3"), ("resnet20", "bcd3")]
-# Group 5 of the second trainings, with three seeds, whose comparisons are corrected by themselves.
-PLAIN_PAIRS = [("half-plain", "bcd3"), ("half-plain-adam", "bcd3")]
+# Groups 2 and 5 of the second trainings, with three seeds, whose comparisons are corrected by group.
+SECOND_TRAININGS = [("half-longest", "bcd3"), ("half-plain", "bcd3"), ("half-plain-adam", "bcd3")]
 # Those whose epochs are of all data, so that epochs are updates.
-ALL_DATA = [what for what in THREE_SEEDS + FEWER_SEEDS + PLAIN_PAIRS if " x0." not in what[1]]
+ALL_DATA = [what for what in THREE_SEEDS + FEWER_SEEDS + SECOND_TRAININGS if " x0." not in what[1]]
 # What was tried to bring BCD-1/3 closer, on 10,000 images with a cosine.
 REMEDIES_TRIED = ["always-active=ends", "submodel-lr=0.5,1,2", "submodel-lr=2,1,0.5", "keep-state=1",
                   "order=descending", "correct-above=1", "switch-warmup=40"]

@@ -9,7 +9,7 @@ from conftest import git, has_history
 
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
-KNOWN = 48, "3e24becbd0a826c6"
+KNOWN = 49, "f5349d48954fae96"
 
 
 def chained(changes):

@@ -6,6 +6,7 @@ import statistics
 import h5py
 import numpy as np
 import pytest
+from scipy import stats
 
 import compare
 import curves
@@ -112,6 +113,25 @@ def test_scores_are_those_of_the_raw_curves():
         score for key, scores in found.items() if key[4] > 1 for score in scores.values()))
 
 
+def test_the_answer_of_group_2_is_that_of_the_raw_curves():
+    """Five comparisons were registered, of which this is the first: the strictest p counts five times."""
+    ends = {1: [], 3: []}
+    with h5py.File(RESULTS / "plateau.h5") as file:
+        settings, curves_of = file["settings"], file["curves"]
+        for row, schedule in enumerate(settings["schedule"].asstr()[()]):
+            assert schedule == "constant" and settings["switch-every"].asstr()[row] == "1e"
+            end = int(curves_of["evaluation_first"][row]) + int(curves_of["evaluation_rows"][row])
+            assert file["evaluation/step"][end - 1] == (93750 if settings["submodels"][row] == 1 else 187500)
+            ends[int(settings["submodels"][row])].append(100 * float(np.mean(file["evaluation/accuracy"][end - 5:end])))
+    full, bcd = ends[1], ends[3]
+    test = stats.ttest_ind(bcd, full, equal_var=False)
+    found = document.made_of("plateau.h5")["answers"]
+    row = {column.name: cells for column, cells in zip(found.columns, found.rows[0])}
+    assert (len(full), len(bcd), len(found.rows)) == (3, 3, 1)
+    assert row["difference"].value == pytest.approx(statistics.fmean(bcd) - statistics.fmean(full))
+    assert row["p"].value == pytest.approx(min(1, 5 * test.pvalue))
+
+
 @pytest.mark.parametrize("what, rule, expected", [
     # found by an independent recomputation from the raw curves
     (("half10", "bcd3"), curves.plateau_multiplier, 2.78), (("half", "bcd3"), curves.plateau_multiplier, 3.86),
@@ -147,7 +167,7 @@ def test_what_was_registered():
 # ---- sentences ----------------------------------------------------------------------------------
 
 def test_bcd_never_reaches_the_same_loss_sooner():
-    for what in record.THREE_SEEDS + record.FEWER_SEEDS + [("resnet8-plain", "bcd3")]:
+    for what in record.THREE_SEEDS + record.FEWER_SEEDS + record.SECOND_TRAININGS + [("resnet8-plain", "bcd3")]:
         for rule in (curves.plateau_multiplier, lambda bcd, full: curves.training_multiplier(bcd, full)[2]):
             assert all(value > 1 for value in record.multipliers(*what, rule) if not math.isnan(value)), what
 
@@ -161,6 +181,21 @@ def test_where_the_gap_shrinks():
         assert gaps(*what) == sorted(gaps(*what), reverse=True), what
     for what in [("half10", "bcd3"), ("half10-adam", "bcd3"), ("resnet14", "bcd3"), ("resnet20", "bcd3")]:
         assert gaps(*what) != sorted(gaps(*what), reverse=True), what
+
+
+def test_the_longest_trainings():
+    """BCD ends ahead with each seed, from half of both budgets on; at its plateau, and after as many updates, it is not."""
+    what = "half-longest", "bcd3"
+    assert document.ahead(*what) == document.seeds(*what) == 3
+    after = [statistics.fmean(record.gaps(*what, part)) for part in (0.25, 0.5, 0.75, 1)]
+    assert after[0] < 0 < after[1] < after[2] < after[3]
+    rates = [record.first("half-longest", method)["lr"] for method in ("full", "bcd3")]
+    assert rates[0] == pytest.approx(4 * rates[1])
+    full, bcd = (np.mean([each["plateau_score"] for each in record.seeds("half-longest", method).values()])
+                 for method in ("full", "bcd3"))
+    assert bcd < full
+    lower = [bcd["train_loss"] < full["train_loss"] for bcd, full in record.pairs(*what)]
+    assert sum(lower) == 2 and document.training_losses_above() == (40, 42)
 
 
 def test_at_the_published_ratios_halves_and_thirds_fall_back():
