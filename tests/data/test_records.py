@@ -156,7 +156,7 @@ def test_an_output_that_cannot_be_written_is_no_error_of_a_record():
 
     def texts(batch):
         return [[1]] * len(batch)
-    encoder = types.SimpleNamespace(texts=texts, answers=None, chats=None, instructions=None)
+    encoder = types.SimpleNamespace(texts=texts, answers=None, chats=None, instructions=None, known=lambda ids: ids)
     out = Full()
     with pytest.raises(OSError, match="No space left"):
         encode.encode_batch(encoder, [Text("W", "a"), Text("W", "b")], out)
