@@ -25,7 +25,7 @@ def asked():
 @pytest.fixture(scope="module")
 def made():
     cycle = figure03.table(asked())
-    measured, provenance = timing_measured.measure(asked(), str)
+    measured, provenance = timing_measured.measure(asked())
     assert provenance["device"] == "cpu" and provenance["threads"] == 1
     return {table.name: table for table in [cycle, *measured]}
 
