@@ -158,8 +158,8 @@ class Training:
 
     @property
     def ranks(self):
-        """Over which it ran, (--pipeline, --replicas, their number), or None; older trainings lack these flags, or have
-        empty ones, and have no number of processes, which is 0 then."""
+        """Over which it ran, (--pipeline, --replicas, the number of ranks), or None; older trainings lack these flags, or
+        have empty ones, and their number of ranks is 0."""
         pipeline = self.settings.get("pipeline") or "none"
         return None if pipeline == "none" else (pipeline, self.settings["replicas"], self.provenance.get("ranks", 0))
 
@@ -232,7 +232,8 @@ def of_all_sessions(file):
     for column in ("threads", "ranks"):
         counts = store.column(sessions, column).tolist() if column in sessions else []
         if len(set(counts)) > 1:
-            computers = [f"{computer}, {count} {column if count != 1 else column[:-1]}" for computer, count in zip(computers, counts)]
+            computers = [f"{computer}, {count} {column if count != 1 else column[:-1]}"
+                         for computer, count in zip(computers, counts)]
         if column == "ranks" and counts:
             provenance["ranks"] = counts[-1]
     computer = "accelerator" if provenance.get("accelerator") else "cpu"
