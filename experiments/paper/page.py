@@ -3,6 +3,7 @@ import math
 import os
 
 import jinja2
+import markupsafe
 import matplotlib
 import numpy as np
 
@@ -99,7 +100,7 @@ class Drawer:
         drawing = figures.svg(figure, f"f{self.count}")
         for number, colour in enumerate([figures.INK, figures.SOFT, figures.LINE, *figures.METHODS]):
             drawing = drawing.replace(colour, f"var(--d{number}, {colour})")
-        return jinja2.utils.markupsafe.Markup(drawing)
+        return markupsafe.Markup(drawing)
 
     def file_name(self, name):
         """What is safe in a name of a file; with a number where it is not the first, as of equal tables of two files."""

@@ -81,7 +81,7 @@ def flags_of(**flags):
     for name, value in flags.items():
         if value is not None and value is not False:
             words.append("--" + name.replace("_", "-"))
-            words += [] if value is True else [repr(value) if isinstance(value, float) else str(value)]
+            words += [] if value is True else [str(value)]
     return words
 
 

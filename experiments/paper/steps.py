@@ -12,7 +12,7 @@ import math
 
 import published
 from program import ask_once, flags_of
-from published import BCD, CACHED, FULL, OFFLOAD, Step, gpus_of
+from published import BCD, CACHED, FULL, OFFLOAD, gpus_of
 from tables import DEVIATION, NONE, PUBLISHED, RECOMPUTED, SIMULATED, Cell, Column
 
 ROOFLINE, CALIBRATED = "roofline", "calibrated"

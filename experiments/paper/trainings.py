@@ -86,9 +86,7 @@ def number_of(flags, name, default):
 
 def text_of(value):
     """Returns a value as bcd train is given it."""
-    if isinstance(value, bool):
-        return "1" if value else "0"
-    return repr(value) if isinstance(value, float) else str(value)
+    return str(int(value) if isinstance(value, bool) else value)
 
 
 def data_dir(given=None):

@@ -10,7 +10,6 @@ import pytest
 import figure03
 import program
 import steps
-import tables
 import timing_measured
 from conftest import stored
 from tables import DEVIATION, MEASURED, NONE, SIMULATED, Cell, Column, Table, Tables
