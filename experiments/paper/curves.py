@@ -181,6 +181,10 @@ def mean_score(training, until=math.inf):
     return mean_of_last(training, scores(training), until)
 
 
+def mean_loss(training, until=math.inf):
+    return mean_of_last(training, training.evaluation["loss"], until)
+
+
 # ---- along a curve ------------------------------------------------------------------------------
 
 UPDATES, SECONDS, OPERATIONS = "updates", "seconds", "operations"

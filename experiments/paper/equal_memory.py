@@ -43,7 +43,7 @@ def budgets(cases):
 
 def loss_after(training, updates):
     """The mean of the last evaluations up to an update; NaN of fewer, or where it diverged."""
-    return curves.mean_of_last(training, training.evaluation["loss"], updates)[0] if training.is_finished else math.nan
+    return curves.mean_loss(training, updates)[0] if training.is_finished else math.nan
 
 
 def table(cases):

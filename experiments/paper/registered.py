@@ -52,9 +52,7 @@ def at_the_end(training):
     scores = evaluated(training)
     if not training.is_finished or not len(scores):
         return math.nan
-    if not curves.may_be_cut(training):
-        return float(scores[-1])
-    return float(scores[-curves.MEAN:].mean()) if len(scores) >= curves.MEAN else math.nan
+    return curves.mean_of_last(training, scores)[0] if curves.may_be_cut(training) else float(scores[-1])
 
 
 def at_its_best(training):

@@ -3,7 +3,7 @@
 
     experiments/paper/render.py
 
-A source calls the functions of document.py: {{ score("resnet8", "bcd3") }} becomes "82.14 ± 0.28".  What a document
+A source calls the functions that document.py names: {{ score("resnet8", "bcd3") }} becomes "82.14 ± 0.28".  What a document
 has is plain text: paragraphs are filled, tables are aligned, and one that is too wide goes on below, with its labels
 again."""
 import pathlib

@@ -39,7 +39,7 @@ def score(pair):
 def valid_loss(pair):
     if pair.training.has_diverged or is_short(pair.training):
         return pair.training["valid_loss"]
-    return float(pair.training.evaluation["loss"][-curves.MEAN:].mean())
+    return curves.mean_loss(pair.training)[0]
 
 
 def rounded_epochs(pair):

@@ -1,7 +1,7 @@
 """The committed documents are what their sources and the files of results give."""
 import ast
 import builtins
-import pathlib
+import inspect
 import re
 
 import jinja2.meta
@@ -13,7 +13,6 @@ import published
 import render
 from conftest import RESULTS, ROOT
 from errors import Refused
-
 
 
 @pytest.mark.parametrize("source, document", render.DOCUMENTS.items())
@@ -47,8 +46,9 @@ def test_every_function_is_called():
     for source in render.DOCUMENTS:
         text = (ROOT / source).read_text(encoding="utf-8")
         called |= jinja2.meta.find_undeclared_variables(jinja2.Environment().parse(text))
-    module = ast.parse(pathlib.Path(document.__file__).read_text(encoding="utf-8"))
-    called |= {node.id for node in ast.walk(module) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    for module in (document, *document.MODULES):
+        called |= {node.id for node in ast.walk(ast.parse(inspect.getsource(module)))
+                   if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     made = {name for name, value in document.functions().items() if callable(value)}
     assert made - called - set(dir(builtins)) == {document.functions.__name__}
 

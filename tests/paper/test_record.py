@@ -11,12 +11,13 @@ from scipy import stats
 import compare
 import curves
 import document
+import document_record
 import published
 import record
 import study
+import written
 from conftest import RESULTS
 from samples import evaluations, training
-
 
 
 # ---- rules --------------------------------------------------------------------------------------
@@ -43,14 +44,14 @@ def test_a_seed_that_diverged_is_neither_ahead_nor_behind(monkeypatch):
     made[3][2].row["status"] = "diverged"
     monkeypatch.setattr(record, "seeds", lambda network, method: made[1 if method == "full" else 3])
     assert record.behind("some", "bcd3") == [True]
-    assert (document.ahead("some", "bcd3"), document.behind("some", "bcd3")) == (0, 1)
+    assert (document_record.ahead("some", "bcd3"), document_record.behind("some", "bcd3")) == (0, 1)
 
 
 def test_a_span_has_all_its_values():
-    assert document.span([2.7, 1]) == "1.00 to 2.70"
+    assert written.span([2.7, 1]) == "1.00 to 2.70"
     for values in ([2.7, math.nan], [math.nan, 2.7]):
         with pytest.raises(ValueError, match="no span"):
-            document.span(values)
+            written.span(values)
 
 
 def test_a_method_is_found_by_its_settings():
@@ -68,11 +69,16 @@ def test_seeds_for():
     assert record.seeds_for(0.3, 1.4) == 342
 
 
+def test_what_a_hundred_seeds_find():
+    """The same the other way round, of so many that Student's t is nearly normal: 2.802 times the root of 2/100."""
+    assert record.found_in_four_of_five([1.0, 1.0], 100, 0.05) == pytest.approx(0.396, rel=0.02)
+
+
 def test_seeds_that_are_left_out_are_counted():
-    assert document.mean([1, 2]) == "1.50 ± 0.71" and document.mean([math.nan]) == "–"
-    assert document.mean([1, math.nan, 2]) == "1.50 ± 0.71 (2 of 3)"
-    assert document.mean([1, math.nan], 1) == "1.0 (1 of 2)"
-    assert document.own_plateau("half", "bcd3 every 1e").endswith(" (2 of 3)")  # one came to none
+    assert written.mean([1, 2]) == "1.50 ± 0.71" and written.mean([math.nan]) == "–"
+    assert written.mean([1, math.nan, 2]) == "1.50 ± 0.71 (2 of 3)"
+    assert written.mean([1, math.nan], 1) == "1.0 (1 of 2)"
+    assert document_record.own_plateau("half", "bcd3 every 1e").endswith(" (2 of 3)")  # one came to none
 
 
 # ---- numbers, from the raw curves ---------------------------------------------------------------
@@ -99,7 +105,7 @@ def test_45_of_47_pairs_end_behind():
     ends = [((score < fulls[key[:4]][seed]) == key[0].startswith("res"), key[-1] < 1)
             for key, scores in found.items() if key[4] > 1 for seed, score in scores.items()]
     behind, less_data = map(sum, zip(*ends))
-    assert document.pairs_behind() == (behind, len(ends), less_data) == (45, 47, 14)
+    assert document_record.pairs_behind() == (behind, len(ends), less_data) == (45, 47, 14)
 
 
 def test_scores_are_those_of_the_raw_curves():
@@ -186,7 +192,7 @@ def test_where_the_gap_shrinks():
 def test_the_longest_trainings():
     """BCD ends ahead with each seed, from half of both budgets on; at its plateau, and after as many updates, it is not."""
     what = "half-longest", "bcd3"
-    assert document.ahead(*what) == document.seeds(*what) == 3
+    assert document_record.ahead(*what) == document_record.seeds(*what) == 3
     after = [statistics.fmean(record.gaps(*what, part)) for part in (0.25, 0.5, 0.75, 1)]
     assert after[0] < 0 < after[1] < after[2] < after[3]
     rates = [record.first("half-longest", method)["lr"] for method in ("full", "bcd3")]
@@ -195,7 +201,7 @@ def test_the_longest_trainings():
                  for method in ("full", "bcd3"))
     assert bcd < full
     lower = [bcd["train_loss"] < full["train_loss"] for bcd, full in record.pairs(*what)]
-    assert sum(lower) == 2 and document.training_losses_above() == (40, 42)
+    assert sum(lower) == 2 and document_record.training_losses_above() == (40, 42)
 
 
 def test_at_the_published_ratios_halves_and_thirds_fall_back():
@@ -235,7 +241,7 @@ def test_when_bcd_pays():
 def test_what_three_seeds_decide():
     """Three of twelve comparisons are significant by Welch's test and none by the paired one; three seeds do not say
     whether pairing helps."""
-    assert (document.significant(), document.significant(paired=True)) == (3, 0)
+    assert (document_record.significant(), document_record.significant(paired=True)) == (3, 0)
     assert len(record.decided()) == len(record.correlations()) == 12
     assert min(record.correlations()) < -0.5 and max(record.correlations()) > 0.5
 
@@ -243,7 +249,7 @@ def test_what_three_seeds_decide():
 def test_plateaus_come_early():
     """BCD stops at its own plateau after 1.32 times the epochs, at a worse score, and gains points after it."""
     images, text = [("half10", "bcd3"), ("half", "bcd3"), ("resnet8", "bcd3")], [("gpt", f"bcd{m}") for m in (2, 3, 4)]
-    assert document.mean_own_plateau(*images, *text) == "1.32"
+    assert document_record.mean_own_plateau(*images, *text) == "1.32"
     for network, method in images + text:
         full, bcd = (np.nanmean([each["plateau_score"] for each in record.seeds(network, which).values()])
                      for which in ("full", method))
@@ -267,8 +273,8 @@ def test_the_advantage_of_half_the_ranks_shrinks():
 
 
 def test_phases_by_auto_are_as_short_as_allowed():
-    assert float(document.phase_updates("half", "bcd3 every auto")[1]) == record.first("half", "bcd3 every auto").setting(
-        "auto-min")
+    what = "half", "bcd3 every auto"
+    assert float(document_record.phase_updates(*what)[1]) == record.first(*what).setting("auto-min")
 
 
 def test_pilots_third_submodel():

@@ -1,0 +1,269 @@
+"""What the sources of the documents say of the record: its trainings by network and method, as text."""
+import math
+import statistics
+import types
+
+import numpy as np
+
+import compare
+import curves
+import record
+import registered
+import trainings
+from written import bounds, mean, p_value, span, with_interval
+
+
+# ---- settings -----------------------------------------------------------------------------------
+
+def name(network):
+    return record.NETWORKS[network][0]
+
+
+def parameters(network):
+    return record.first(network, "full")["parameters"]
+
+
+def seeds(network, method="full"):
+    return len(record.seeds(network, method))
+
+
+def epochs(network, method="full"):
+    return f"{record.first(network, method)['epochs']:.0f}"
+
+
+def rate(network, method="full"):
+    return f"{record.first(network, method)['lr']:g}"
+
+
+def phases(network, method):
+    return record.first(network, method).settings["switch-every"]
+
+
+def fraction(network, method):
+    return f"{record.first(network, method).settings['fraction']:g}"
+
+
+def updates(network, method="full"):
+    return record.first(network, method)["steps"]
+
+
+def phase_updates(network, method):
+    """The lengths of all finished phases: their mean, and their median."""
+    switches = [each.switches["step"].astype(int) for each in record.seeds(network, method).values()]
+    lengths = np.concatenate([np.diff(steps) for steps in switches])
+    return f"{lengths.mean():.0f}", f"{np.median(lengths):.0f}"
+
+
+def trained(file):
+    return len(record.trainings(file))
+
+
+def planned(experiment):
+    """How many trainings `bcd experiment NAME` has."""
+    asked = types.SimpleNamespace(preset="laptop", models=None, optimizers=None, seeds=None, flags={})
+    return len(trainings.Plan(experiment, asked).rows)
+
+
+# ---- scores -------------------------------------------------------------------------------------
+
+def score(network, method="full", part=1.0):
+    return mean(record.scores(network, method, part))
+
+
+def equal_part(network, method):
+    """The part of BCD's training after which it had as many updates as the full update; all of it where it never did."""
+    bcd, full = record.pairs(network, method)[0]
+    return min(1.0, full["steps"] / bcd["steps"])
+
+
+def at_equal_updates(network, method):
+    """The score of BCD after as many updates as the full update had; "–" under a cosine that is longer."""
+    if not curves.comparable(*record.pairs(network, method)[0]):
+        return "–"
+    return score(network, method, equal_part(network, method))
+
+
+def rounded(network, method, decimals, equal=False):
+    """The mean score, with its unit; `equal`: after as many updates as the full update had."""
+    scores = record.scores(network, method, equal_part(network, method) if equal else 1.0)
+    return f"{statistics.fmean(scores):.{decimals}f}" + (" %" if record.first(network, method).is_images else "")
+
+
+def of_seeds(value, decimals=2, sign=""):
+    """A function of a network and a method: the mean of a value of its trainings."""
+    def found(network, method="full"):
+        return mean([value(training) for training in record.seeds(network, method).values()], decimals, sign)
+    return found
+
+
+gain_after = of_seeds(record.gain, sign="+")  # after its plateau
+at_plateau = of_seeds(lambda each: each["plateau_score"])  # where early stopping ends it; "–" where it ends none
+final_loss = of_seeds(lambda each: curves.mean_loss(each)[0] if each.is_finished else math.nan, 3)
+at_its_best = of_seeds(registered.at_its_best)
+epochs_to_its_best = of_seeds(lambda each: curves.epochs_at(each, registered.updates_to_its_best(each)), 0)
+lowest_loss = of_seeds(lambda each: curves.trailing(each.evaluation["loss"], curves.MEAN).min() if each.is_finished
+                       else math.nan, 3)
+training_loss = of_seeds(lambda each: each["train_loss"], 4)  # of the last fortieth of the updates
+
+
+def late_spread(network, method="full"):
+    """The standard deviations of the scores of the last twenty evaluations: the lowest and the highest of the seeds."""
+    return span([statistics.stdev(curves.scores(each)[-20:]) for each in record.seeds(network, method).values()], 1)
+
+
+def best(network, method="full"):
+    """The highest mean of five evaluations: (score, epoch)."""
+    each, = record.seeds(network, method).values()
+    means = curves.trailing(curves.scores(each), curves.MEAN)
+    at = int(np.argmax(means))
+    epoch = curves.epochs_at(each, float(each.evaluation["step"][at + curves.MEAN - 1]))
+    return f"{means[at]:.2f}", f"{epoch:.0f}"
+
+
+# ---- BCD and the full update --------------------------------------------------------------------
+
+def gap(network, method, part=1.0, full=None):
+    return mean(record.gaps(network, method, part, full), sign="+")
+
+
+def gap_percent(network, method, part, ratio):
+    """The gaps of the seeds after a part of BCD's training, in per cent of the score of the full update after as many
+    epochs over a ratio: their span, "0.6 to 2.7"."""
+    return span([100 * (record.score_at(bcd, part) / record.score_at(full, part / ratio) - 1)
+                 for bcd, full in record.pairs(network, method)], 1)
+
+
+def ahead_at_equal_updates(network, method):
+    """By how much BCD is ahead of the full update's end after as many updates, with its interval, and p."""
+    found = record.compared(network, method, part=equal_part(network, method))
+    return f"{with_interval(found.value, found.low, found.high)}, p {p_value(found.p)}"
+
+
+def difference(network, method, other):
+    """Of two methods of BCD: the difference of their scores, and its interval."""
+    found = record.compared(network, method, other)
+    return with_interval(found.value, found.low, found.high)
+
+
+def interval(network, method):
+    found = record.compared(network, method)
+    return bounds(found.low, found.high)
+
+
+def p(network, method):
+    return p_value(record.compared(network, method).p)
+
+
+def corrected(network, method, paired=False):
+    return p_value(record.decided(paired)[network, method])
+
+
+def significant(paired=False):
+    """How many of the comparisons with three seeds are significant at 5 %, corrected for their number."""
+    return sum(value < 0.05 for value in record.decided(paired).values())
+
+
+def verdict(network, method):
+    """What the ends say of BCD: behind or ahead where the test decides, else the direction and why it does not."""
+    ends = record.behind(network, method)
+    side = "behind" if sum(ends) * 2 > len(ends) else "ahead"
+    if len(ends) == 1:
+        return side + ", one seed"
+    if len(ends) == 2:
+        return f"{side}, both seeds" if len(set(ends)) == 1 else "undecided"
+    return side if record.decided()[network, method] < 0.05 else "undecided"
+
+
+def ahead(network, method):
+    """With how many seeds BCD ends at a better score than the full update."""
+    return record.behind(network, method).count(False)
+
+
+def behind(network, method):
+    """With how many it ends at a worse one."""
+    return record.behind(network, method).count(True)
+
+
+def pairs_behind():
+    """Of all pairs of seeds in the long trainings: how many end behind, how many there are, and are of less data."""
+    every = record.THREE_SEEDS + record.FEWER_SEEDS
+    ends = [end for what in every for end in record.behind(*what)]
+    return sum(ends), len(ends), sum(len(record.pairs(*what)) for what in every if " x0." in what[1])
+
+
+def gains(*what, part=None):
+    """For pairs of a network and a method: what each gains, in the mean of its seeds, after a part of its training, or
+    after its plateau; the lowest and the highest of those that have one."""
+    found = []
+    for network, method in what:
+        gained = compare.mean([record.gain(each, part) for each in record.seeds(network, method).values()])[0]
+        if math.isfinite(gained):  # not of a cosine
+            found.append(gained)
+    return span(found, 1, "+")
+
+
+def remedy(change):
+    """Of a change to BCD-1/3 with a cosine: its difference from plain BCD, and p, corrected for the changes tried."""
+    ps = {each: record.compared("half10-cosine", "bcd3 " + each, "bcd3").p for each in record.REMEDIES_TRIED}
+    return dict(zip(ps, map(p_value, compare.holm(list(ps.values())))))[change]
+
+
+def pairing():
+    """The correlations of the scores of BCD and of the full update over seeds: the lowest, the highest and the mean."""
+    found = record.correlations()
+    return f"{span(found)}, with a mean of {statistics.fmean(found):.2f}"
+
+
+def training_losses_above():
+    """Of all pairs of seeds on all data that finished: in how many BCD ends at a higher training loss; and their number."""
+    ends = [bcd["train_loss"] > full["train_loss"] for what in record.ALL_DATA for bcd, full in record.pairs(*what)
+            if bcd.is_finished and full.is_finished]
+    return sum(ends), len(ends)
+
+
+def spreads(network, *methods):
+    """The standard deviations of the scores of each method over its seeds."""
+    return [statistics.stdev(record.scores(network, method)) for method in methods]
+
+
+def found_by_three(network, method, level):
+    """The difference at the end that three seeds of each find in four of five cases, by the spreads measured here."""
+    return f"{record.found_in_four_of_five(spreads(network, method, 'full'), 3, level):.1f}"
+
+
+def seeds_to_decide(network, method, other, points):
+    """The seeds of each with which a difference of so many points would be found, by the spreads measured here."""
+    return record.seeds_for(points, math.sqrt(statistics.fmean(each**2 for each in spreads(network, method, other))))
+
+
+# ---- how many times the updates -----------------------------------------------------------------
+
+def of_pairs(rule):
+    """A function of a network and a method: the mean of its multipliers by a rule."""
+    def found(network, method):
+        return mean(record.multipliers(network, method, rule))
+    return found
+
+
+same_loss = of_pairs(curves.plateau_multiplier)
+same_training_loss = of_pairs(record.same_training_loss)
+own_plateau = of_pairs(curves.own_multiplier)
+
+
+def mean_own_plateau(*what):
+    """The mean of the mean multipliers of these pairs of a network and a method, by default of all that have one and
+    train on all data."""
+    found = [record.multipliers(*each, curves.own_multiplier) for each in what or record.ALL_DATA]
+    return f"{statistics.fmean(np.nanmean(values) for values in found if np.isfinite(values).any()):.2f}"
+
+
+def thirds_with_adam():
+    """The pairs of BCD-1/3 with Adam that train on all data."""
+    return [what for what in record.ALL_DATA
+            if what[1].startswith("bcd3") and record.first(*what)["optimizer"].startswith("adam")]
+
+
+def plateaus():
+    """Of the trainings of converged.h5: how many came to a plateau, and how many there are."""
+    found = [each["plateau_steps"] for each in record.trainings("converged.h5")]
+    return sum(map(math.isfinite, found)), len(found)
