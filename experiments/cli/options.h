@@ -3,7 +3,7 @@
  * One table (options_table.c) describes the flags; parsing, --help, "did you mean" and the settings
  * stored with a run all use it.  To add a flag, add a field here and a row there; for one of `bcd
  * train`, also say to bcd report what a training did without it (ADDED_FLAGS in
- * experiments/paper/study.py, or IRRELEVANT in cases.py if it changes no result). */
+ * experiments/paper/schema.py, or IRRELEVANT in cases.py if it changes no result). */
 #pragma once
 
 #include "../../dist/placement.h"

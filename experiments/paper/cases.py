@@ -3,7 +3,7 @@ submodels, ...), with a training for each seed."""
 import re
 from dataclasses import dataclass, field
 
-from study import ADDED_FLAGS
+from schema import ADDED_FLAGS
 
 # Flags that change nothing of what is learned, or only how it is rounded; the length is in `steps`.
 IRRELEVANT = {"data-dir", "threads", "recompute", "cache", "device-cache", "eval-every", "save-every",

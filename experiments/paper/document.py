@@ -8,6 +8,7 @@ import numpy as np
 
 import document_record
 import document_tuning
+import printing
 import published
 import record
 import report
@@ -164,7 +165,7 @@ class Printed:
                              labels=[found.labels[r] for r in some],
                              rows=[[found.rows[r][c] for c in kept] for r in some])
         out = io.StringIO()
-        tables.print_markdown(out, shown)
+        printing.print_markdown(out, shown)
         return out.getvalue() if title else out.getvalue().split("\n", 2)[2]
 
 

@@ -17,6 +17,7 @@ import errors
 import figure03
 import finetune
 import memory
+import printing
 import program
 import run
 import savings
@@ -210,7 +211,7 @@ def make(name, options):
     path, made = folder / f"{name}.h5", tables.Tables(found, known)
     made.write(path, run.settings(options))
     if not options.quiet:
-        made.print(sys.stdout)
+        printing.print_tables(sys.stdout, made)
         print(f"tables: {path}; as a page: bcd report {shlex.quote(str(path))}")
     return 0
 

@@ -8,7 +8,11 @@ import matplotlib
 import numpy as np
 
 import figures
+import figures_of_cases
+import figures_of_tables
+import printing
 import registered
+import schema
 import store
 import study
 import tables
@@ -22,9 +26,9 @@ CASES_DRAWN = 16  # a report of hundreds opens on a phone, and is made in second
 
 def blocks(table):
     """The places of its columns, in blocks that fit next to the labels; longer labels take two lines."""
-    labels = min(30, tables.width_of([table.head, *table.labels]))
-    columns = [tables.column_lines(table, place) for place in range(len(table.columns))]
-    return tables.blocks(labels, list(map(tables.width_of, columns)), WIDTH)
+    labels = min(30, printing.width_of([table.head, *table.labels]))
+    columns = [printing.column_lines(table, place) for place in range(len(table.columns))]
+    return printing.blocks(labels, list(map(printing.width_of, columns)), WIDTH)
 
 
 def marked_columns(table):
@@ -43,7 +47,7 @@ def fields(training):
     """{name: text} of each column, setting and attribute of provenance, "" for an unknown one."""
     values = {**training.row, **{f"--{flag}": value for flag, value in training.settings.items()},
               **training.provenance, "specification": training.spec, "switches": reasons(training.switches)}
-    return {name: shown(value, study.UNITS.get(name, "")) for name, value in values.items()}
+    return {name: shown(value, schema.UNITS.get(name, "")) for name, value in values.items()}
 
 
 def shown(value, unit):
@@ -148,12 +152,12 @@ def make(out, directory, report):
     draw = Drawer(directory)
     cases = [ShownCase(case) for case in sorted(report.cases.cases, key=lambda case: case.weight, reverse=True)]
     for number, case in enumerate(cases):
-        made = figures.of_case(case) if number < CASES_DRAWN else ()
+        made = figures_of_cases.of_case(case) if number < CASES_DRAWN else ()
         drawn = [(draw(f"{number} {case.name} {name}", figure), caption) for name, figure, caption in made]
         case.figures = [figure for figure in drawn if figure[0]]
-    drawings = [{table.name: draw(f"{table.name} {table.title}"[:80], figures.of_table(table)) for table in section}
-                for section in report.sections]
-    cycles = [draw("cycle", figures.cycle(section)) for section in report.sections]
+    drawings = [{table.name: draw(f"{table.name} {table.title}"[:80], figures_of_tables.of_table(table))
+                 for table in section} for section in report.sections]
+    cycles = [draw("cycle", figures_of_tables.cycle(section)) for section in report.sections]
     templates = jinja2.FileSystemLoader(os.path.dirname(os.path.abspath(__file__)))
     template = jinja2.Environment(loader=templates, autoescape=True, trim_blocks=True, lstrip_blocks=True,
                                   finalize=finalized)

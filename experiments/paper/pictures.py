@@ -8,6 +8,8 @@ from matplotlib.figure import Figure
 
 import choose
 import figures
+import figures_of_cases
+import figures_of_tables
 import page
 import program
 import record
@@ -49,7 +51,7 @@ def scores(files, name):
     """The scores of a case."""
     found = Cases([one for file in files for one in record.trainings(file)], heaviest_first=True).cases
     case, = (case for case in found if case.name == name)
-    return figures.score(page.ShownCase(case))
+    return figures_of_cases.score(page.ShownCase(case))
 
 
 def gap():
@@ -128,7 +130,7 @@ def draw(folder):
     """Writes all pictures into a folder, by their NAMES."""
     for name, case in SCORES.items():
         page.save(scores(*case), str(folder / name))
-    page.save(figures.cycle(program.ask(*CYCLE)), str(folder / "cycle.svg"))
+    page.save(figures_of_tables.cycle(program.ask(*CYCLE)), str(folder / "cycle.svg"))
     page.save(gap(), str(folder / "gap.svg"))
     for name, picture in CHOOSE.items():
         page.save(picture(choose.tuned(choose.trainings(choose.FILE))), str(folder / name))

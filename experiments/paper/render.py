@@ -14,8 +14,8 @@ import jinja2
 
 import document
 import pictures
+import printing
 import store
-import tables
 from errors import Refused, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -55,7 +55,7 @@ def aligned(lines, width=WIDTH):
     cells = [rows[0]] + rows[2:]
     widths = [max(3, *(len(row[c]) for row in cells)) for c in range(len(rows[0]))]
     out = []
-    for block in tables.blocks(widths[0] + 4, [width_of + 1 for width_of in widths[1:]], width):
+    for block in printing.blocks(widths[0] + 4, [width_of + 1 for width_of in widths[1:]], width):
         columns = [0, *(place + 1 for place in block)]
         pad = [str.rjust if right[c] else str.ljust for c in columns]
         made = ["| " + " | ".join(p(row[c], widths[c]) for p, c in zip(pad, columns)) + " |" for row in cells]

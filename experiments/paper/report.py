@@ -9,6 +9,7 @@ import compare
 import equal_memory
 import errors
 import multipliers
+import printing
 import registered
 import scaling
 import store
@@ -122,7 +123,7 @@ def print_tables(report, asked):
     if not chosen:
         raise Refused(f"report: --table {asked.table}: not in these files; they have "
                       + " ".join(table.name for table in report))
-    Tables(chosen).print(sys.stdout, asked.markdown)
+    printing.print_tables(sys.stdout, chosen, asked.markdown)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import time
 
 import compare
 import estimate
+import printing
 import program
 import report
 import store
@@ -369,7 +370,7 @@ def train(name, options):
     status = Pool(plan, options, finished, lambda: write_table(plan, folder, path)).run()
     if status == 0 and not options.quiet:
         print()
-        report.tables_of([path]).print(sys.stdout)
+        printing.print_tables(sys.stdout, report.tables_of([path]))
         print(f"table: {path}; as a page: bcd report {shlex.quote(str(path))}")
     return status
 

@@ -23,6 +23,7 @@ import numpy as np
 import compare
 import errors
 import program
+import schema
 import store
 import study
 import tables
@@ -160,7 +161,7 @@ def as_training(full, lr, measured, provenance):
                   "seconds": after}
     at_the_end = {"valid_loss": loss[-1], "accuracy": accuracy[-1], "perplexity": evaluation["perplexity"][-1]}
     spent = seconds[done - 1] if done else math.nan
-    row = full.row | {f"peak_{role}": math.nan for role in study.ROLES} | {
+    row = full.row | {f"peak_{role}": math.nan for role in schema.ROLES} | {
         "row": f"lora-lr-{lr:g}-seed{full['seed']}", "method": f"LoRA of rank {RANK}", "parameters": active, "lr": lr,
         "steps": len(steps), "status": study.DIVERGED if diverged else study.FINISHED,
         **(dict.fromkeys(at_the_end, math.nan) if diverged else at_the_end),

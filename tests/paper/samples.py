@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 import compare
+import schema
 import study
 from cases import Cases
 
@@ -41,10 +42,10 @@ def curve(losses, submodels=1, seconds=None, steps=None):
 
 def training(model="resnet8", images=True, submodels=1, rate=0.02, seed=1, **columns):
     """Returns a training. `columns` are those of the study, or settings where a study has no such column."""
-    peaks = dict.fromkeys(study.ROLES, 0.0) | {"parameters": 3 * MIB, "gradients": 3 * MIB / submodels,
+    peaks = dict.fromkeys(schema.ROLES, 0.0) | {"parameters": 3 * MIB, "gradients": 3 * MIB / submodels,
                                               "state": 3 * MIB / submodels, "activations": 5 * MIB,
                                               "total": 8 * MIB + 6 * MIB / submodels}
-    row = {name: math.nan if kind == study.REAL else "" if kind == study.TEXT else 0 for name, kind, _, _ in study.COLUMNS}
+    row = {name: math.nan if kind == schema.REAL else "" if kind == schema.TEXT else 0 for name, kind, _, _ in schema.COLUMNS}
     total = 20.0 if submodels > 1 else 30.0
     row.update({
         "row": f"{'images' if images else 'text'}-{submodels}", "model": model, "input": "images" if images else "tokens",

@@ -3,9 +3,9 @@ import io
 
 import pytest
 
+import printing
 import report
 from conftest import RESULTS, ROOT
-from tables import Tables
 
 GOLDEN = [path for path in sorted((ROOT / "tests" / "paper" / "golden").iterdir()) if path.name != "README.md"]
 
@@ -13,5 +13,5 @@ GOLDEN = [path for path in sorted((ROOT / "tests" / "paper" / "golden").iterdir(
 @pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.name)
 def test_printed(golden):
     out = io.StringIO()
-    Tables(report.Report([str(RESULTS / f"{golden.stem}.h5")])).print(out, golden.suffix == ".md")
+    printing.print_tables(out, report.Report([str(RESULTS / f"{golden.stem}.h5")]), golden.suffix == ".md")
     assert out.getvalue() == golden.read_text(encoding="utf-8")

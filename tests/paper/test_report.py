@@ -11,11 +11,13 @@ import pytest
 
 import beyond
 import curves
-import figures
+import figures_of_cases
 import measures
 import page
+import printing
 import program
 import report
+import schema
 import study
 import tables
 from conftest import RESULTS
@@ -437,11 +439,11 @@ def test_no_table_runs_out_of_the_page():
     in one."""
     for path in RESULTS.glob("*.h5"):
         for table in report.Report([str(path)], paper=True):
-            widths = [tables.width_of(tables.column_lines(table, place)) for place in range(len(table.columns))]
+            widths = [printing.width_of(printing.column_lines(table, place)) for place in range(len(table.columns))]
             blocks = page.blocks(table)
             assert sum(blocks, []) == list(range(len(table.columns)))
             for block in blocks:
-                used = min(30, tables.width_of([table.head, *table.labels])) + sum(2 + widths[place] for place in block)
+                used = min(30, printing.width_of([table.head, *table.labels])) + sum(2 + widths[place] for place in block)
                 assert used <= page.WIDTH or len(block) == 1, (path.name, table.name)
 
 
@@ -569,9 +571,9 @@ def test_figure_of_losses(tmp_path):
 def test_figure_of_memory_where_some_is_not_known(place):
     """As of LoRA by another program: the others have their bars, and the legend has the roles of these alone."""
     full = training(started=LATER)
-    lora = like(full, method="LoRA", lr=0.2, **{f"peak_{role}": math.nan for role in study.ROLES})
+    lora = like(full, method="LoRA", lr=0.2, **{f"peak_{role}": math.nan for role in schema.ROLES})
     case = page.ShownCase(case_of([lora, full] if place else [full, lora]))
-    figure = figures.memory(case)
+    figure = figures_of_cases.memory(case)
     shown, = figure.legends
     assert [text.get_text() for text in shown.get_texts()] == ["parameters", "gradients", "optimizer state", "activations",
                                                                "closed form"]

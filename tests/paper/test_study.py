@@ -14,6 +14,7 @@ import check_schema
 import compare
 import curves
 import program
+import schema
 import store
 import study
 import tables
@@ -115,7 +116,7 @@ def test_older_files(tmp_path):
     path = str(tmp_path / "old.h5")
     study.write(path, pairs())
     with h5py.File(path, "r+") as file:
-        for flag in study.ADDED_FLAGS:
+        for flag in schema.ADDED_FLAGS:
             del file["settings"][flag]
     assert study.read([path])[1].setting("beta2") == 0.999
     with h5py.File(path, "r+") as file:
@@ -374,8 +375,8 @@ def test_knows_every_flag(runs):
     first = study.read([str(RESULTS / "gpt-wikitext2-full.h5")])[0].settings
     for name in ("full", "text"):
         new = study.read([f"{runs}/{name}/run.h5"])[0].settings
-        unknown = set(new) - set(first) - set(study.ADDED_FLAGS) - cases.IRRELEVANT
-        assert unknown == set(), "it goes into study.ADDED_FLAGS, or into cases.IRRELEVANT if it changes no result"
+        unknown = set(new) - set(first) - set(schema.ADDED_FLAGS) - cases.IRRELEVANT
+        assert unknown == set(), "it goes into schema.ADDED_FLAGS, or into cases.IRRELEVANT if it changes no result"
 
 
 @pytest.mark.parametrize("optimizer", program.ask_once("info")["optimizers"].labels)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import check_schema
+import printing
 import tables
 from conftest import RESULTS
 from errors import Refused
@@ -37,7 +38,7 @@ def sample():
 
 def shown(table, markdown=False):
     out = io.StringIO()
-    Tables([table]).print(out, markdown)
+    printing.print_tables(out, [table], markdown)
     return out.getvalue()
 
 
@@ -54,7 +55,7 @@ def test_each_source_has_its_mark():
     (["a b c", "a b d e"], "a b", ["c", "d e"]), (["a b", "a b c"], "a", ["b", "b c"]), (["a b", "b b"], "", ["a b", "b b"]),
     (["a b"], "", ["a b"]), ([], "", [])])
 def test_shared_words(labels, words, rest):
-    assert tables.without_shared_words(labels) == (words, rest)
+    assert printing.without_shared_words(labels) == (words, rest)
 
 
 def test_a_wide_table_says_once_what_its_rows_share():

@@ -8,11 +8,12 @@ from types import SimpleNamespace
 import pytest
 
 import figure03
+import printing
 import program
 import steps
 import timing_measured
 from conftest import stored
-from tables import DEVIATION, MEASURED, NONE, SIMULATED, Cell, Column, Table, Tables
+from tables import DEVIATION, MEASURED, NONE, SIMULATED, Cell, Column, Table
 
 GPT = "gpt:layers=4,width=16,heads=2,context=16"
 
@@ -105,7 +106,7 @@ def test_columns(made, name, golden):
 
 def test_widths(made):
     out = io.StringIO()
-    Tables([made[name] for name in ("figure3", "measured1", "pipeline1")]).print(out)
+    printing.print_tables(out, [made[name] for name in ("figure3", "measured1", "pipeline1")])
     assert max(map(len, out.getvalue().split("\n"))) <= 120 and "nan" not in out.getvalue()
 
 
