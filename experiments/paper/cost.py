@@ -50,4 +50,4 @@ def make(options):
     ours, is_measured = multiplier(options.multiplier)
     multipliers = Multipliers(ours=ours, is_measured=is_measured)
     return [table01.cards(), *tables05_14.all_reductions(multipliers), claims.claims(multipliers), claims.speedups(),
-             claims.sentences(), table01.prices(multipliers.published["tables"], prices(options.price))], {}
+            claims.sentences(), table01.prices(multipliers.published["tables"], prices(options.price))], {}

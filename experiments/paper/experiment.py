@@ -26,8 +26,7 @@ import timing
 import trainings
 from errors import WRONG_USE, Refused
 
-HELP = """usage: bcd experiment NAME [FLAGS]
-
+ABOUT = """\
 Tables of the paper
 {tables}
 
@@ -56,34 +55,8 @@ status 75; start it again until the status is 0.
   bcd experiment all --preset laptop && bcd report results/*.h5
   bcd experiment all --preset smoke --out runs/smoke
   bcd experiment validity --models "resnet8 resnet14" --optimizers sgd,adam --seeds 5
-  while bcd experiment all --preset gpu --yes --minutes 10; [ $? = 75 ]; do :; done
-
-Flags
-  --multiplier X|FILE,...   another B-F multiplier (steps of BCD over steps of
-                            the full update): a number, or the validity.h5 or
-                            run.h5 files that measured it [only the published
-                            ones]
-  --price GPU=DOLLARS,...   price of a GPU per hour, as in
-                            rtx4090=0.31,a100=1.12 [those of section 4.4.1]
-  --preset smoke|laptop|gpu|paper
-                            how much to train, see above [laptop]
-  --models LIST             models separated by spaces [the preset's]
-  --optimizers LIST         optimizers separated by commas, see bcd info [the
-                            preset's]
-  --seeds N                 repeat each training with N seeds, starting at
-                            --seed [3; smoke and paper 1]
-  --jobs N                  run N trainings at the same time, which share the
-                            cores: faster if one training cannot use all of
-                            them, but its times are then those of a busy
-                            machine [1]
-  --minutes N               stop after N minutes with exit status 75; the same
-                            command continues [no end]
-  --yes                     start trainings that take hours
-  --out DIR                 directory of the tables and trainings [see above]
-  --quiet                   print errors only
-
-All other flags are those of bcd train (see bcd train --help), and override the preset's.
-"""
+  while bcd experiment all --preset gpu --yes --minutes 10; [ $? = 75 ]; do :; done"""
+REST = "All other flags are those of bcd train (see bcd train --help), and override the preset's."
 
 
 # ---- the command line -----------------------------------------------------------------------------
@@ -165,22 +138,41 @@ def words_of(path):
     return words
 
 
+def parser_of_flags():
+    parser = errors.Parser(prog="bcd experiment", usage="bcd experiment NAME [FLAGS]", epilog=REST, allow_abbrev=False,
+                           add_help=False, formatter_class=argparse.RawDescriptionHelpFormatter, description=ABOUT.format(
+                               tables=lines(listed(False) | {"all": "all of these in turn"}), beyond=lines(listed(True))))
+    parser.add_argument("name", help=argparse.SUPPRESS)
+    flags = parser.add_argument_group("Flags")
+    flags.add_argument("--multiplier", metavar="X|FILE,...", default="",
+                       help="another B-F multiplier (steps of BCD over steps of the full update): a number, or the "
+                       "validity.h5 or run.h5 files that measured it [only the published ones]")
+    flags.add_argument("--price", metavar="GPU=DOLLARS,...", default="", help="price of a GPU per hour, as in "
+                       "rtx4090=0.31,a100=1.12 [those of section 4.4.1]")
+    flags.add_argument("--preset", metavar="|".join(trainings.PRESETS), choices=trainings.PRESETS, default="laptop",
+                       help="how much to train, see above [laptop]")
+    flags.add_argument("--models", "--model", metavar="LIST", type=lambda text: names_of(text, " "),
+                       help="models separated by spaces [the preset's]")
+    flags.add_argument("--optimizers", "--optimizer", metavar="LIST", type=optimizers,
+                       help="optimizers separated by commas, see bcd info [the preset's]")
+    flags.add_argument("--seeds", metavar="N", type=whole(1, 100),
+                       help="repeat each training with N seeds, starting at --seed [3; smoke and paper 1]")
+    flags.add_argument("--jobs", metavar="N", type=whole(1, 256), default=1,
+                       help="run N trainings at the same time, which share the cores: faster if one training cannot use all "
+                       "of them, but its times are then those of a busy machine [1]")
+    flags.add_argument("--minutes", metavar="N", type=minutes,
+                       help="stop after N minutes with exit status 75; the same command continues [no end]")
+    flags.add_argument("--yes", action="store_true", help="start trainings that take hours")
+    flags.add_argument("--out", metavar="DIR", help="directory of the tables and trainings [see above]")
+    flags.add_argument("--quiet", action="store_true", help="print errors only")
+    flags.add_argument("--config", metavar="FILE", help="read flags from a file, one per line; those that are given count "
+                       "before its own")
+    return parser
+
+
 def parse(words):
     """The options of a command line.  A flag of the file --config counts where the command line does not have it."""
-    parser = errors.Parser(prog="bcd experiment", allow_abbrev=False, add_help=False)
-    parser.add_argument("name")
-    parser.add_argument("--config")
-    parser.add_argument("--preset", choices=trainings.PRESETS, default="laptop")
-    parser.add_argument("--models", "--model", type=lambda text: names_of(text, " "))
-    parser.add_argument("--optimizers", "--optimizer", type=optimizers)
-    parser.add_argument("--seeds", type=whole(1, 100))
-    parser.add_argument("--jobs", type=whole(1, 256), default=1)
-    parser.add_argument("--minutes", type=minutes)
-    parser.add_argument("--multiplier", default="")
-    parser.add_argument("--price", default="")
-    parser.add_argument("--yes", action="store_true")
-    parser.add_argument("--quiet", action="store_true")
-    parser.add_argument("--out")
+    parser = parser_of_flags()
     options, rest = parser.parse_known_args(words)
     flags = read_flags(rest)
     if options.config:
@@ -201,9 +193,9 @@ def parse(words):
 def make(name, options):
     """Makes the tables of an experiment without long trainings, writes them to DIR/NAME.h5, and prints them."""
     started = time.time()
-    found, measured = OTHERS[name].make(options)  # the provenance of what was measured, if on another device
+    found, measured = OTHERS[name].make(options)  # and the provenance of what was measured
     asked = program.provenance()
-    known = asked | dict(measured or {}) | {
+    known = asked | measured | {
         "command": asked["command"], "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
         "wall": time.time() - started, "seed": np.uint64(1)}
     folder = pathlib.Path(options.out)
@@ -264,10 +256,8 @@ def listed(beyond):
     return known | {name: other.title for name, other in OTHERS.items() if other.beyond == beyond}
 
 
-def print_help():
-    def lines(titles):
-        return "\n".join(f"  {name:<15} {title}" for name, title in titles.items())
-    print(HELP.format(tables=lines(listed(False) | {"all": "all of these in turn"}), beyond=lines(listed(True))), end="")
+def lines(titles):
+    return "\n".join(f"  {name:<15} {title}" for name, title in titles.items())
 
 
 def measured_multiplier(options):
@@ -282,7 +272,7 @@ def measured_multiplier(options):
 
 def main(words):
     if not words or "--help" in words or "-h" in words:
-        print_help()
+        parser_of_flags().print_help()
         return 0
     options = parse(words)
     known = listed(False) | listed(True)

@@ -137,7 +137,7 @@ def test_all_goes_on_after_the_tables_that_were_made(tmp_path, monkeypatch):
         def make(options):
             made.append(name)
             time.sleep(0.1)
-            return [tables.Table("some", "Some", "row", [tables.Column("n", "n")])], None
+            return [tables.Table("some", "Some", "row", [tables.Column("n", "n")])], {}
         return experiment_module.Other(make, name)
     monkeypatch.setattr(experiment_module, "OTHERS", {name: slow(name) for name in ("one", "two", "three")})
     monkeypatch.setattr(experiment_module, "listed", lambda beyond: {} if beyond else dict(experiment_module.OTHERS))
