@@ -80,6 +80,7 @@ def table(cases):
 
 def sentence(table):
     """"resnet8 BCD-1/3: 0.84 x memory, 0.59 x time per update, 4.32 x updates"."""
-    parts = [(table.rows[0][1 + place].value, words) for place, words in
-             enumerate(["memory", "time per update", "updates"])]
-    return table.labels[0] + ": " + ", ".join(f"{value:.2f} x {words}" for value, words in parts if not math.isnan(value))
+    label, = table.labels
+    parts = [(table.value(label, name), words) for name, words in
+             [("memory", "memory"), ("time", "time per update"), ("updates", "updates")]]
+    return label + ": " + ", ".join(f"{value:.2f} x {words}" for value, words in parts if not math.isnan(value))

@@ -68,9 +68,8 @@ def by_method(trainings):
 
 
 def trainings(experiment):
-    """The trainings of an experiment, and those beside it; of what is not there, none."""
-    return [training for name in [f"{experiment}.h5", *BESIDE[experiment]] if (record.RESULTS / name).exists()
-            for training in record.trainings(name)]
+    """The trainings of an experiment, and those beside it."""
+    return [training for name in [f"{experiment}.h5", *BESIDE[experiment]] for training in record.trainings(name)]
 
 
 # ---- rates --------------------------------------------------------------------------------------

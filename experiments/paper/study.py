@@ -95,6 +95,7 @@ class Training:
         settings do not make the submodels of the curve."""
         if self["method"] not in OURS:
             return None
+        program.find()  # a missing program is refused: it says nothing of the settings
         try:
             each = program.operations(self.spec, self["submodels"], self.setting("partition"), self.setting("always-active"),
                                       float(self.setting("correct-above")))

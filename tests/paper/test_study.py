@@ -457,6 +457,8 @@ def test_program_is_missing(monkeypatch, tmp_path):
     monkeypatch.setattr(program, "__file__", str(tmp_path / "a" / "b" / "program.py"))
     with pytest.raises(Refused, match="type: make"):
         program.find()
+    with pytest.raises(Refused, match="type: make"):
+        assert training().operations is None, "of a program that is there, and does not know the settings"
 
 
 def test_provenance():
