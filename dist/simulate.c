@@ -202,7 +202,8 @@ int simulate_place(Placement *placement, const Configuration *c) {
         failed || block_costs(cost, m, &c->stage, active, c->cluster.gpu, &c->cluster.efficiency);
     for (size_t b = 0; b < blocks && !failed; b++)
         for (int pass = 0; pass < PASSES; pass++) work[b] += cost[b].pass_s[pass];
-    failed = failed || (given && partition_balanced(&partition, m, c->submodels, NULL)) ||
+    failed = failed ||
+             (given && partition_balanced(&partition, m, c->submodels, c->always_active)) ||
              placement_make(placement, m, c->placement, c->pipeline, c->submodels, work,
                             partition.of_block);
     partition_free(&partition);
@@ -220,6 +221,10 @@ static int check(const Configuration *c) {
     if (c->placed && (c->placed->ranks != c->pipeline || c->placed->submodels != c->submodels))
         return error_set("plan: a placement of %d submodels on %d ranks, for %d on %d",
                          c->placed->submodels, c->placed->ranks, c->submodels, c->pipeline);
+    if (c->always_active && *c->always_active && (c->equal_work || c->placement != PLACEMENT_PLAIN))
+        return error_set(
+            "plan: only submodels of equal parameters, each contiguous, leave blocks "
+            "that are always active; use the plain placement");
     if (c->stage.offload && c->submodels > 1)
         return error_set("plan: offload is a full update; use 1 submodel");
     return 0;

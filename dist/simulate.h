@@ -20,6 +20,9 @@ typedef struct {
     PlacementKind placement;
     ScheduleKind schedule;
     int submodels;           /* 1: full update */
+    /* Blocks that train with every submodel, listed as in partition_balanced; NULL or "": none.
+     * Others need the plain placement and submodels of equal parameters. */
+    const char *always_active;
     int pipeline, replicas;  /* ranks in a pipeline, and the number of pipelines */
     int micro_batches;       /* of one pipeline in a step */
     int slack;               /* see SchedulePlan */

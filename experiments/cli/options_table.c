@@ -229,7 +229,7 @@ const Option option_table[] = {
      "given, or too few blocks are between them",
      "blocks that are trained with every submodel, as in embedding,head; ends means the first and "
      "the last, none refuses the default; their optimizer state and step count go on at a switch",
-     TRACING | COMMAND_INFO},
+     TRACING | COMMAND_PLAN | COMMAND_INFO},
     {"order", NULL, CHOICE(order, order_names), FIXED, "cyclic", NULL,
      "which submodel comes next; random draws a new order for each cycle, without repeating a "
      "submodel; gauss-southwell takes the one with the largest gradient, which costs a forward and "

@@ -27,15 +27,16 @@ static bool allows(int given, int value) { return given == PLAN_FREE || given ==
  * and submodels.  Without a pipeline all placements and schedules are the same, and only the first
  * of those that are free counts. */
 static bool is_possible(const PlanSpace *s, const Configuration *c) {
-    int blocks = c->model->blocks, placement = (int)c->placement, schedule = (int)c->schedule;
+    int placement = (int)c->placement, schedule = (int)c->schedule;
     if (!allows(s->placement, placement) || !allows(s->schedule, schedule) ||
         !allows(s->recompute, c->stage.recompute) || !allows(s->precision, (int)c->stage.precision))
         return false;
     if (c->pipeline == 1 && ((s->placement == PLAN_FREE && placement > 0) ||
                              (s->schedule == PLAN_FREE && schedule > 0)))
         return false;
-    return c->placement == PLACEMENT_PLAIN ? c->pipeline <= blocks && c->submodels <= blocks
-                                           : c->pipeline * c->submodels <= blocks;
+    return c->placement == PLACEMENT_PLAIN
+               ? c->pipeline <= c->model->blocks && c->submodels <= s->blocks
+               : c->pipeline * c->submodels <= s->blocks;
 }
 
 /* Adds all combinations of the settings that are no sizes. */
@@ -91,9 +92,10 @@ int plan_candidates(Plan **plans, const PlanSpace *s) {
     if (list.count) return list.count;
     return error_set(
         "plan: no setting has these sizes: replicas x micro-batches must divide the batch of %d "
-        "samples, and pipeline x submodels may be at most the model's %d blocks (with "
+        "samples, and pipeline x submodels may be at most the %d blocks of %s (with "
         "--placement plain each of the two)",
-        s->batch, s->plan.configuration.model->blocks);
+        s->batch, s->blocks,
+        s->blocks < s->plan.configuration.model->blocks ? "the submodels" : "the model");
 }
 
 /* ---- the best -------------------------------------------------------------------------------- */

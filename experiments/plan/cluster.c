@@ -77,11 +77,13 @@ static void note_choices(Table *table, const PlanQuestion *q, const Plan plan[RO
             table,
             "The last row is the cheapest to the same loss.  It may have other submodels, and "
             "another precision if none is given.");
-    if (question_asks(q, PLAN_BCD) && !q->model->tokens)
+    if (question_asks(q, PLAN_BCD) && *o->always_active)
+        table_note(table, "BCD: blocks that train in every phase: %s.", o->always_active);
+    else if (question_asks(q, PLAN_BCD) && !q->model->tokens)
         table_note(table,
                    "BCD is planned without blocks that are always active, as bcd train "
                    "--always-active none; on images it trains the first and the last one in every "
-                   "phase, which takes longer.");
+                   "phase: --always-active ends.");
     if (q->line->options.plan.cache) note_cache(table, q->model);
     for (int p = 0; p < PRECISIONS && *trace; p++)
         if (fabs(q->efficiency.products[p] - efficiency_default.products[p]) > 0)

@@ -35,7 +35,8 @@ void choices_add(PlanChoices *choices, int value);
 typedef struct {
     Plan plan; /* what all of them have in common */
     int per_node;
-    int batch; /* samples per update */
+    int batch;  /* samples per update */
+    int blocks; /* that belong to submodels: all but those that are always active */
     PlanChoices gpus, submodels;
     PlanChoices more_submodels; /* tried where nothing fits with the others */
     /* One value, or PLAN_FREE for all that exist. */
@@ -73,6 +74,7 @@ typedef struct {
     int per_node;          /* GPUs, or ranks on processors of this machine */
     Gpu machine;           /* --gpu cpu: a processor of this machine */
     Gpu unlimited;         /* the same with any memory: --ignore-memory */
+    int blocks;            /* that belong to BCD's submodels: all but those always active */
     Efficiency efficiency; /* measured, if there is a --trace */
 } PlanQuestion;
 

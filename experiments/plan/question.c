@@ -42,6 +42,25 @@ static int check_sizes(const PlanQuestion *q) {
     return 0;
 }
 
+/* Counts the blocks that belong to submodels, and checks those that are always active. */
+static int open_partition(PlanQuestion *q) {
+    const Options *o = &q->line->options;
+    q->blocks = q->model->blocks;
+    if (!*o->always_active || !question_asks(q, PLAN_BCD)) return 0;
+    Partition partition;
+    if (partition_balanced(&partition, q->model, o->submodels, o->always_active))
+        return error_set("--always-active: %s", error_message());
+    for (int b = 0; b < q->model->blocks; b++) q->blocks -= partition.of_block[b] == ALWAYS_ACTIVE;
+    const bool first = partition.of_block[0] == ALWAYS_ACTIVE;
+    partition_free(&partition);
+    if (first && o->plan.cache)
+        return error_set("--cache: the first block is always active, so no prefix is frozen");
+    if (o->plan.equal_work) return error_set("--equal-work: not with --always-active");
+    if (o->placement != PLACEMENT_AUTO && o->placement != PLACEMENT_PLAIN)
+        return error_set("--always-active: only --placement plain has such blocks");
+    return 0;
+}
+
 /* Replaces the rates that were given. */
 static void set_rates(Efficiency *efficiency, const CommandLine *line) {
     const PlanFlags *flags = &line->options.plan;
@@ -82,11 +101,8 @@ static int check_method(const Options *o) {
     static const struct {
         const char *flag;
         int method;
-    } flags[] = {{"cache", PLAN_BCD},
-                 {"submodels", PLAN_BCD},
-                 {"equal-work", PLAN_BCD},
-                 {"multiplier", PLAN_BCD},
-                 {"host-rate", PLAN_OFFLOAD}};
+    } flags[] = {{"cache", PLAN_BCD},      {"submodels", PLAN_BCD},  {"always-active", PLAN_BCD},
+                 {"equal-work", PLAN_BCD}, {"multiplier", PLAN_BCD}, {"host-rate", PLAN_OFFLOAD}};
     const int asked = o->plan.method;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (options_given(o, flags[i].flag) && asked != PLAN_METHODS && asked != flags[i].method)
@@ -142,7 +158,7 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
     if (question_price(&price, q, q->gpu ? q->gpu : gpu_table)) return -1;
     if (!*o->model) return error_set("bcd plan needs --model, as in --model G-10B (see bcd info)");
     q->model = setup_model(o->model, 0, o->context);
-    if (!q->model || check_sizes(q)) return -1;
+    if (!q->model || check_sizes(q) || open_partition(q)) return -1;
     const char *obstacle = flags->method == PLAN_OFFLOAD ? offload_obstacle(q) : NULL;
     if (obstacle)
         return error_set("--method offload with --gpu %s, %s: %s", flags->gpu,
@@ -223,9 +239,11 @@ int question_space(PlanSpace *space, const PlanQuestion *q, PlanMethod method, c
                                    .stage = {.optimizer = optimizer_of(o),
                                              .offload = method == PLAN_OFFLOAD},
                                    .cached = bcd && flags->cache,
+                                   .always_active = bcd ? o->always_active : NULL,
                                    .equal_work = flags->equal_work}},
         .per_node = q->per_node,
         .batch = o->batch,
+        .blocks = bcd ? q->blocks : q->model->blocks,
         .pipeline = given(o, "pipeline", flags->pipeline),
         .replicas = given(o, "replicas", o->replicas),
         .micro_batches = given(o, "micro-batches", flags->micro_batches),
@@ -235,15 +253,15 @@ int question_space(PlanSpace *space, const PlanQuestion *q, PlanMethod method, c
                          ? given(o, "precision", o->precision)
                          : o->precision,
         /* With one submodel all placements are the same. */
-        .placement = !bcd                             ? PLACEMENT_PLAIN
+        .placement = !bcd || *o->always_active        ? PLACEMENT_PLAIN
                      : o->placement == PLACEMENT_AUTO ? PLAN_FREE
                                                       : o->placement,
     };
     for (int m = 2; m <= 5; m++)
         choices_add(&space->submodels, !bcd ? 1 : narrow ? o->submodels : m);
-    for (int m = 8; bcd && !narrow; m = 2 * m < q->model->blocks ? 2 * m : q->model->blocks) {
+    for (int m = 8; bcd && !narrow; m = 2 * m < q->blocks ? 2 * m : q->blocks) {
         choices_add(&space->more_submodels, m);
-        if (m >= q->model->blocks) break;
+        if (m >= q->blocks) break;
     }
     return question_price(&space->plan.price, q, gpu);
 }

@@ -2,6 +2,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "../../ref/blocks/models.h"
+#include "../../ref/memory.h"
+#include "../../ref/partition.h"
 #include "cli.h"
 #include "tables_sample.h"
 
@@ -195,6 +198,41 @@ static void case_little_memory(void) {
         "images");
 }
 
+/* Both ends train with each of three submodels: the largest needs what a training of it holds. */
+static void case_always_active(void) {
+    Model *model = model_create("gpt:layers=6,width=64,heads=4,context=32,vocabulary=96");
+    const StageSettings stage = {.batch = 4, .optimizer = optimizer_defaults(OPTIMIZER_ADAM)};
+    Partition partition;
+    bool active[16];
+    size_t bytes[MEM_ROLES];
+    double largest = 0;
+    CHECK(partition_balanced(&partition, model, 3, "ends") == 0, "%s", error_message());
+    for (int m = 0; m < 3; m++) {
+        double total = 0;
+        partition_active(&partition, model, m, active);
+        CHECK(memory_plan(bytes, model, &stage, active) == 0, "%s", error_message());
+        for (int role = 0; role < MEM_ROLES; role++) total += (double)bytes[role];
+        largest = fmax(largest, total);
+    }
+    partition_free(&partition);
+    model_free(model);
+    const Printed *printed =
+        run(0,
+            "plan --model gpt:layers=6,width=64,heads=4,context=32,vocabulary=96 --per-node 1 "
+            "--batch 4 --micro-batches 1 --method bcd --always-active ends --out always.h5");
+    CHECK(strstr(printed->out, "BCD: blocks that train in every phase: ends."), "%s", printed->out);
+    Tables t;
+    if (!read_tables(&t, "always.h5")) return;
+    const double planned = cell(&t, "memory", "BCD-1/3", "total") * 1024 * 1024 * 1024;
+    CHECK(near(planned, largest), "%.0f bytes, a training holds %.0f", planned, largest);
+    tables_free(&t);
+    /* Where nothing fits, more submodels are tried: up to the 110 blocks between the ends. */
+    printed = run(0,
+                  "plan --model G-20B --gpu a100 --per-node 1 --batch 1 --precision bf16 "
+                  "--always-active ends");
+    CHECK(strstr(printed->out, "BCD-1/110 "), "%s", printed->out);
+}
+
 /* The seven flags that fix a setting on one RTX 4090. */
 #define ONE_CARD                                                                          \
     "plan --model G-1.6B --gpu rtx4090 --per-node 1 --batch 1 --pipeline 1 --replicas 1 " \
@@ -324,6 +362,7 @@ void test_plan_program(void) {
     RUN(case_cache);
     RUN(case_idle_gpus);
     RUN(case_little_memory);
+    RUN(case_always_active);
     RUN(case_more_gpus);
     RUN(case_measured_step);
     RUN(case_rates);
