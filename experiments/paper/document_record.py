@@ -1,4 +1,5 @@
 """What the sources of the documents say of the record: its trainings by network and method, as text."""
+import dataclasses
 import math
 import statistics
 import types
@@ -139,6 +140,44 @@ def ahead_at_equal_updates(network, method):
     return f"{with_interval(found.value, found.low, found.high)}, p {p_value(found.p)}"
 
 
+def ahead_at_equal_operations(network, method):
+    """The same after as many operations, counted from shapes, as the full update took."""
+    bcd, full = record.pairs(network, method)[0]
+    spent = curves.updates_within(bcd, curves.OPERATIONS, curves.total_cost(full, curves.OPERATIONS))
+    found = record.compared(network, method, part=spent / bcd["steps"])
+    return f"{with_interval(found.value, found.low, found.high)}, p {p_value(found.p)}"
+
+
+def ends_earlier(network, method, epochs, planned):
+    """Had the full update ended 0, 1, ... epochs earlier, and BCD after the same part of its training: at how many of
+    these ends BCD is ahead, by how much, and at how many p, corrected as for the first of so many tests, is below 5 %."""
+    all_epochs = record.first(network, "full")["epochs"]
+    parts = [1 - earlier / all_epochs for earlier in range(epochs)]
+    found = [record.compared(network, method, part=part, other_part=part) for part in parts]
+    return {"ahead": sum(each.value > 0 for each in found), "by": span([each.value for each in found], 1),
+            "decided": sum(planned * each.p < compare.CHANCE for each in found)}
+
+
+def full_updates_apart(network, other, evaluations=curves.MEAN):
+    """By how much the full update of a network is ahead of that of another one after as many updates as that had, in
+    the mean of so many evaluations, with its interval."""
+    def scores(which):
+        return [float(np.interp(updates(other), each.evaluation["step"][evaluations - 1:],
+                                curves.trailing(curves.scores(each), evaluations)))
+                for each in record.seeds(which, "full").values()]
+    found = compare.welch(scores(network), scores(other))
+    return with_interval(found.value, found.low, found.high)
+
+
+def better_by(network, method):
+    """By how much BCD ends better, in points or perplexity, with its interval where there are three seeds."""
+    found = record.compared(network, method)
+    if not record.first(network, method).is_images:
+        found = dataclasses.replace(found, value=-found.value, low=-found.high, high=-found.low)
+    three = found.seeds >= compare.TESTED
+    return with_interval(found.value, found.low, found.high) if three else f"{found.value:+.2f}"
+
+
 def difference(network, method, other):
     """Of two methods of BCD: the difference of their scores, and its interval."""
     found = record.compared(network, method, other)
@@ -248,6 +287,13 @@ def of_pairs(rule):
 same_loss = of_pairs(curves.plateau_multiplier)
 same_training_loss = of_pairs(record.same_training_loss)
 own_plateau = of_pairs(curves.own_multiplier)
+
+
+def same_loss_means():
+    """The lowest and the highest of the mean multipliers to the same validation loss, of all pairs on all data that can
+    be compared."""
+    found = [compare.mean(record.multipliers(*each, curves.plateau_multiplier))[0] for each in record.ALL_DATA]
+    return span([each for each in found if math.isfinite(each)])
 
 
 def mean_own_plateau(*what):

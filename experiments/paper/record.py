@@ -153,9 +153,9 @@ def multipliers(network, method, rule):
 
 # ---- what the seeds decide ----------------------------------------------------------------------
 
-def compared(network, method, other="full", part=1.0):
-    """Welch's test of the scores of a method, after a part of its training, and of another one, at its end."""
-    return compare.welch(scores(network, method, part), scores(network, other))
+def compared(network, method, other="full", part=1.0, other_part=1.0):
+    """Welch's test of the scores of a method and of another one, after parts of their trainings."""
+    return compare.welch(scores(network, method, part), scores(network, other, other_part))
 
 
 # Every comparison with three seeds, and with fewer.

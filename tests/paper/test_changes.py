@@ -9,7 +9,7 @@ from conftest import git, has_history
 
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
-KNOWN = 49, "f5349d48954fae96"
+KNOWN = 50, "257315806a86d712"
 
 
 def chained(changes):

@@ -204,6 +204,35 @@ def test_the_longest_trainings():
     assert sum(lower) == 2 and document_record.training_losses_above() == (40, 42)
 
 
+def test_the_longest_trainings_and_the_first_ones():
+    """They differ in the length and in the full update's rate alone, to which a part of the gap that closed is due."""
+    rate = {(network, method): record.first(network, method)["lr"]
+            for network in ("half", "half-longest") for method in ("full", "bcd3 every 1e")}
+    assert rate["half-longest", "full"] == pytest.approx(2 * rate["half", "full"])
+    assert rate["half-longest", "bcd3 every 1e"] == rate["half", "bcd3 every 1e"]
+    first = statistics.fmean(record.gaps("half", "bcd3 every 1e"))
+    assert first < statistics.fmean(record.gaps("half-longest", "bcd3", 0.25)) < 0
+    assert document_record.full_updates_apart("half-longest", "half").startswith("-")
+    ends = document_record.ends_earlier("half-longest", "bcd3", 48, 5)
+    assert ends["ahead"] == 48 and 0 < ends["decided"] < 24
+    assert record.compared("half-longest", "bcd3").p * 5 < 0.05  # the registered end is among them
+    above = [gain > 0.3 for gain in (statistics.fmean(curves.scores(each)[-48:]) - statistics.fmean(curves.scores(each)[-96:-48])
+                                     for each in record.seeds("half-longest", "full").values())]
+    assert above.count(True) == 2
+
+
+@pytest.mark.parametrize("network", ["half-longest", "half-plain", "half-plain-adam", "half10", "half", "resnet8"])
+def test_after_as_many_updates_bcd_is_nowhere_ahead_by_more_than_chance(network):
+    found = record.compared(network, "bcd3", part=document_record.equal_part(network, "bcd3"))
+    assert found.value < 0 or found.p > 0.05
+
+
+def test_a_cosine_brings_the_full_update_more():
+    """On images: the least that it brought to the full update is more than the most that it brought to BCD."""
+    found = {method: [float(word) for word in text.split(" to ")] for method, text in document.brought_by_a_cosine().items()}
+    assert found["full"][0] > found["bcd"][1]
+
+
 def test_at_the_published_ratios_halves_and_thirds_fall_back():
     for method, ratio in (("bcd2", 40 / 18), ("bcd3", 50 / 18)):
         means = [statistics.fmean(record.score_at(bcd, part) / record.score_at(full, part / ratio)
