@@ -188,6 +188,24 @@ static void the_host_keeps_floats(void) {
     model_free(model);
 }
 
+/* A plan fits into what a card leaves to a program, to the byte. */
+static void a_plan_fits_a_card(void) {
+    const PlacementRow ranks = {"two ranks", PLACEMENT_PLAIN, 2, 1};
+    Model *model = model_create("gpt:layers=10,width=64,heads=4,context=32,vocabulary=96");
+    Configuration c = configuration(model, &ranks);
+    Gpu card = *c.cluster.gpu;
+    Prediction p;
+    CHECK(simulate(&p, NULL, &c, NULL) == 0, "%s", error_message());
+    const double whole = p.total_bytes / gpu_usable_bytes(1);
+    c.cluster.gpu = &card;
+    for (int less = -1; less <= 1; less += 2) {
+        card.memory_bytes = whole - less;
+        CHECK(simulate(&p, NULL, &c, NULL) == 0, "%s", error_message());
+        CHECK(p.fits == (less < 0), "%g bytes on a card of %g", p.total_bytes, card.memory_bytes);
+    }
+    model_free(model);
+}
+
 static void check_fullest(const Configuration *c, const Placement *placement) {
     size_t max[MEM_ROLES + 1] = {0};
     Prediction p;
@@ -336,6 +354,7 @@ void test_placement(void) {
         RUN_ROW(placement_rows[i].name, memory_is_that_of_the_stages, &placement_rows[i]);
     }
     RUN(the_host_keeps_floats);
+    RUN(a_plan_fits_a_card);
     RUN(messages_between_two_ranks);
     RUN(placement_refuses_too_many_pieces);
     RUN(virtual_stages_need_a_block_on_each_rank);
