@@ -162,6 +162,75 @@ static void costs_in_bf16(void) {
     model_free(model);
 }
 
+/* Overwrites cost[] with a full update in bf16 on a card whose memory moves a byte in a second, and
+ * whose products take `compute` seconds for an operation and `launch` for a node. */
+static void cost_in_bytes(BlockCost *cost, const Model *model, OptimizerKind optimizer,
+                          double compute, double launch) {
+    const bool active[] = {true, true, true};
+    const Gpu gpu = {.flops = {1, 1, 1}, .memory_rate = 1};
+    const Efficiency e = {
+        .products = {[PRECISION_TF32] = 1 / compute, [PRECISION_BF16] = 1 / compute},
+        .memory = 1,
+        .launch_s = launch};
+    const StageSettings settings = {
+        .batch = 2, .precision = PRECISION_BF16, .optimizer = optimizer_defaults(optimizer)};
+    CHECK(block_costs(cost, model, &settings, active, &gpu, &e) == 0, "%s", error_message());
+}
+
+/* By hand, in numbers: of the embedding the rows of 2 x 32 tokens, of a layer two norms, linear
+ * layers of 3, 1, 4 and 4 squares of the width, an attention, a GELU and two sums.  An input
+ * gradient moves the output, the input twice, and weights, and a weight gradient no sums. */
+static void bytes_by_hand(void) {
+    enum { ROWS = 2 * 32, WIDTH = 64, ROW = ROWS * WIDTH, SQUARE = WIDTH * WIDTH };
+    Model *model = model_create("gpt:layers=1,width=64,heads=4,context=32,vocabulary=96");
+    BlockCost cost[3];
+    cost_in_bytes(cost, model, OPTIMIZER_ADAM, 1e-30, 0);
+    const double ids = 4 * ROWS, weights = 12 * SQUARE + 2 * WIDTH;
+    const double expected[2][PASSES] = {
+        {ids + 2 * 2 * ROW, 0, ids + 2 * ROW + 4 * ROW},
+        {2 * (38 * ROW + weights), 2 * (54 * ROW + weights), 2 * 20 * ROW + 4 * weights}};
+    for (int b = 0; b < 2; b++)
+        for (int pass = 0; pass < PASSES; pass++)
+            CHECK(near(cost[b].pass_s[pass], expected[b][pass]), "block %d, pass %d: %g, not %g", b,
+                  pass, cost[b].pass_s[pass], expected[b][pass]);
+    model_free(model);
+}
+
+/* A node takes the longer of moving and computing, and a launch: here a norm, which computes
+ * nothing, and a linear layer. */
+static void a_node_takes_the_longer(void) {
+    enum { ROWS = 2 * 32, WIDTH = 64, VOCABULARY = 96 };
+    Model *model = model_create("llama:layers=1,width=64,heads=4,context=32,vocabulary=96");
+    const double norm = 2 * (2 * ROWS * WIDTH + WIDTH),
+                 moved = 2 * (ROWS * (WIDTH + VOCABULARY) + WIDTH * VOCABULARY),
+                 operations = 2.0 * ROWS * WIDTH * VOCABULARY;
+    for (int third = 1; third <= 9; third += 2) {
+        BlockCost cost[3];
+        const double computed = third / 3.0 * moved;
+        cost_in_bytes(cost, model, OPTIMIZER_ADAM, computed / operations, 1000);
+        const double expected = norm + fmax(moved, computed) + 2 * 1000;
+        CHECK(near(cost[2].pass_s[PASS_FORWARD], expected), "%d thirds: %g s, not %g", third,
+              cost[2].pass_s[PASS_FORWARD], expected);
+    }
+    model_free(model);
+}
+
+/* Muon multiplies matrices: of the layer's seven squares each step takes three products. */
+static void an_update_computes(void) {
+    enum { WIDTH = 64, SQUARES = 7 };
+    Model *model = model_create("llama:layers=1,width=64,heads=4,ffn=64,context=32,vocabulary=96");
+    const double cube = (double)WIDTH * WIDTH * WIDTH, expected = SQUARES * 5 * 3 * 2 * cube;
+    static const OptimizerKind kinds[] = {OPTIMIZER_ADAM, OPTIMIZER_MUON};
+    for (int i = 0; i < 2; i++) {
+        BlockCost fast[3], slow[3];
+        cost_in_bytes(fast, model, kinds[i], 1e-30, 0);
+        cost_in_bytes(slow, model, kinds[i], 1, 0);
+        CHECK(near(slow[1].update_s - fast[1].update_s, i ? expected : 0), "%g operations",
+              slow[1].update_s - fast[1].update_s);
+    }
+    model_free(model);
+}
+
 /* The paper's Table 8: bytes of parameters, gradients and state. */
 static void published_memory(void) {
     static const struct {
@@ -187,5 +256,8 @@ void test_cost(void) {
     RUN(attention_window);
     RUN(reduce_between_nodes);
     RUN(costs_in_bf16);
+    RUN(bytes_by_hand);
+    RUN(a_node_takes_the_longer);
+    RUN(an_update_computes);
     RUN(published_memory);
 }

@@ -160,6 +160,52 @@ static void messages_between_two_ranks(void) {
     model_free(model);
 }
 
+/* In bf16 the host keeps the parameters as floats; with offload their copies that go to the card,
+ * gradients and Adam's two vectors, too.  Of two ranks on two nodes each keeps half. */
+static void the_host_keeps_floats(void) {
+    static const struct {
+        Precision precision;
+        bool offload;
+        double bytes; /* of a parameter */
+    } rows[] = {{PRECISION_FP32, false, 0},
+                {PRECISION_TF32, false, 0},
+                {PRECISION_BF16, false, 4},
+                {PRECISION_FP32, true, 4 + 4 + 8},
+                {PRECISION_BF16, true, 4 + 2 + 4 + 8}};
+    const PlacementRow ranks = {"two ranks", PLACEMENT_PLAIN, 2, 1};
+    Model *model = model_create("gpt:layers=10,width=64,heads=4,context=32,vocabulary=96");
+    Configuration c = configuration(model, &ranks);
+    c.cluster.per_node = 1;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Prediction p;
+        c.stage.precision = rows[i].precision;
+        c.stage.offload = rows[i].offload;
+        CHECK(simulate(&p, NULL, &c, NULL) == 0, "%s", error_message());
+        CHECK(p.host_bytes == rows[i].bytes * (double)model->param_count / 2,
+              "%s%s: %g bytes of %zu parameters", precision_names[rows[i].precision],
+              rows[i].offload ? ", offload" : "", p.host_bytes, model->param_count);
+    }
+    model_free(model);
+}
+
+/* A plan fits into what a card leaves to a program, to the byte. */
+static void a_plan_fits_a_card(void) {
+    const PlacementRow ranks = {"two ranks", PLACEMENT_PLAIN, 2, 1};
+    Model *model = model_create("gpt:layers=10,width=64,heads=4,context=32,vocabulary=96");
+    Configuration c = configuration(model, &ranks);
+    Gpu card = *c.cluster.gpu;
+    Prediction p;
+    CHECK(simulate(&p, NULL, &c, NULL) == 0, "%s", error_message());
+    const double whole = p.total_bytes / gpu_usable_bytes(1);
+    c.cluster.gpu = &card;
+    for (int less = -1; less <= 1; less += 2) {
+        card.memory_bytes = whole - less;
+        CHECK(simulate(&p, NULL, &c, NULL) == 0, "%s", error_message());
+        CHECK(p.fits == (less < 0), "%g bytes on a card of %g", p.total_bytes, card.memory_bytes);
+    }
+    model_free(model);
+}
+
 static void check_fullest(const Configuration *c, const Placement *placement) {
     size_t max[MEM_ROLES + 1] = {0};
     Prediction p;
@@ -307,6 +353,8 @@ void test_placement(void) {
         RUN_ROW(placement_rows[i].name, placement_covers, &placement_rows[i]);
         RUN_ROW(placement_rows[i].name, memory_is_that_of_the_stages, &placement_rows[i]);
     }
+    RUN(the_host_keeps_floats);
+    RUN(a_plan_fits_a_card);
     RUN(messages_between_two_ranks);
     RUN(placement_refuses_too_many_pieces);
     RUN(virtual_stages_need_a_block_on_each_rank);

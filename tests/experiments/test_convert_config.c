@@ -173,8 +173,29 @@ static void configs_come_back(void) {
     }
 }
 
+/* GPT-2's tokens that begin and end a text are those of its vocabulary, also of a padded one; any
+ * other has none. */
+static void special_tokens_of_gpt2(void) {
+    static const int vocabularies[] = {50256, 50257, 50304, 50305};
+    const Text path = text_of("%s", scratch_path("special.json"));
+    for (int i = 0; i < 4; i++) {
+        size_t count;
+        const Text spec =
+            text_of("gpt:layers=1,width=8,heads=1,context=8,vocabulary=%d", vocabularies[i]);
+        Model *m = model_create(spec.text);
+        CHECK(m && convert_write_config(path.text, m, NUMBER_F32, NULL) == 0, "%s",
+              error_message());
+        char *text = read_bytes("special.json", &count);
+        CHECK(!strstr(text, "eos_token_id") == (i == 1 || i == 2), "%d tokens: %s", vocabularies[i],
+              text);
+        free(text);
+        model_free(m);
+    }
+}
+
 void test_convert_config(void) {
     for (size_t i = 0; i < sizeof published / sizeof *published; i++)
         RUN_ROW(published[i].spec, published_config, &published[i]);
     RUN(configs_come_back);
+    RUN(special_tokens_of_gpt2);
 }

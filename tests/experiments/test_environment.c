@@ -236,6 +236,46 @@ static void resident_memory_stays_as_planned(void) {
         "turns", 300e6);
 }
 
+/* ---- full disks ---- */
+
+static size_t bytes_of(const char *name) {
+    size_t count;
+    free(read_bytes(name, &count));
+    return count;
+}
+
+/* The optimizer's state makes the last checkpoint the first one that does not fit: the run is not
+ * finished. */
+static void a_disk_full_at_the_end(void) {
+    RunFile file;
+    run(0, "train " RESNET "--steps 0 --out small --quiet");
+    run(0, "train " RESNET "--steps 5 --out large --quiet");
+    const size_t room = (bytes_of("small/checkpoint.h5") + bytes_of("large/checkpoint.h5")) / 2;
+    const Printed *printed = program_run("train " RESNET "--steps 5 --out tight --quiet", room);
+    check_error(printed, "tight/checkpoint.h5: cannot write");
+    if (read_run(&file, "tight"))
+        CHECK(file.curve_rows == 5 && strcmp(file.status, "running") == 0, "%zu updates, %s",
+              file.curve_rows, file.status);
+    runfile_free(&file);
+}
+
+/* Where the curves have no room, the checkpoint stays where they end; a resume could not add
+ * them. */
+static void a_disk_full_of_curves(void) {
+#define LONG                                                                              \
+    "train --model gpt:layers=1,width=8,heads=1,context=4 --data words.tokens --limit 8 " \
+    "--batch 1 --schedule constant --eval-every 10000 --threads 1 --quiet "
+    RunFile file;
+    run(0, LONG "--steps 1 --out brief");
+    const size_t room = bytes_of("brief/checkpoint.h5") + bytes_of("brief/run.h5");
+    const Text line = text_of(LONG "--steps %d --out curves", (int)(room / 40));
+    check_error(program_run(line.text, room), "curves/run.h5: cannot write");
+    run(0, "train --resume curves --quiet");
+    if (read_run(&file, "curves"))
+        CHECK(file.curve_rows == room / 40, "%zu of %zu updates", file.curve_rows, room / 40);
+    runfile_free(&file);
+}
+
 void test_environment(void) {
     make_words();
     for (size_t i = 0; i < sizeof containers / sizeof *containers; i++)
@@ -243,6 +283,8 @@ void test_environment(void) {
     RUN(small_stacks_are_refused);
     RUN(closed_streams_get_nothing);
     RUN(escape_codes_are_for_terminals);
+    RUN(a_disk_full_at_the_end);
+    RUN(a_disk_full_of_curves);
     RUN(running_out_of_memory_is_reported);
     RUN(missing_weights_are_reported_first);
     RUN(resident_memory_is_as_planned);

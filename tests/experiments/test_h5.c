@@ -360,6 +360,21 @@ static void large_columns_are_cut(void) {
     free(column);
 }
 
+/* What another version means is not known. */
+static void refuses_another_version(void) {
+    const char *path = scratch_path("version.h5");
+    H5File file;
+    CHECK(h5_create_format(&file, path, "bcd run", 2) == 0 && h5_commit(&file) == 0, "%s",
+          error_message());
+    for (int version = 1; version <= 3; version++) {
+        const int failed = h5_open_format(&file, path, "bcd run", version, "a run");
+        if (!CHECK(failed == (version == 2 ? 0 : -1), "version 2 read as %d", version) || failed)
+            CHECK_ERROR("%s: version 2; this program reads version %d", path, version);
+        else
+            h5_close(&file);
+    }
+}
+
 void test_h5(void) {
     RUN(round_trip);
     RUN(optional_fields);
@@ -368,6 +383,7 @@ void test_h5(void) {
     RUN(same_twice);
     RUN(refuses_strange_files);
     RUN(refuses_strange_contents);
+    RUN(refuses_another_version);
     RUN(counts_dimensions);
     RUN(pieces_waste_nothing);
     RUN(survives_a_full_disk);

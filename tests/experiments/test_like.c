@@ -4,6 +4,15 @@
 
 #include "cli.h"
 
+/* Another optimizer comes with all of its own numbers. */
+static void check_defaults(const OptimizerSettings *s, OptimizerKind kind) {
+    const OptimizerSettings d = optimizer_defaults(kind);
+    CHECK(s->kind == kind && s->lr == d.lr && s->momentum == d.momentum && s->beta1 == d.beta1 &&
+              s->beta2 == d.beta2 && s->eps == d.eps && s->weight_decay == d.weight_decay,
+          "%s has rate %g, momentum %g, betas %g and %g, eps %g, weight decay %g",
+          optimizer_names[kind], s->lr, s->momentum, s->beta1, s->beta2, s->eps, s->weight_decay);
+}
+
 /* --like takes the settings of an earlier run, except for flags that are given and flags that
  * these replace. */
 static void trains_like_another(void) {
@@ -18,6 +27,10 @@ static void trains_like_another(void) {
     if (!read_run(&file, "unlike")) return;
     const Options *o = &file.settings;
     CHECK(file.curve_rows == 8 && o->optimizer.lr == 1e-4 && o->submodels == 3, "other flags");
+    check_defaults(&o->optimizer, OPTIMIZER_ADAM);
+    runfile_free(&file);
+    run(0, "train --like unlike --optimizer muon --steps 1 --quiet --out back");
+    if (read_run(&file, "back")) check_defaults(&file.settings.optimizer, OPTIMIZER_MUON);
     runfile_free(&file);
     check_error(run(2, "train --like nothing-there"), "--like nothing-there: no run in it");
     /* The full update drops what is for submodels. */

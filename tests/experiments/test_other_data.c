@@ -37,9 +37,9 @@ static void what_was_replaced_is_refused(void) {
     run(0, "eval found --data data.tokens");
 }
 
-/* A training of thousands of steps, whose data are overwritten in place. */
-static int overwritten(const char *name, off_t length) {
-    const Text line = text_of(TRAIN "--data used.tokens " ENDLESS "--save-every 5 --out %s", name);
+/* A training of thousands of steps, of whose flags used.tokens is overwritten in place. */
+static int overwritten(const char *name, const char *flags, off_t length) {
+    const Text line = text_of(TRAIN "%s " ENDLESS "--save-every 5 --out %s", flags, name);
     const Text checkpoint = text_of("%s/checkpoint.h5", name);
     copy_file("used.tokens", "words.tokens");
     pid_t process = program_start(line.text);
@@ -55,13 +55,19 @@ static int overwritten(const char *name, off_t length) {
 
 static void what_is_overwritten_is_noticed(void) {
     size_t count;
-    CHECK(overwritten("overwritten", 12064) == 1, "not noticed");
+    static const char written[] = "used.tokens: its file was written to while it was in use";
+    CHECK(overwritten("misjudged", "--data words.tokens --valid used.tokens", 12064) == 1,
+          "not noticed of the data to evaluate on");
     char *text = read_bytes("started", &count);
-    CHECK(strstr(text, "used.tokens: its file was written to while it was in use"), "%s", text);
+    CHECK(strstr(text, written), "%s", text);
+    free(text);
+    CHECK(overwritten("overwritten", "--data used.tokens", 12064) == 1, "not noticed");
+    text = read_bytes("started", &count);
+    CHECK(strstr(text, written), "%s", text);
     free(text);
     copy_file("used.tokens", "words.tokens");
     run(0, "train --resume overwritten --steps %d --quiet", steps_beyond("overwritten"));
-    const int status = overwritten("cut", 64);
+    const int status = overwritten("cut", "--data used.tokens", 64);
     text = read_bytes("started", &count);
     CHECK(status == 1 && (strstr(text, "bcd: a data file was cut short while it was in use") ||
                           strstr(text, "its file was written to")),

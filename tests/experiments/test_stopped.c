@@ -92,6 +92,20 @@ static void ends_on_two_ctrl_c(void) {
     CHECK(status == -SIGINT, "status %d", status);
 }
 
+/* nohup has it ignore that the terminal is gone; another signal stops it. */
+static void goes_on_without_a_terminal(void) {
+    size_t count;
+    const Text line = text_of("cd '%s' && trap '' HUP && { '%s' train " GPT ENDLESS
+                              "--quiet --out nohup & } && while [ ! -e nohup/checkpoint.h5 ]; do "
+                              "sleep 0.01; done; kill -HUP $!; sleep 0.1; kill -TERM $!; wait $!; "
+                              "echo $? >ended",
+                              scratch_path("."), BCD_PROGRAM);
+    CHECK(system(line.text) == 0, "the shell failed");
+    char *status = read_bytes("ended", &count);
+    CHECK(!strcmp(status, "143\n"), "status %s", status);
+    free(status);
+}
+
 /* Where what it prints is read no more, as after `head`, a training saves, and adds no error of its
  * own. */
 static void stops_when_nobody_reads(void) {
@@ -149,6 +163,7 @@ void test_stopped(void) {
     for (size_t i = 0; i < sizeof signal_pairs / sizeof *signal_pairs; i++)
         RUN_ROW(signal_pairs[i].name, stops_on_two_signals, &signal_pairs[i]);
     RUN(ends_on_two_ctrl_c);
+    RUN(goes_on_without_a_terminal);
     RUN(stops_when_nobody_reads);
     RUN(each_session_does_an_update);
     RUN(stops_before_the_first_update);

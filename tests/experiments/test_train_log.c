@@ -28,6 +28,18 @@ static void every_update_has_a_row(void) {
     free(text);
 }
 
+/* A resume writes the rows of earlier sessions again, each at its place. */
+static void a_resume_keeps_every_row(void) {
+    size_t before, after;
+    run(0, "train " RESNET "--steps 25 --out rows --quiet");
+    char *first = read_bytes("rows/log.csv", &before);
+    run(0, "train --resume rows --quiet");
+    char *again = read_bytes("rows/log.csv", &after);
+    CHECK(before > 0 && strcmp(first, again) == 0, "\"%s\", then \"%s\"", first, again);
+    free(first);
+    free(again);
+}
+
 static void samples_are_those_of_the_epoch(void) {
     size_t count;
     int rows = 0, step, id[4];
@@ -180,6 +192,7 @@ static void evaluates_once_an_epoch(void) {
 
 void test_train_log(void) {
     RUN(every_update_has_a_row);
+    RUN(a_resume_keeps_every_row);
     RUN(samples_are_those_of_the_epoch);
     RUN(samples_are_those_of_the_phase);
     RUN(a_gap_is_refused);
