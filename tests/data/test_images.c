@@ -210,6 +210,26 @@ static void every_crop_and_mirror_image_appears(void) {
     dataset->free(dataset);
 }
 
+/* The images of a batch, which have one position, are not all moved alike. */
+static void every_sample_has_a_crop_of_its_own(void) {
+    enum { SAMPLES = 40 }; /* of 162 crops they have 35 or 36, on average */
+    Images images = synthetic(SAMPLES, SPLIT_TRAIN, 0);
+    Dataset *dataset = images_dataset("test", images, &as_bytes, true, 7, 0);
+    bool drawn[162] = {false};
+    int kinds = 0;
+    for (int sample = 0; sample < SAMPLES; sample++) {
+        Batch batch = batch_one(dataset, sample, 3);
+        const int crop = find_crop(batch.images, images.records + (size_t)sample * RECORD);
+        if (CHECK(crop >= 0, "sample %d is no crop of its image", sample)) {
+            kinds += !drawn[crop];
+            drawn[crop] = true;
+        }
+        batch_free(&batch);
+    }
+    CHECK(kinds > 25, "%d samples have %d crops", SAMPLES, kinds);
+    dataset->free(dataset);
+}
+
 static Batch augmented(uint64_t seed, int sample, uint64_t position) {
     Dataset *dataset =
         images_dataset("test", synthetic(40, SPLIT_TRAIN, 0), &as_bytes, true, seed, 0);
@@ -256,6 +276,7 @@ void test_data_images(void) {
     RUN(cifar100_constants_are_measured);
     RUN(channels_come_last_and_normalised);
     RUN(every_crop_and_mirror_image_appears);
+    RUN(every_sample_has_a_crop_of_its_own);
     RUN(augmentation_is_a_function_of_seed_sample_and_position);
     RUN(held_out_images_are_the_last);
 }
