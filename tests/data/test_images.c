@@ -170,6 +170,19 @@ static void channels_come_last_and_normalised(void) {
     dataset->free(dataset);
 }
 
+static void limit_takes_the_first(void) {
+    for (int limit = 0; limit <= 9; limit += 3) {
+        Images images = synthetic(6, SPLIT_TRAIN, 0);
+        const int samples = limit == 3 ? 3 : 6;
+        const uint64_t sum =
+            checksum_bytes(CHECKSUM_START, images.records, (size_t)samples * RECORD);
+        Dataset *dataset = images_dataset("test", images, &as_bytes, false, 0, limit);
+        CHECK(dataset->samples == samples, "limit %d: %d samples", limit, dataset->samples);
+        CHECK(dataset->checksum == sum, "limit %d: the checksum is not of the samples used", limit);
+        dataset->free(dataset);
+    }
+}
+
 /* Returns true if the image is that of `record`, moved by (down, right) and perhaps mirrored. */
 static bool is_crop(const real *image, const unsigned char *record, int down, int right,
                     bool mirrored) {
@@ -275,6 +288,7 @@ void test_data_images(void) {
     RUN(cifar10_constants_are_measured);
     RUN(cifar100_constants_are_measured);
     RUN(channels_come_last_and_normalised);
+    RUN(limit_takes_the_first);
     RUN(every_crop_and_mirror_image_appears);
     RUN(every_sample_has_a_crop_of_its_own);
     RUN(augmentation_is_a_function_of_seed_sample_and_position);
