@@ -126,6 +126,8 @@ $(BUILD)/bcd $(BUILD)/tests-float: LDFLAGS += -rdynamic
 # So that tests/ref/test_out_of_memory.c can let an allocation fail.
 $(addprefix $(BUILD)/,tests-float tests-double): LDFLAGS += \
     $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc aligned_alloc free)
+# ... and tests/data/test_file.c see what comes to the disk, and when.
+$(BUILD)/tests-float: LDFLAGS += -Wl,--wrap=fsync
 $(BUILD)/tests-double: $(call objects,double,$(ref_tests_c)) $(double_library)
 $(BUILD)/bench: $(call objects,float,$(bench_c)) $(float_library)
 $(BUILD)/bcd $(BUILD)/tests-float $(BUILD)/tests-double $(BUILD)/bench $(BUILD)/transport-mpi-ranks:

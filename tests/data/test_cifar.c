@@ -153,6 +153,10 @@ static void cifar100_opens_by_name(void) {
         batch_free(&batch);
         dataset_free(set);
     }
+    set = data_open(
+        &(DataRequest){.name = "cifar100", .dir = root(), .split = SPLIT_TEST, .limit = 7});
+    CHECK(set && set->samples == 7, "the limit changes nothing");
+    dataset_free(set);
     free(bytes);
 }
 

@@ -170,6 +170,19 @@ static void channels_come_last_and_normalised(void) {
     dataset->free(dataset);
 }
 
+static void limit_takes_the_first(void) {
+    for (int limit = 0; limit <= 9; limit += 3) {
+        Images images = synthetic(6, SPLIT_TRAIN, 0);
+        const int samples = limit == 3 ? 3 : 6;
+        const uint64_t sum =
+            checksum_bytes(CHECKSUM_START, images.records, (size_t)samples * RECORD);
+        Dataset *dataset = images_dataset("test", images, &as_bytes, false, 0, limit);
+        CHECK(dataset->samples == samples, "limit %d: %d samples", limit, dataset->samples);
+        CHECK(dataset->checksum == sum, "limit %d: the checksum is not of the samples used", limit);
+        dataset->free(dataset);
+    }
+}
+
 /* Returns true if the image is that of `record`, moved by (down, right) and perhaps mirrored. */
 static bool is_crop(const real *image, const unsigned char *record, int down, int right,
                     bool mirrored) {
@@ -207,6 +220,26 @@ static void every_crop_and_mirror_image_appears(void) {
         batch_free(&batch);
     }
     CHECK(kinds == 162, "%d of 162 crops", kinds);
+    dataset->free(dataset);
+}
+
+/* The images of a batch, which have one position, are not all moved alike. */
+static void every_sample_has_a_crop_of_its_own(void) {
+    enum { SAMPLES = 40 }; /* of 162 crops they have 35 or 36, on average */
+    Images images = synthetic(SAMPLES, SPLIT_TRAIN, 0);
+    Dataset *dataset = images_dataset("test", images, &as_bytes, true, 7, 0);
+    bool drawn[162] = {false};
+    int kinds = 0;
+    for (int sample = 0; sample < SAMPLES; sample++) {
+        Batch batch = batch_one(dataset, sample, 3);
+        const int crop = find_crop(batch.images, images.records + (size_t)sample * RECORD);
+        if (CHECK(crop >= 0, "sample %d is no crop of its image", sample)) {
+            kinds += !drawn[crop];
+            drawn[crop] = true;
+        }
+        batch_free(&batch);
+    }
+    CHECK(kinds > 25, "%d samples have %d crops", SAMPLES, kinds);
     dataset->free(dataset);
 }
 
@@ -255,7 +288,9 @@ void test_data_images(void) {
     RUN(cifar10_constants_are_measured);
     RUN(cifar100_constants_are_measured);
     RUN(channels_come_last_and_normalised);
+    RUN(limit_takes_the_first);
     RUN(every_crop_and_mirror_image_appears);
+    RUN(every_sample_has_a_crop_of_its_own);
     RUN(augmentation_is_a_function_of_seed_sample_and_position);
     RUN(held_out_images_are_the_last);
 }

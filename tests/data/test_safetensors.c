@@ -110,6 +110,24 @@ static void halves_are_read(void) {
     safetensors_close(&file);
 }
 
+/* A tensor without numbers lies where the next one begins, wherever the header names it. */
+static void tensors_without_numbers(void) {
+    static const float numbers[] = {1, 2};
+    float back[2];
+    Safetensors file;
+    const char *path = make_file(
+        "{\"full\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+        "\"none\":{\"dtype\":\"F32\",\"shape\":[0,3],\"data_offsets\":[0,0]}}",
+        numbers, sizeof numbers);
+    if (!CHECK(safetensors_open(&file, path) == 0, "%s", error_message())) return;
+    const SafeTensor *none = safetensors_find(&file, "none");
+    CHECK(none && none->count == 0 && safetensors_read(&file, none, back) == 0, "%s",
+          error_message());
+    CHECK(safetensors_read(&file, safetensors_find(&file, "full"), back) == 0 && back[1] == 2, "%s",
+          error_message());
+    safetensors_close(&file);
+}
+
 #define ONE(shape, offsets) \
     "{\"a\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
 
@@ -205,6 +223,7 @@ void test_safetensors(void) {
     RUN(bf16_is_rounded);
     RUN(incomplete_is_no_file);
     RUN(halves_are_read);
+    RUN(tensors_without_numbers);
     RUN(what_is_no_number_is_not_written);
     RUN(what_is_no_number_is_refused);
     RUN(damage_is_refused);

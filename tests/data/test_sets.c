@@ -256,6 +256,13 @@ static void wikitext2_keeps_its_tokens(void) {
     repaired->free(repaired);
 }
 
+static void other_merges_make_other_tokens(void) {
+    scratch_text("gpt2-bpe/vocab.bpe", "#version: 0.2\nh e\n");
+    Dataset *made = open_set("wikitext2", root(), SPLIT_TRAIN);
+    CHECK(made && made->classes == 258, "the kept tokens are those of other merges");
+    dataset_free(made);
+}
+
 /* A smaller vocabulary has fewer merges; its tokens are kept in a file of their own. */
 static void wikitext2_in_fewer_tokens(void) {
     scratch_text("gpt2-bpe/vocab.bpe", tiny_merges());
@@ -377,6 +384,7 @@ void test_data_sets(void) {
     RUN(sources_come_in_the_order_of_their_names);
     RUN(shakespeare_is_split);
     RUN(wikitext2_keeps_its_tokens);
+    RUN(other_merges_make_other_tokens);
     RUN(wikitext2_in_fewer_tokens);
     RUN(shakespeare_in_fewer_tokens);
     RUN(wikitext2_where_nothing_can_be_kept);

@@ -133,6 +133,16 @@ static void zstd_with_a_long_window(void) {
         path, path);
 }
 
+/* What cannot be read must not count as the end of a text. */
+static void what_cannot_be_read(void) {
+    char directory[600];
+    snprintf(directory, sizeof directory, "%s", scratch_path("folder/x"));
+    *strrchr(directory, '/') = 0;
+    size_t length;
+    CHECK(!read_text(directory, 100, &length), "a directory is read");
+    CHECK_ERROR("tokenize: %s: cannot read: Is a directory", directory);
+}
+
 /* The beginning of a file, and the error for it. */
 static const struct {
     const char *what;
@@ -195,6 +205,7 @@ void test_data_textfile(void) {
         RUN_ROW(formats[i].name, is_decompressed, &formats[i]);
     RUN(zstd_begins_with_a_skippable_frame);
     RUN(zstd_with_a_long_window);
+    RUN(what_cannot_be_read);
     RUN(what_is_no_text);
     RUN(an_archive_in_gzip);
     RUN(bytes_as_they_are);

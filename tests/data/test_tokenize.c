@@ -229,6 +229,21 @@ static void encoded_elsewhere(void) {
           error_message());
 }
 
+/* A clone without Git LFS has a pointer in place of the tokenizer, whose name would be another. */
+static void a_pointer_is_no_tokenizer(void) {
+    char name[TOKENIZER_NAME], dir[600];
+    const char *path = scratch_text("pointer/tokenizer.json",
+                                    "version https://git-lfs.github.com/spec/v1\n"
+                                    "oid sha256:0\nsize 2\n");
+    snprintf(dir, sizeof dir, "%s", path);
+    *strrchr(dir, '/') = 0;
+    CHECK(tokenizer_of_model(name, dir) == -1, "it is named %s", name);
+    CHECK_ERROR("%s: is a pointer of Git LFS, not the tokenizer; type: git lfs pull", path);
+    scratch_text("pointer/tokenizer.json", "{}");
+    CHECK(tokenizer_of_model(name, dir) == 0 && strncmp(name, "hf:", 3) == 0, "%s",
+          error_message());
+}
+
 void test_data_tokenize(void) {
     RUN(end_of_text_stands_between_documents);
     RUN(pieces_give_the_tokens_of_the_whole);
@@ -237,4 +252,5 @@ void test_data_tokenize(void) {
     RUN(failures_leave_no_file);
     RUN(fed_to_another_program);
     RUN(encoded_elsewhere);
+    RUN(a_pointer_is_no_tokenizer);
 }

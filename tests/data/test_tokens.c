@@ -358,6 +358,8 @@ static void a_file_that_is_written_into(void) {
     CHECK(tokens_same(copy, path) && tokens_same(copy, copy), "a copy is another file");
     CHECK(!tokens_same(copy, scratch_path("absent.tokens")), "absent");
     CHECK(!tokens_same(copy, write_counting("more.tokens", 301, 301)), "other tokens");
+    write_into(copy, 48, 1);
+    CHECK(!tokens_same(copy, path), "as many other tokens");
     set->free(set);
 }
 

@@ -64,6 +64,10 @@ static void check_auto(const BcdSettings *s, int samples) {
         CHECK(bcd_state_possible(&state, s, samples),
               "windows of %d, from %d to %d: update %d of phase %d is refused", r->window,
               r->min_steps, r->max_steps, (int)state.phase_steps, (int)state.phase);
+        BcdState other = state;
+        other.windows++;
+        CHECK(!bcd_state_possible(&other, s, samples), "windows of %d: %d in %d updates pass",
+              r->window, (int)other.windows, (int)other.phase_steps);
     }
     state.step--;
     state.phase_start = state.position = state.step * (uint64_t)s->batch;

@@ -354,6 +354,29 @@ static void inexact_cache_is_refused(void) {
     tiny_close(&tiny);
 }
 
+/* ---- what a phase leaves behind ---- */
+
+static int check_windows(void *context, const BcdState *state, const Loss *loss, double lr) {
+    (void)context;
+    (void)loss;
+    (void)lr;
+    if (state->phase_steps == 0)
+        CHECK(state->window_sum == 0 && state->last_window_sum == 0 && state->windows == 0,
+              "phase %d left %g, %g in %d windows", (int)state->phase, state->window_sum,
+              state->last_window_sum, (int)state->windows);
+    return 0;
+}
+
+/* A phase that ends within a window must not add its losses to the first window of the next. */
+static void windows_end_with_their_phase(void) {
+    Tiny tiny;
+    const SwitchRule rule = {.kind = SWITCH_AUTO, .window = 2, .min_steps = 1, .max_steps = 3};
+    tiny_open(&tiny, &(Recipe){.spec = tiny_models[0], .rule = rule});
+    CHECK(tiny_train(&tiny, check_windows, NULL) == 0 && tiny.state.phase == 3, "%d phases",
+          (int)tiny.state.phase);
+    tiny_close(&tiny);
+}
+
 void test_bcd(void) {
     for_models(tiny_models, "only active blocks move", only_active_blocks_move);
     for_models(tiny_models, "one submodel", one_submodel_is_ordinary_training);
@@ -363,4 +386,5 @@ void test_bcd(void) {
     for_models(tiny_models, "threads", threads_do_not_matter);
     for_models(tiny_models, "cache", cached_prefix_is_exact);
     RUN(inexact_cache_is_refused);
+    RUN(windows_end_with_their_phase);
 }

@@ -220,8 +220,12 @@ static void what_is_not_finite_diverged(void) {
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         CHECK(optimizer_check_loss(numbers[i].value) == numbers[i].status, "loss %g",
               numbers[i].value);
+        error_set("another");
+        CHECK(!error_is_diverged(), "an error after one that says so");
         CHECK(optimizer_check_norm(numbers[i].value) == numbers[i].status, "norm %g",
               numbers[i].value);
+        CHECK(error_is_diverged() == (numbers[i].status < 0), "norm %g: \"%s\"", numbers[i].value,
+              error_message());
     }
 }
 

@@ -215,9 +215,11 @@ static void rates_are_read(void) {
     static const struct {
         const char *text;
         bool good;
-    } lists[] = {{"1,0.5,2", true}, {"1,0.5", false},  {"1,0.5,2,", false}, {"1,0.5,2,3", false},
-                 {"1,,2", false},   {"1,0,2", false},  {"1,-1,2", false},   {"", false},
-                 {"1,x,2", false},  {"1,nan,2", false}};
+    } lists[] = {{"1,0.5,2", true},     {"1,0.5", false},   {"1,0.5,2,", false},
+                 {"1,0.5,2,3", false},  {"1,,2", false},    {"1,0,2", false},
+                 {"1,-1,2", false},     {"", false},        {"1,x,2", false},
+                 {"1,nan,2", false},    {"1,inf,2", false}, {"1,1e6,2", true},
+                 {"1,1000001,2", false}};
     Model *m = model_create("resnet8");
     Partition p;
     if (!CHECK(partition_balanced(&p, m, 3, NULL) == 0, "%s", error_message())) return;

@@ -128,6 +128,35 @@ static void always_active_keeps_its_state(const void *spec) {
     tiny_close(&tiny);
 }
 
+enum { INFERRED = 12 };
+static int inferred[INFERRED];
+
+static int count_inferred(Engine *engine, const Batch *batch) {
+    (void)engine;
+    for (int i = 0; i < batch->n; i++) inferred[batch->ids[i]]++;
+    return 0;
+}
+
+/* The rest of a phase may begin within an epoch and go on through the next, where samples come
+ * again.  What it reads has to be there, and is computed once. */
+static void each_sample_is_inferred_once(void) {
+    static const EngineClass class = {.pre_infer = count_inferred};
+    Tiny tiny;
+    Sampler sampler;
+    tiny_open(&tiny, &(Recipe){.spec = tiny_models[0], .samples = INFERRED, .rule.every = 6});
+    Engine engine = {&class, tiny.model};
+    const BcdState state = {.step = 1, .phase_steps = 1, .position = 4, .submodel = 2};
+    memset(inferred, 0, sizeof inferred);
+    if (!CHECK(sampler_init(&sampler, 5, INFERRED, 1) == 0, "%s", error_message())) return;
+    sampler_draw(&sampler, 0);
+    CHECK(bcd_pre_infer(&state, &tiny.settings, &engine, tiny.data, &sampler, NULL) == 0, "%s",
+          error_message());
+    for (int i = 0; i < INFERRED; i++)
+        CHECK(inferred[i] == 1, "sample %d is inferred %d times", i, inferred[i]);
+    sampler_free(&sampler);
+    tiny_close(&tiny);
+}
+
 void test_resume(void) {
     RUN_ROW("resnet: always active", always_active_keeps_its_state, tiny_models[0]);
     RUN_ROW("gpt: always active", always_active_keeps_its_state, tiny_models_without_batchnorm[0]);
@@ -135,4 +164,5 @@ void test_resume(void) {
     RUN_ROW("gpt", stopped_is_uninterrupted, tiny_models_without_batchnorm[0]);
     RUN_ROW("resnet: state", state_is_dropped_or_kept, tiny_models[0]);
     RUN_ROW("gpt: state", state_is_dropped_or_kept, tiny_models_without_batchnorm[0]);
+    RUN(each_sample_is_inferred_once);
 }

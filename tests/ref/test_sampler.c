@@ -162,6 +162,8 @@ static void bounds_are_checked(void) {
     if (!CHECK(sampler_init(&s, 1, 10, 1e-6) == 0, "%s", error_message())) return;
     sampler_draw(&s, 0);
     CHECK(s.used == 1, "at least one sample, not %d", s.used);
+    /* 0.29 of 100 is a little less than 29 in double. */
+    CHECK(sampler_used(100, 0.29) == 29 && sampler_used(11, 0.6) == 7, "not rounded");
     sampler_free(&s);
 }
 
