@@ -170,11 +170,11 @@ def timed_on():
 # ---- what fits ----------------------------------------------------------------------------------
 
 def needs(model, precision, context=1024):
-    """For one sequence, by bcd info with recomputed activations: of each method its name, the bytes of all roles, and
+    """For one sequence, by bcd info with recomputed activations, by the names of the methods: the bytes of all roles, and
     the operations of an update over those of the full update of all parameters."""
     words = {"model": model, "precision": precision, "context": context, "recompute": True}
     layers = len(program.ask_once("info", *program.flags_of(**words))["blocks"].labels) - 2
-    found = []
+    found = {}
     for method in METHODS:
         if method.info is None:
             continue
@@ -182,6 +182,5 @@ def needs(model, precision, context=1024):
         if asked["submodels"] == "layers":
             asked["submodels"] = layers
         steps = program.ask_once("info", *program.flags_of(**words, **asked))["submodels"].column("operations")
-        found.append((method.name, program.memory(**words, **asked)["all"],
-                      statistics.fmean(cell.value for cell in steps)))
-    return [(name, size, steps / found[0][2]) for name, size, steps in found]
+        found[method.name] = program.memory(**words, **asked)["all"], statistics.fmean(cell.value for cell in steps)
+    return {name: (size, steps / found[FULL][1]) for name, (size, steps) in found.items()}

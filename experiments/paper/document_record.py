@@ -227,7 +227,7 @@ def pairs_behind():
     """Of all pairs of seeds in the long trainings: how many end behind, how many there are, and are of less data."""
     every = record.THREE_SEEDS + record.FEWER_SEEDS
     ends = [end for what in every for end in record.behind(*what)]
-    return sum(ends), len(ends), sum(len(record.pairs(*what)) for what in every if " x0." in what[1])
+    return sum(ends), len(ends), sum(len(record.pairs(*what)) for what in every if what not in record.ALL_DATA)
 
 
 def gains(*what, part=None):

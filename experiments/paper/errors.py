@@ -37,6 +37,6 @@ def run(main):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         status = 1
     except OSError as error:
-        print(f"bcd: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+        print(f"bcd: {error.filename or 'output'}: {error.strerror or error}", file=sys.stderr)
         status = 1
     sys.exit(status)

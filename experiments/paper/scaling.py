@@ -114,7 +114,7 @@ def widths(cases):
         points = np.array([(math.log(width), gap) for width, some in found for gap in some])
         if len(found) < 3:
             continue
-        line = stats.linregress(points)
+        line = stats.linregress(*points.T)
         half = float(stats.t.ppf(1 - compare.CHANCE / 2, len(points) - 2)) * line.stderr
         low, high = line.slope - half, line.slope + half
         label = registered.grid_name(group[0]).replace(f"x{width_of(group[0].first)} ", " ", 1)

@@ -73,7 +73,7 @@ def order(settings):
         tiny = f"gpt:layers=1,width=8,heads=1,context={settings['context']}"
         program.run("train", "--model", tiny, "--eval-samples", "1", "--quiet", "--log-samples", log,
                     "--out", os.path.join(folder, "run"), *program.flags_of(**words))
-        return [[int(word) for word in line.split()[1:]] for line in open(log, encoding="ascii")]
+        return np.loadtxt(log, dtype=int, ndmin=2)[:, 1:].tolist()  # the first column is the update
 
 
 # ---- LoRA -------------------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def add(out, made):
 
 
 def main(words):
-    parser = argparse.ArgumentParser(prog="smollm.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = errors.Parser(prog="smollm.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("prepare")
     train = commands.add_parser("lora")

@@ -93,5 +93,10 @@ def like(other, **columns):
     return made
 
 
-def case_of(trainings, number=0):
-    return Cases(trainings).cases[number]
+def case_of(trainings):
+    return Cases(trainings).cases[0]
+
+
+def same(a, b):
+    """Whether two values are equal, where NaN equals NaN."""
+    return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))

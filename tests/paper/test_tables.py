@@ -11,6 +11,7 @@ import printing
 import tables
 from conftest import RESULTS
 from errors import Refused
+from samples import same
 from tables import CLOSED_FORM, DEVIATION, GIVEN, MEASURED, PERCENT, PUBLISHED, SIMULATED, Cell, Column, Table, Tables
 
 PAGE = RESULTS / "README.md"
@@ -166,11 +167,6 @@ def test_find():
     table.row("one")
     with pytest.raises(KeyError, match="2 rows 'one'"):
         table.cell("one", "closed")
-
-
-def same(a, b):
-    """Returns whether two values are equal, where NaN equals NaN."""
-    return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
 
 
 def test_file_round_trip(tmp_path):
