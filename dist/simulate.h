@@ -19,7 +19,7 @@ typedef struct {
     StageSettings stage;
     PlacementKind placement;
     ScheduleKind schedule;
-    int submodels;           /* 1: full update */
+    int submodels; /* 1: full update */
     /* Blocks that train with every submodel, listed as in partition_balanced; NULL or "": none.
      * Others need the plain placement and submodels of equal parameters. */
     const char *always_active;
