@@ -20,19 +20,18 @@ def added_rates():
 
 def while_choosing_rates():
     """Group 3's trainings of one seed on the text that chose the rates, with what was added to them later: the lowest
-    loss of each of four methods at the best of its rates, and that of BCD-1/3 at the rate that was registered for it."""
-    made = [one for name in ("smollm-rates.h5", "smollm-added-rates.h5") for one in record.trainings(name)]
+    loss of each of four methods at the best of its rates, and that of BCD-1/3 before any were added."""
+    chosen, added, lora = (record.trainings(name) for name in
+                           ("smollm-rates.h5", "smollm-added-rates.h5", "smollm-rates-lora.h5"))
 
-    def losses(optimizer, momentum, submodels):
-        return {one["lr"]: registered.at_the_end(one) for one in made
-                if (one["optimizer"], one.setting("momentum")) == (optimizer, momentum)
-                and one["submodels"] == submodels and one.setting("order") == "cyclic"}
-    thirds, rate = losses("adamw", 0, 3), choose.tuned(choose.trainings(choose.FILE))
-    rate = next(one.trainings[0]["lr"] for one in rate if one.method.name == "BCD-1/3")
-    lora = [registered.at_the_end(one) for one in record.trainings("smollm-rates-lora.h5")]
+    def lowest(made, optimizer, momentum, submodels):
+        return min(registered.at_the_end(one) for one in made if (one["optimizer"], one.setting("momentum")) ==
+                   (optimizer, momentum) and one["submodels"] == submodels and one.setting("order") == "cyclic")
+    every = [*chosen, *added]
     return {name: f"{loss:.3f}" for name, loss in
-            {"full": min(losses("adamw", 0, 1).values()), "plain": min(losses("sgd", 0, 1).values()),
-             "thirds": min(thirds.values()), "thirds_of_the_table": thirds[rate], "lora": min(lora)}.items()}
+            {"full": lowest(every, "adamw", 0, 1), "plain": lowest(every, "sgd", 0, 1),
+             "thirds": lowest(every, "adamw", 0, 3), "thirds_of_the_table": lowest(chosen, "adamw", 0, 3),
+             "lora": min(map(registered.at_the_end, lora))}.items()}
 
 
 def fine_tuned():
