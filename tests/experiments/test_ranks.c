@@ -133,6 +133,19 @@ static void replicas_share_the_batch(void) {
                         1e-3);
 }
 
+/* Neither the replicas nor the micro-batches of one have as many samples as the others. */
+static void shares_of_the_batch_are_uneven(void) {
+#define UNEVEN                                                                                  \
+    "--model llama:layers=4,width=16,heads=2,ffn=24,context=16 --data words.tokens --limit 32 " \
+    "--batch 7 --optimizer adam --lr 1e-2 --schedule constant --submodels 3 --switch-every 4 "
+    run(0, "train " UNEVEN "--steps 1 --quiet --out uneven-start");
+    run(0, "train " UNEVEN "--steps 9 --quiet --out uneven-alone");
+    run(0, "train " UNEVEN
+           "--steps 9 --quiet --out uneven --pipeline local:4 --replicas 2 --accumulate 3");
+    compare_checkpoints("uneven-alone/checkpoint.h5", "uneven/checkpoint.h5",
+                        "uneven-start/checkpoint.h5", 1e-3);
+}
+
 /* ---- what is reported ---------------------------------------------------------------------- */
 
 /* The peaks of all ranks together are as planned. */
@@ -279,6 +292,9 @@ static const struct {
     {"--pipeline local:2 --placement figure2 --always-active ends",
      "--placement figure2 puts every block into a submodel"},
     {"--pipeline mpi --correct-above 0.1", "--correct-above is for one device"},
+    {"--pipeline local:2 --device simt --method offload", "--method offload is for one device"},
+    {"--pipeline local:2 --device simt --cache 1M --device-cache 1M",
+     "--device-cache is for one device; with --pipeline use --cache"},
     {"--pipeline local:65", "local:N needs a number of ranks from 1 to 64"},
 };
 
@@ -325,6 +341,7 @@ void test_ranks(void) {
     RUN(figure_2_keeps_its_submodels);
     RUN(a_stopped_process_goes_on);
     RUN(replicas_share_the_batch);
+    RUN(shares_of_the_batch_are_uneven);
     RUN(a_resume_keeps_its_ranks);
     RUN(fewer_replicas_are_placed_again);
     RUN_ROW("memory_is_as_planned", memory_is_as_planned, "");
