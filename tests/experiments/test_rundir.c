@@ -1,4 +1,5 @@
-/* Directories of runs: who trains in one, and which of the kept checkpoints stay. */
+/* Directories of runs: who trains in one, which of the kept checkpoints stay, and what is beside a
+ * checkpoint. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,8 +63,26 @@ static void keeps_what_is_no_checkpoint_of_its_own(void) {
           "its own");
 }
 
+/* The settings of a checkpoint's run are beside it, also where its name has no directory. */
+static void finds_the_run_of_a_checkpoint(void) {
+    static const struct {
+        const char *place, *run;
+    } rows[] = {{"kept.h5", "run.h5"},
+                {"runs/a/checkpoint.h5", "runs/a/run.h5"},
+                {"./checkpoint-7.h5", "./run.h5"},
+                {"/checkpoint.h5", "/run.h5"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        CHECK(!strcmp(rundir_run(rows[i].place).text, rows[i].run), "%s: %s", rows[i].place,
+              rundir_run(rows[i].place).text);
+    scratch_text("found/checkpoint.h5", "");
+    const Text dir = text_of("%s", scratch_path("found"));
+    CHECK(!strcmp(rundir_run(dir.text).text, rundir_path(dir.text, "run.h5").text), "%s",
+          rundir_run(dir.text).text);
+}
+
 void test_rundir(void) {
     RUN(one_process_a_directory);
     RUN(keeps_the_last);
     RUN(keeps_what_is_no_checkpoint_of_its_own);
+    RUN(finds_the_run_of_a_checkpoint);
 }
