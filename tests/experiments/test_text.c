@@ -31,17 +31,23 @@ static void times(void) {
 }
 
 static void counts(void) {
-    static const Row rows[] = {{0, "0"},       {999, "999"},      {1000, "1.0k"},
-                               {1949, "1.9k"}, {1e6, "1.0M"},     {35.2e6, "35.2M"},
-                               {1e9, "1.0G"},  {405e9, "405.0G"}, {2e12, "2000.0G"}};
+    static const Row rows[] = {
+        {0, "0"},        {999, "999"},       {1000, "1.0k"},   {1949, "1.9k"}, {999.4, "999"},
+        {999.6, "1.0k"}, {999940, "999.9k"}, {999960, "1.0M"}, {1e6, "1.0M"},  {35.2e6, "35.2M"},
+        {1e9, "1.0G"},   {405e9, "405.0G"},  {2e12, "2000.0G"}};
     check(rows, sizeof rows / sizeof *rows, format_count);
 }
 
 static void bytes(void) {
-    static const Row rows[] = {{0, "0 B"},           {1000, "1000 B"},
-                               {1023, "1023 B"},     {1024, "1.0 KiB"},
-                               {1 << 20, "1.0 MiB"}, {12.3 * (1 << 20), "12.3 MiB"},
-                               {1 << 30, "1.0 GiB"}, {5000.0 * (1 << 30), "5000.0 GiB"}};
+    static const Row rows[] = {{0, "0 B"},
+                               {1000, "1000 B"},
+                               {1023, "1023 B"},
+                               {1024, "1.0 KiB"},
+                               {(1 << 20) - 1, "1.0 MiB"},
+                               {1 << 20, "1.0 MiB"},
+                               {12.3 * (1 << 20), "12.3 MiB"},
+                               {1 << 30, "1.0 GiB"},
+                               {5000.0 * (1 << 30), "5000.0 GiB"}};
     check(rows, sizeof rows / sizeof *rows, format_bytes);
 }
 
