@@ -52,9 +52,10 @@ Text format_time(double seconds) {
     return text_of("%ld s", s);
 }
 
+/* What would be rounded up to a whole unit is one: 999960 is 1.0M, not 1000.0k. */
 static Text scaled(double value, double base, const char *const units[4]) {
     int unit = 0;
-    while (value >= base && unit < 3) {
+    while (value >= base - (unit ? 0.05 : 0.5) && unit < 3) {
         value /= base;
         unit++;
     }

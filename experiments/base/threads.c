@@ -14,10 +14,14 @@
 #include "alloc.h"
 #include "cgroup.h"
 
+int threads_of_quota(double processors, int threads) {
+    return processors < threads ? (int)ceil(processors) : threads;
+}
+
 void threads_set_default(void) {
-    const double quota = ceil(cgroup_processors("/proc/self/cgroup", "/sys/fs/cgroup"));
-    if (!getenv("OMP_NUM_THREADS") && quota < omp_get_max_threads())
-        omp_set_num_threads((int)quota);
+    const double quota = cgroup_processors("/proc/self/cgroup", "/sys/fs/cgroup");
+    if (!getenv("OMP_NUM_THREADS"))
+        omp_set_num_threads(threads_of_quota(quota, omp_get_max_threads()));
 }
 
 /* ---- start and stacks ------------------------------------------------------------------------ */

@@ -5,6 +5,10 @@
  * it fewer, of those.  OMP_NUM_THREADS goes before. */
 void threads_set_default(void);
 
+/* Returns as many of the threads as use a quota, which may be a part of a processor, or INFINITY.
+ */
+int threads_of_quota(double processors, int threads);
+
 /* Checks that all threads can be started, and that their stacks are large enough: OpenMP's library
  * would print a line of its own, and a small stack end the program without a word.  -1 and an
  * error. */

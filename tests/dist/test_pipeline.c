@@ -1,9 +1,11 @@
 /* A training over a pipeline of threads has the bits of one over a single stage. */
+#include <math.h>
 #include <omp.h>
 #include <string.h>
 
 #include "../../ref/base/error.h"
 #include "../../ref/memory.h"
+#include "../../ref/stage_ref.h"
 #include "../test.h"
 #include "pipeline_cases.h"
 
@@ -23,6 +25,48 @@ static void nan_loss_changes_nothing(void) { pipeline_check_bad_loss(&cpu); }
 #define LLAMA "llama:layers=4,width=8,heads=2,ffn=12,context=6,vocabulary=11"
 #define GPT "gpt:layers=4,width=8,heads=2,context=6,vocabulary=11"
 #define RESNET "resnet:depth=14,width=4,classes=5,size=8"
+
+static int infinite_squares(Stage *stage, double *square) {
+    for (int p = 0; p < stage->model->params; p++) square[p] = INFINITY;
+    return 0;
+}
+
+/* The first stage, with which the ranks are compared, is made before their threads. */
+static Stage *with_infinite_gradients(const Model *model, StageSettings settings) {
+    static StageClass class;
+    Stage *stage = stage_ref_create(model, settings);
+    if (!stage) return NULL;
+    if (!class.free) {
+        class = *stage->is;
+        class.gradient_squares = infinite_squares;
+    }
+    stage->is = &class;
+    return stage;
+}
+
+/* The loss may be finite where the gradients are not: then, too, all ranks fail alike, and nothing
+ * changes. */
+static void infinite_gradients_change_nothing(void) {
+    Recipe recipe = {
+        .spec = LLAMA, .clip = 1, .micro_batches = 4, .create = with_infinite_gradients};
+    PipelineRecipe how = {
+        .placement = PLACEMENT_PLAIN, .ranks = 3, .submodels = 1, .settings = {.micro_batches = 4}};
+    Pipeline p;
+    Loss loss;
+    uint64_t before[8];
+    pipeline_open(&p, &recipe, &how);
+    const int blocks = p.tiny.model->blocks;
+    tiny_activate(&p.tiny, 0);
+    for (int b = 0; b < blocks; b++) before[b] = tiny_block_hash(&p.tiny, b);
+    Batch batch = tiny_batch(&p.tiny, 4);
+    CHECK(engine_step(p.tiny.engine, &batch, 0.1, &loss) == -1, "a step of infinite gradients");
+    CHECK(isfinite(loss.loss_sum) && strstr(error_message(), "the gradient's norm is inf"),
+          "loss %g: \"%s\"", loss.loss_sum, error_message());
+    for (int b = 0; b < blocks; b++)
+        CHECK(tiny_block_hash(&p.tiny, b) == before[b], "%s moved", p.tiny.model->block[b].name);
+    batch_free(&batch);
+    pipeline_close(&p);
+}
 
 /* CHECKs that the memory of a pipeline is the sum of that of its stages. */
 static void check_sums(const MemCount *all, const Pipeline *p) {
@@ -191,4 +235,5 @@ void test_pipeline(void) {
     RUN_ROW("resnet: memory", memory_is_planned, RESNET);
     RUN(evaluation_adds_up_in_order);
     RUN(nan_loss_changes_nothing);
+    RUN(infinite_gradients_change_nothing);
 }

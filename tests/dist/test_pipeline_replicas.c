@@ -14,6 +14,9 @@
 /* A model with more parameters than one all-reduce takes at once. */
 #define WIDE "llama:layers=2,width=128,heads=2,ffn=256,context=3,vocabulary=11"
 
+/* A model with a parameter that is larger than what small ones share in an all-reduce. */
+#define LARGE "llama:layers=1,width=256,heads=2,ffn=520,context=2,vocabulary=11"
+
 typedef struct {
     const char *name, *spec;
     int replicas, ranks;
@@ -40,6 +43,8 @@ static const Row rows[] = {
     {"2 replicas of 2 ranks, tied embedding, clipped", GPT, 2, 2, PLACEMENT_PLAIN, 1, 2, 4,
      .trained = 1, .clip = 0.05},
     {"2 replicas of 1 rank, two all-reduces", WIDE, 2, 1, PLACEMENT_PLAIN, 1, 1, 4, .trained = 1},
+    {"2 replicas of 1 rank, a large parameter", LARGE, 2, 1, PLACEMENT_PLAIN, 1, 1, 4,
+     .trained = 1},
     {"2 replicas of 2 ranks, resnet", RESNET, 2, 2, PLACEMENT_PLAIN, 1, 1, 4, .trained = 1},
 };
 

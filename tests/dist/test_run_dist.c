@@ -83,9 +83,28 @@ static void a_rank_without_the_directory(void) {
     CHECK(status == 0, "status %d:\n%s", status, output);
 }
 
+/* A resume that names no ranks has those of the run so far: alone, each process would train. */
+static void a_resume_is_one_training(void) {
+    static char output[1 << 14];
+    char line[2000];
+    NEED_MPI();
+    if (TEST_SANITIZED) SKIP("the MPI transport is watched in transport_mpi");
+    snprintf(
+        line, sizeof line,
+        "set -e; mkdir -p %s; cd %s; bcd=\"%s train\"; "
+        "mpirun -n 2 $bcd --pipeline mpi --model gpt:layers=2,width=8,heads=2,context=8 --data "
+        "text --limit 8 --batch 4 --steps 2 --schedule constant --quiet --threads 1 --out run; "
+        "mpirun -n 2 $bcd --resume run --steps 3",
+        scratch_path("on"), scratch_path("on"), BCD_PROGRAM);
+    int status = run_shell(output, sizeof output, line);
+    CHECK(status == 0 && strstr(output, "2 ranks (") && !strstr(output, "each trains alone"),
+          "status %d:\n%s", status, output);
+}
+
 void test_run_dist(void) {
     RUN(three_resume_after_a_rank_is_killed);
     RUN(another_build_is_refused);
     RUN(pre_inference_over_processes);
     RUN(a_rank_without_the_directory);
+    RUN(a_resume_is_one_training);
 }

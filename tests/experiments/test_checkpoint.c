@@ -8,9 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "../../experiments/store/rundir.h"
 #include "../../experiments/store/settings.h"
 #include "../../experiments/store/tensors.h"
 #include "../../experiments/train/checkpoint.h"
@@ -317,7 +315,7 @@ static void survives_a_lost_rank(void) {
     setup_free(&setup);
 }
 
-/* ---- run directories ----------------------------------------------------------------------- */
+/* ---- settings ------------------------------------------------------------------------------ */
 
 static Options flags_of(const char *text) {
     CommandLine line;
@@ -344,42 +342,6 @@ static void resume_refuses_contradictions(void) {
         "same result; start a new run with --out for another");
 }
 
-static void one_process_a_directory(void) {
-    const char *dir = scratch_path("locked");
-    CHECK(rundir_make(dir) == 0, "%s", error_message());
-    int first = rundir_lock(dir);
-    CHECK(first >= 0, "%s", error_message());
-    CHECK(rundir_lock(dir) < 0, "locked twice");
-    CHECK_ERROR("%s: another bcd is training in it; wait for it, or use another --out", dir);
-    close(first);
-    int again = rundir_lock(dir);
-    CHECK(again >= 0, "%s", error_message());
-    close(again);
-}
-
-/* The second training starts in the directory of the first, which was longer. */
-static void keeps_the_last(void) {
-    static const char *const contents[] = {"first", "another"};
-    static const int expected[2][4] = {{0, 0, 1, 1}, {0, 1, 1, 1}};
-    char dir[OPTION_TEXT];
-    size_t count;
-    snprintf(dir, sizeof dir, "%s", scratch_path("keeping"));
-    CHECK(rundir_make(dir) == 0, "%s", error_message());
-    for (int training = 0; training < 2; training++) {
-        for (int step = 5; step <= 20 - 5 * training; step += 5) {
-            remove(scratch_path("keeping/checkpoint.h5"));
-            scratch_text("keeping/checkpoint.h5", contents[training]);
-            CHECK(rundir_keep(dir, (uint64_t)step, 2) == 0, "%s", error_message());
-        }
-        for (int i = 0; i < 4; i++) {
-            const Text path = text_of("%s/checkpoint-%d.h5", dir, 5 * (i + 1));
-            CHECK(file_exists(path.text) == expected[training][i], "%d: %s", training, path.text);
-        }
-    }
-    free(read_bytes(scratch_path("keeping/checkpoint-15.h5"), &count));
-    CHECK(count == strlen("another"), "checkpoint-15.h5 is of the first training");
-}
-
 void test_checkpoint(void) {
     int threads = omp_get_max_threads();
     omp_set_num_threads(1); /* the models are too small to gain from more threads */
@@ -393,7 +355,5 @@ void test_checkpoint(void) {
     RUN(survives_a_full_disk);
     RUN(survives_a_lost_rank);
     RUN(resume_refuses_contradictions);
-    RUN(one_process_a_directory);
-    RUN(keeps_the_last);
     omp_set_num_threads(threads);
 }

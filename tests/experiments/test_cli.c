@@ -72,6 +72,25 @@ static void refuses_wrong_use(void) {
     CHECK(!file_exists(scratch_path("none")), "a directory was made for nothing");
 }
 
+/* A command takes a run, or a model's directory, and a run has its own context. */
+static void refuses_flags_of_the_other_kind(void) {
+    static const struct {
+        const char *line, *error;
+    } rows[] = {
+        {"eval a --context 4", "--context goes with --init; a run has the context it was"},
+        {"sample a --context 4", "--context goes with --init; a run has the context it was"},
+        {"eval", "give a run's directory, or --init DIR with a model"},
+        {"sample a --init b", "give a run's directory, or --init DIR with a model"},
+        {"eval --init a", "--init: --data says what to evaluate on"},
+        {"gradients --checkpoint a --batch b --out c --context 4", "a checkpoint has its own"},
+        {"gradients --checkpoint a --init b --batch c --out d", "bcd gradients needs --checkpoint"},
+        {"gradients --checkpoint a --out b", "bcd gradients needs --checkpoint"},
+        {"gradients --init a --batch b", "bcd gradients needs --checkpoint"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        check_error(run(2, "%s", rows[i].line), rows[i].error);
+}
+
 /* A full disk behind standard output is an error. */
 static void says_that_output_is_lost(void) {
     const Printed *printed = program_run("train --help", 4000);
@@ -356,6 +375,7 @@ void test_cli(void) {
     RUN(helps_in_79_columns);
     RUN(helps_when_installed);
     RUN(refuses_wrong_use);
+    RUN(refuses_flags_of_the_other_kind);
     RUN(says_that_output_is_lost);
     RUN(says_that_threads_do_not_fit);
     RUN(trains);

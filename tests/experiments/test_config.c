@@ -40,6 +40,18 @@ static void reads_flags(const void *row) {
     CHECK(!strstr(w->text, "batch") || (o->batch == 7 && o->keep_state), "the file");
 }
 
+/* Within a word # begins no comment: the run would go to another directory. */
+static void keeps_the_sign_of_comments_in_a_word(void) {
+    char line[300];
+    CommandLine asked;
+    const Options *o = &asked.options;
+    scratch_text("signs", "out runs/try#2\t# the second one\r\ndata my words#1.tokens\r\n");
+    snprintf(line, sizeof line, "train --config %s", scratch_path("signs"));
+    CHECK(parse_line(&asked, line) == 0, "%s", error_message());
+    CHECK(!strcmp(o->out, "runs/try#2") && !strcmp(o->data, "my words#1.tokens"), "\"%s\", \"%s\"",
+          o->out, o->data);
+}
+
 /* When a line is too long, its rest must not be read as another line. */
 static void refuses_a_long_line(void) {
     char text[1300], line[300];
@@ -74,6 +86,7 @@ static void refuses_a_zero_byte(void) {
 void test_config(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         RUN_ROW(rows[i].error ? rows[i].error : "a file", reads_flags, &rows[i]);
+    RUN(keeps_the_sign_of_comments_in_a_word);
     RUN(refuses_a_long_line);
     RUN(refuses_a_zero_byte);
 }

@@ -296,6 +296,13 @@ static void another_vocabulary_is_refused(void) {
            "--batch 2 --quiet --out padded");
 }
 
+/* Of what the file does not have, the model would read what is in memory. */
+static void a_batch_of_shorter_sequences_is_refused(void) {
+    check_error(run(1, "gradients --init " PRETRAINED "/grouped --batch " PRETRAINED
+                       "/grouped/logits.h5 --context 11 --out never.h5"),
+                "/grouped/logits.h5 has 10 tokens in a sample");
+}
+
 /* A file may state sizes that no memory holds. */
 static void a_batch_of_endless_sequences_is_refused(void) {
     const hsize_t sizes[][2] = {{1, (hsize_t)1 << 40}, {2, (hsize_t)1 << 25}};
@@ -370,6 +377,7 @@ void test_convert(void) {
     RUN(other_models_are_refused);
     RUN(a_failed_start_leaves_no_directory);
     RUN(another_vocabulary_is_refused);
+    RUN(a_batch_of_shorter_sequences_is_refused);
     RUN(a_batch_of_endless_sequences_is_refused);
     RUN(wrong_directories_are_refused);
 }

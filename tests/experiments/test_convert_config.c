@@ -108,6 +108,30 @@ static const Published published[] = {
      "'tie_word_embeddings': false, 'vocab_size': 32000}"},
 };
 
+/* What transformers takes where a config.json leaves a setting out. */
+#define SIZES                                                                      \
+    "'hidden_size': 64, 'intermediate_size': 8, 'max_position_embeddings': 8192, " \
+    "'num_attention_heads': 32, 'num_hidden_layers': 4, 'vocab_size': 256}"
+#define LEFT_OUT(family) family ":layers=4,width=64,heads=32,ffn=8,context=8192,vocabulary=256"
+
+static const Published left_out[] = {
+    {"gpt:layers=4,width=64,heads=32,context=8192,vocabulary=256,eps=1e-5",
+     "{'model_type': 'gpt2', 'n_embd': 64, 'n_head': 32, 'n_layer': 4, 'n_positions': 8192,"
+     "'vocab_size': 256}"},
+    {LEFT_OUT("llama") ",groups=32,head_size=2,eps=1e-6,rope_base=10000,tied=0",
+     "{'model_type': 'llama', " SIZES},
+    {LEFT_OUT("mistral") ",groups=8,head_size=2,eps=1e-6,rope_base=10000,tied=0,window=4096",
+     "{'model_type': 'mistral', " SIZES},
+    {LEFT_OUT("qwen2") ",groups=32,head_size=2,eps=1e-6,rope_base=10000,tied=0",
+     "{'model_type': 'qwen2', " SIZES},
+    {LEFT_OUT("qwen3") ",groups=32,head_size=128,eps=1e-6,rope_base=10000,tied=0",
+     "{'model_type': 'qwen3', " SIZES},
+    {LEFT_OUT("smollm3") ",groups=4,head_size=2,eps=1e-6,rope_base=2000000,tied=1,rope_skip=4",
+     "{'model_type': 'smollm3', " SIZES},
+    {LEFT_OUT("olmo2") ",groups=32,head_size=2,eps=1e-5,rope_base=10000,tied=0",
+     "{'model_type': 'olmo2', " SIZES},
+};
+
 static void published_config(const void *data) {
     const char *wanted = ((const Published *)data)->spec;
     const char *config = ((const Published *)data)->config;
@@ -196,6 +220,8 @@ static void special_tokens_of_gpt2(void) {
 void test_convert_config(void) {
     for (size_t i = 0; i < sizeof published / sizeof *published; i++)
         RUN_ROW(published[i].spec, published_config, &published[i]);
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
+        RUN_ROW(left_out[i].spec, published_config, &left_out[i]);
     RUN(configs_come_back);
     RUN(special_tokens_of_gpt2);
 }

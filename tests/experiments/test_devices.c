@@ -29,14 +29,20 @@
 static void sessions_are_recorded(void) {
     RunFile file;
     run(0, "train " SMALL_RESNET "--steps 2 --out twice --quiet");
+    sleep_ms(1000); /* a unit of the times */
     run(0, "train --resume twice --steps 4 --quiet");
     if (read_run(&file, "twice") &&
-        CHECK(file.session_rows == 2, "%zu sessions", file.session_rows))
+        CHECK(file.session_rows == 2, "%zu sessions", file.session_rows)) {
+        CHECK(!strcmp(file.provenance.started, file.sessions[0].started) &&
+                  strcmp(file.sessions[1].started, file.sessions[0].started) > 0,
+              "started %s; the sessions %s and %s", file.provenance.started,
+              file.sessions[0].started, file.sessions[1].started);
         for (uint64_t s = 0; s < 2; s++)
             CHECK(file.sessions[s].step == 2 * s && !strcmp(file.sessions[s].device, "cpu") &&
                       !strcmp(file.sessions[s].precision, "fp32") && *file.sessions[s].computer,
                   "session %d: step %d, %s, %s", (int)s, (int)file.sessions[s].step,
                   file.sessions[s].device, file.sessions[s].precision);
+    }
     runfile_free(&file);
     run(0, "train --resume twice --steps 6 --quiet --threads 1 --pipeline local:2");
     if (read_run(&file, "twice") &&

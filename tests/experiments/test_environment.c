@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "../../experiments/base/cgroup.h"
+#include "../../experiments/base/threads.h"
 #include "cli.h"
 
 /* ---- containers ---- */
@@ -83,6 +84,20 @@ static void limits_are_found(const void *row) {
     const double processors = cgroup_processors(self, root), memory = cgroup_memory(self, root);
     CHECK(processors == c->processors, "%g processors", processors);
     CHECK(memory == c->memory, "%g bytes", memory);
+}
+
+/* A part of a processor is worth a thread of its own. */
+static void threads_use_a_quota(void) {
+    static const struct {
+        double processors;
+        int threads, used;
+    } rows[] = {{0.1, 8, 1}, {1, 8, 1},   {1.5, 8, 2}, {2, 8, 2},
+                {7.5, 8, 8}, {8.5, 8, 8}, {1e9, 8, 8}, {INFINITY, 3, 3}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const int used = threads_of_quota(rows[i].processors, rows[i].threads);
+        CHECK(used == rows[i].used, "%g processors: %d of %d threads", rows[i].processors, used,
+              rows[i].threads);
+    }
 }
 
 /* Returns the peak memory in bytes that the program had while it ran a line. */
@@ -280,6 +295,7 @@ void test_environment(void) {
     make_words();
     for (size_t i = 0; i < sizeof containers / sizeof *containers; i++)
         RUN_ROW(containers[i].name, limits_are_found, &containers[i]);
+    RUN(threads_use_a_quota);
     RUN(small_stacks_are_refused);
     RUN(closed_streams_get_nothing);
     RUN(escape_codes_are_for_terminals);

@@ -28,6 +28,9 @@ static void exports_what_it_has(void) {
     CHECK(!file_exists(scratch_path("export0/config.json")), "half an export is left");
     copy_file("base/model.safetensors", "kept.safetensors");
     run(0, "export shorter --out export0 --quiet");
+    check_error(run(1, "export begun --out export1 --init base"),
+                "--init base: the run began with no model");
+    CHECK(!file_exists(scratch_path("export1")), "it has another model's settings");
     run(0, "eval --init export0 --data words.tokens --limit 4");
 }
 

@@ -51,6 +51,18 @@ static void informs(void) {
     check_error(run(1, "info --out /nonexistent/info.h5"), "/nonexistent");
 }
 
+/* Without a model the tables are the same whatever these say, so they are not taken. */
+static void refuses_what_goes_with_a_model(void) {
+    static const char *const flags[] = {"batch 2",   "optimizer adam",     "momentum 0",
+                                        "context 4", "submodels 2",        "partition 0",
+                                        "recompute", "always-active ends", "correct-above 0.5"};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        const Printed *printed = run(2, "info --%s", flags[i]);
+        const int length = (int)strcspn(flags[i], " ");
+        check_error(printed, text_of("--%.*s goes with --model or --init", length, flags[i]).text);
+    }
+}
+
 /* By hand, of resnet14's 175,258 parameters of 4 bytes: sgd keeps 3 such vectors, adam 4; in thirds
  * of equal size 1 + 2/3.  Twice the batch keeps twice the activations, but for the
  * statistics of the norms. */
@@ -179,6 +191,7 @@ static void the_help_has_every_family(void) {
 void test_info(void) {
     RUN(the_help_has_every_family);
     RUN(informs);
+    RUN(refuses_what_goes_with_a_model);
     RUN(informs_in_a_file);
     RUN(informs_of_the_submodels_asked_for);
 }

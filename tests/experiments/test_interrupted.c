@@ -221,6 +221,13 @@ static void extends(void) {
 
 /* ---- trouble ------------------------------------------------------------------------------- */
 
+/* The error names the update that is to blame: the last of the curve, or the next one if that had
+ * no loss. */
+static void check_step(const Printed *printed, const RunFile *file) {
+    const bool undone = strstr(printed->error, ": the loss is");
+    check_error(printed, text_of("bcd: step %zu: ", file->curve_rows + undone).text);
+}
+
 static void loss_not_finite(void) {
     const Printed *printed =
         run(1, "train " RESNET "--steps 30 --lr 1000 --weight-decay 1000 --out wild");
@@ -229,6 +236,7 @@ static void loss_not_finite(void) {
     RunFile file;
     if (read_run(&file, "wild"))
         CHECK(strcmp(file.status, "diverged") == 0, "status %s", file.status);
+    check_step(printed, &file);
     runfile_free(&file);
     run(0, "eval wild");
 }
@@ -244,13 +252,19 @@ static void weights_not_finite(void) {
         RunFile file;
         if (read_run(&file, text_of("burst%d", steps).text))
             CHECK(strcmp(file.status, "diverged") == 0, "status %s", file.status);
+        check_step(printed, &file);
         runfile_free(&file);
         printed = run(0, "eval burst%d", steps);
         CHECK(!strstr(printed->out, "nan") && !strstr(printed->out, "inf"), "%s", printed->out);
     }
-    check_error(run(1, "train " RESNET "--steps 9 --lr 1000 --weight-decay 1000 --save-every 1 "
-                       "--out burst --quiet"),
+    const Printed *saved =
+        run(1, "train " RESNET
+               "--steps 9 --lr 1000 --weight-decay 1000 --save-every 1 --out burst --quiet");
+    RunFile file;
+    check_error(saved,
                 "has a number that is NaN or infinite; burst/checkpoint.h5 holds the last finite");
+    if (read_run(&file, "burst")) check_step(saved, &file);
+    runfile_free(&file);
 }
 
 static void disk_full(void) {

@@ -53,6 +53,10 @@ static const Wrong wrong[] = {
     {"train --cache 2X", "--cache \"2X\": it takes bytes, as in 2G, 512M or 65536"},
     {"train --cache G", "--cache \"G\": it takes bytes, as in 2G, 512M or 65536"},
     {"train --cache 0.5", "--cache \"0.5\": it takes bytes, as in 2G, 512M or 65536"},
+    {"train --cache -1", "--cache \"-1\": it takes bytes, as in 2G, 512M or 65536"},
+    {"train --cache 1e16", "--cache \"1e16\": it takes bytes, as in 2G, 512M or 65536"},
+    {"train --cache 1024T", "--cache \"1024T\": it takes bytes, as in 2G, 512M or 65536"},
+    {"train --cache nan", "--cache \"nan\": it takes bytes, as in 2G, 512M or 65536"},
     {"train --cache 2GG", "--cache \"2GG\": it takes bytes, as in 2G, 512M or 65536"},
     {"train --switch-every 2.5",
      "--switch-every \"2.5\": it takes steps (500), epochs (2e, 0.5e) or auto"},
@@ -122,6 +126,22 @@ static void takes_values(void) {
     CHECK(options_given(&o, "lr") && !options_given(&o, "momentum"), "given");
     CHECK(o.optimizer.weight_decay == 0 && o.fraction == 1 && o.switch_rule.window == 50,
           "defaults");
+}
+
+static void takes_units_of_bytes(void) {
+    static const struct {
+        const char *line;
+        size_t bytes;
+    } rows[] = {{"train --cache 0", 0},
+                {"train --cache 77", 77},
+                {"train --cache 3K", (size_t)3 << 10},
+                {"train --cache 3M", (size_t)3 << 20},
+                {"train --cache 3G", (size_t)3 << 30},
+                {"train --cache 3T", (size_t)3 << 40}};
+    Options o;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        CHECK(parse_train(&o, rows[i].line) == 0 && o.cache == rows[i].bytes, "%s: %zu bytes",
+              rows[i].line, o.cache);
 }
 
 /* A flag that is turned off counts as given; one of the command line is not turned on by a file. */
@@ -358,6 +378,7 @@ void test_options(void) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         RUN_ROW(wrong[i].line, refuses, &wrong[i]);
     RUN(takes_values);
+    RUN(takes_units_of_bytes);
     RUN(lists_what_it_takes);
     RUN(shows_choices_and_defaults);
     RUN(says_whose_decay_is_coupled);

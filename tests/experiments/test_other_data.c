@@ -53,22 +53,31 @@ static int overwritten(const char *name, const char *flags, off_t length) {
     return program_wait(process);
 }
 
+/* Checks that the training ended after an update, the last of its curve, with this error. */
+static void check_noticed(const char *dir, const char *error) {
+    RunFile file;
+    size_t count;
+    char *text = read_bytes("started", &count);
+    if (read_run(&file, dir)) {
+        const Text line = text_of("bcd: step %zu: %s", file.curve_rows, error);
+        CHECK(strstr(text, line.text), "no \"%s\": %s", line.text, text);
+    }
+    runfile_free(&file);
+    free(text);
+}
+
 static void what_is_overwritten_is_noticed(void) {
     size_t count;
     static const char written[] = "used.tokens: its file was written to while it was in use";
     CHECK(overwritten("misjudged", "--data words.tokens --valid used.tokens", 12064) == 1,
           "not noticed of the data to evaluate on");
-    char *text = read_bytes("started", &count);
-    CHECK(strstr(text, written), "%s", text);
-    free(text);
+    check_noticed("misjudged", written);
     CHECK(overwritten("overwritten", "--data used.tokens", 12064) == 1, "not noticed");
-    text = read_bytes("started", &count);
-    CHECK(strstr(text, written), "%s", text);
-    free(text);
+    check_noticed("overwritten", written);
     copy_file("used.tokens", "words.tokens");
     run(0, "train --resume overwritten --steps %d --quiet", steps_beyond("overwritten"));
     const int status = overwritten("cut", "--data used.tokens", 64);
-    text = read_bytes("started", &count);
+    char *text = read_bytes("started", &count);
     CHECK(status == 1 && (strstr(text, "bcd: a data file was cut short while it was in use") ||
                           strstr(text, "its file was written to")),
           "status %d: %s", status, text);

@@ -80,6 +80,14 @@ static void a_resume_keeps_its_ranks(void) {
     run(0, "train --resume kept --steps 13 --quiet --pipeline none");
 }
 
+/* With fewer replicas a pipeline has more ranks, which may be too many for its placement so far. */
+static void fewer_replicas_are_placed_again(void) {
+    run(0, "train " LLAMA
+           "--steps 2 --quiet --out halves --pipeline local:4 --replicas 2 --placement virtual");
+    const Printed *printed = run(0, "train --resume halves --steps 3 --replicas 1");
+    CHECK(strstr(printed->out, "4 ranks (threads), plain placement, "), "%s", printed->out);
+}
+
 /* Threads wait for each other however long the process was stopped, as by Ctrl-Z. */
 static void a_stopped_process_goes_on(void) {
     static const char checkpoint[] = "paused/checkpoint.h5";
@@ -125,6 +133,19 @@ static void replicas_share_the_batch(void) {
                         1e-3);
 }
 
+/* Neither the replicas nor the micro-batches of one have as many samples as the others. */
+static void shares_of_the_batch_are_uneven(void) {
+#define UNEVEN                                                                                  \
+    "--model llama:layers=4,width=16,heads=2,ffn=24,context=16 --data words.tokens --limit 32 " \
+    "--batch 7 --optimizer adam --lr 1e-2 --schedule constant --submodels 3 --switch-every 4 "
+    run(0, "train " UNEVEN "--steps 1 --quiet --out uneven-start");
+    run(0, "train " UNEVEN "--steps 9 --quiet --out uneven-alone");
+    run(0, "train " UNEVEN
+           "--steps 9 --quiet --out uneven --pipeline local:4 --replicas 2 --accumulate 3");
+    compare_checkpoints("uneven-alone/checkpoint.h5", "uneven/checkpoint.h5",
+                        "uneven-start/checkpoint.h5", 1e-3);
+}
+
 /* ---- what is reported ---------------------------------------------------------------------- */
 
 /* The peaks of all ranks together are as planned. */
@@ -144,6 +165,13 @@ static void memory_is_as_planned(const void *flags) {
     CHECK(infers ? file.inference_seconds > 0 && file.inference_seconds < all
                  : file.inference_seconds == 0,
           "pre-inference took %g of %g s", file.inference_seconds, all);
+    uint64_t now = 0;
+    for (int role = 0; role < MEM_ROLES; role++) now += file.memory[role].current;
+    CHECK(file.memory[MEM_ROLES].current == now &&
+              (infers || file.memory[MEM_PARAMETERS].current == file.memory[MEM_PARAMETERS].peak),
+          "at the end %llu bytes, and %llu of parameters",
+          (unsigned long long)file.memory[MEM_ROLES].current,
+          (unsigned long long)file.memory[MEM_PARAMETERS].current);
     for (int role = 0; role < MEM_ROLES; role++)
         if (role != MEM_CACHE) /* the cache takes what the samples need */
             CHECK(file.memory[role].peak == file.memory[role].planned,
@@ -184,7 +212,7 @@ static void a_batch_of_the_cache_is_counted(void) {
     }
 }
 
-/* A resume keeps the peak of a cache, which is in no plan. */
+/* A resume keeps the peak of a cache, which is in no plan, unless it moves to another device. */
 static void a_resume_keeps_the_peak_of_a_cache(void) {
     RunFile file;
     run(0, "train " LLAMA "--steps 14 --quiet --out cache-peak --cache 1M");
@@ -196,6 +224,11 @@ static void a_resume_keeps_the_peak_of_a_cache(void) {
     CHECK(cache > 0 && file.memory[MEM_CACHE].peak == cache && file.memory[MEM_ROLES].peak == total,
           "cache %llu, total %llu", (unsigned long long)file.memory[MEM_CACHE].peak,
           (unsigned long long)file.memory[MEM_ROLES].peak);
+    runfile_free(&file);
+    run(0, "train --resume cache-peak --steps 16 --quiet --cache 1 --device plain");
+    if (!read_run(&file, "cache-peak")) return;
+    CHECK(file.memory[MEM_CACHE].peak < cache / 2, "cache %llu on another device",
+          (unsigned long long)file.memory[MEM_CACHE].peak);
     runfile_free(&file);
 }
 
@@ -259,6 +292,9 @@ static const struct {
     {"--pipeline local:2 --placement figure2 --always-active ends",
      "--placement figure2 puts every block into a submodel"},
     {"--pipeline mpi --correct-above 0.1", "--correct-above is for one device"},
+    {"--pipeline local:2 --device simt --method offload", "--method offload is for one device"},
+    {"--pipeline local:2 --device simt --cache 1M --device-cache 1M",
+     "--device-cache is for one device; with --pipeline use --cache"},
     {"--pipeline local:65", "local:N needs a number of ranks from 1 to 64"},
 };
 
@@ -305,7 +341,9 @@ void test_ranks(void) {
     RUN(figure_2_keeps_its_submodels);
     RUN(a_stopped_process_goes_on);
     RUN(replicas_share_the_batch);
+    RUN(shares_of_the_batch_are_uneven);
     RUN(a_resume_keeps_its_ranks);
+    RUN(fewer_replicas_are_placed_again);
     RUN_ROW("memory_is_as_planned", memory_is_as_planned, "");
     RUN_ROW("memory_is_as_planned pre-inference", memory_is_as_planned, "--cache 1M --pre-infer");
     RUN(memory_is_that_of_the_last_ranks);

@@ -1,4 +1,5 @@
 /* `bcd sample`: what it prints, which tokens may be drawn, and what the model sees of a text. */
+#include <hdf5.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,6 +122,32 @@ static void draws_each_token_by_its_probability(void) {
     }
 }
 
+/* Overwrites the embeddings of the 44 tokens that only pad the vocabulary, so that one of them is
+ * by far the likeliest next token. */
+static void raise_the_padding(const char *name) {
+    static float weight[300][8];
+    hid_t file = H5Fopen(scratch_path(name), H5F_ACC_RDWR, H5P_DEFAULT),
+          set = H5Dopen2(file, "/parameters/embedding.token.weight", H5P_DEFAULT);
+    CHECK(H5Dread(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, weight) >= 0, "read");
+    for (int v = 256; v < 300; v++)
+        for (int c = 0; c < 8; c++) weight[v][c] = (v % 2 ? 1000 : -1000) * weight['a'][c];
+    CHECK(H5Dwrite(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, weight) >= 0, "written");
+    H5Dclose(set);
+    H5Fclose(file);
+}
+
+/* A token that the tokenizer does not have is never drawn: there is no text for it. */
+static void draws_no_padding(void) {
+    static const char line[] = "sample padded --prompt abc --tokens 9 --temperature 0";
+    char before[256];
+    run(0,
+        "train --model gpt:layers=1,width=8,heads=1,context=16,vocabulary=300 --data words.tokens "
+        "--limit 8 --batch 2 --steps 0 --out padded --quiet");
+    snprintf(before, sizeof before, "%.255s", run(0, line)->out);
+    raise_the_padding("padded/checkpoint.h5");
+    CHECK(!strcmp(run(0, line)->out, before), "\"%s\", not \"%s\"", run(0, line)->out, before);
+}
+
 /* The model reads the last 16 letters: what was before them does not change what follows. */
 static void samples_from_the_last_tokens(void) {
     static const char tail[] = "abcabcbcaabcabcd", flags[] = "--tokens 12 --temperature 1";
@@ -183,6 +210,7 @@ void test_sample(void) {
     RUN(refuses_a_zero_byte);
     RUN(draws_from_as_many_as_asked);
     RUN(draws_each_token_by_its_probability);
+    RUN(draws_no_padding);
     RUN(samples_from_the_last_tokens);
     RUN(keeps_what_it_has_read);
 }
