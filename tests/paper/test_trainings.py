@@ -237,6 +237,16 @@ def test_what_was_trained_otherwise_is_refused():
         run.is_as_asked(stored, changed(asked, lr=0.2), "x")
 
 
+@pytest.mark.parametrize("flag, without, other", [
+    ("switch-warmup", 0, 40), ("beta2", 0.999, 0.95), ("always-active", "none", "ends"), ("valid", "", "score.tokens")])
+def test_a_flag_that_an_older_training_lacks(flag, without, other):
+    """It did without it, so that it is no training with another value."""
+    asked = trainings.Row("x", {"lr": 0.1, flag: without})
+    assert run.is_as_asked({"lr": 0.1}, asked, "x")
+    with pytest.raises(Refused, match=f"x: trained with --{flag} .*; for {other} choose another --out"):
+        run.is_as_asked({"lr": 0.1}, changed(asked, **{flag: other}), "x")
+
+
 @pytest.mark.parametrize("stored, same", [
     ("data/words/train.tokens", True), ("/elsewhere/words/train.tokens", True), ("/elsewhere/words/score.tokens", False),
     ("/elsewhere/train.tokens", False), ("/elsewhere/more-words/train.tokens", False)])
