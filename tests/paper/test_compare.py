@@ -198,6 +198,26 @@ def test_measured_multiplier(model, images, optimizer):
     assert value == trainings[1]["multiplier"] > 1
 
 
+def test_measured_multiplier_of_several():
+    """What is priced are language models with Adam; the others stand in for them, in this order."""
+    kinds = [[training(model, images, 1, 0.02, optimizer=optimizer), training(model, images, 3, rate, optimizer=optimizer)]
+             for model, images, optimizer, rate in ((GPT, False, "adam", 0.01), (GPT, False, "sgd", 0.011),
+                                                    ("resnet8", True, "adam", 0.012), ("resnet8", True, "sgd", 0.013))]
+    for first in range(4):
+        value = compare.measured_multiplier(sum(kinds[:first - 1 if first else None:-1], []), "some.h5")
+        assert value == kinds[first][1]["multiplier"]
+    assert len({bcd["multiplier"] for _, bcd in kinds}) == 4
+
+
+@pytest.mark.parametrize("diverged", [0, 1])
+def test_what_diverged_has_no_multiplier(diverged):
+    """Nor has what would be compared with it: its curves end before its training."""
+    made = pairs()[:2]
+    made[diverged].row["status"] = "diverged"
+    compare.converge(made)
+    assert all(math.isnan(made[1][name]) for name in ("level", "multiplier", "steps_to_converge", "valid_multiplier"))
+
+
 def test_measured_multiplier_of_nothing():
     with pytest.raises(Refused, match="some.h5: no BCD-1/3"):
         compare.measured_multiplier([training(), training(submodels=2)], "some.h5")

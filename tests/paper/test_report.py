@@ -76,6 +76,23 @@ def test_table_2_of_a_training_that_diverged():
     assert all(is_empty(found, "table2_images", label, name) for name in ("score", "train_loss", "valid_loss"))
 
 
+def test_an_offloaded_full_update_is_not_next_to_the_paper():
+    """Its memory is not what the paper has of a full update."""
+    trainings = pairs()[:2]
+    labels = tables_of([*trainings, like(trainings[0], method="offload")])["table2_images"].labels
+    assert [label for label in labels if label.startswith(HERE)] == [HERE + "full", HERE + "BCD-1/3"]
+
+
+def test_mean_multipliers_are_of_one_kind():
+    """Variants in order or phases, and what began from trained weights, are in no mean of them."""
+    plain = pairs()[:2]
+    found = tables_of([*plain, training(submodels=3, rate=0.005, order="descending")])
+    assert holds(found, "multipliers", "SGD, image models", "trainings", 1, NONE)
+    assert holds(found, "multipliers", "SGD, image models", "training_loss", plain[1]["multiplier"], MEASURED)
+    tuned = tables_of([like(one, init=".") for one in plain])
+    assert holds(tuned, "multipliers", "SGD, image models", "trainings", 0, NONE)
+
+
 def test_tables_9_to_11():
     """"Acc" is shown as the perplexity that it is, and mean multipliers leave these rows out."""
     trainings = pairs() + [training(GPT, False, 3, 0.004, fraction=0.9), training(GPT, False, 2, 0.003),
@@ -147,10 +164,11 @@ def test_ranks():
     assert "answer" in noted([ranks[0], one_device[1]]), "where the full update alone is over ranks"
 
 
-def test_equal_budgets():
+@pytest.mark.parametrize("peak", [9, 10])
+def test_equal_budgets(peak):
     """20 seconds are 200 updates of BCD and 133 of the full one, two thirds of the way from its second evaluation to
-    its third. A smaller network fits the same memory."""
-    fits = training("resnet:depth=8,width=8", rate=0.004, peak_total=9 * MIB)
+    its third. A smaller network fits the same memory, 10 MiB."""
+    fits = training("resnet:depth=8,width=8", rate=0.004, peak_total=peak * MIB)
     fits.evaluation["accuracy"][3] = 0.6
     trainings = pairs() + [
         fits, training("resnet:depth=8,width=4", rate=0.004, peak_total=8 * MIB),
@@ -215,6 +233,25 @@ def test_seeds():
     assert found["answer"].value(LABEL, "updates_verdict") == "undecided"
     assert holds(found, "trainings", "resnet8 synthetic sgd full", "seeds", 3, NONE)
     assert holds(found, "trainings", LABEL, "peak", 10, MEASURED)
+
+
+def test_ratios_are_means_of_ratios():
+    """Each seed is over the full update of its own seed."""
+    trainings = seeds()
+    for one in trainings:
+        one.row["peak_total"] = MIB * {1: 10, 3: 5}[one["submodels"]] * (one["seed"] if one["submodels"] == 1 else 1)
+    assert holds(tables_of(trainings), "answer", LABEL, "memory", (5 / 10 + 5 / 20 + 5 / 30) / 3, MEASURED)
+
+
+@pytest.mark.parametrize("submodels", [1, 3])
+def test_a_seed_that_diverged_is_not_compared(submodels):
+    """The two others are, and have no verdict."""
+    trainings = seeds(bcd=0.9, spread=(0.001, 0.002, 0.009))
+    trainings[4 + (submodels == 3)].row["status"] = study.DIVERGED
+    table = tables_of(trainings)["answer"]
+    label, = table.labels
+    assert table.value(label, "updates_verdict") == ""
+    assert table.value(label, "equal_updates") == pytest.approx(20 + (0.1 + 0.2 - 0.1 - 0.2) / 2)
 
 
 @pytest.mark.parametrize("images, bcd, verdict", [
