@@ -90,6 +90,7 @@ def test_the_paper_preset_has_the_published_lengths(all_data):
     by_name = {row.name: row.flags for row in rows}
     assert by_name["resnet8-cifar10-sgd-full"]["epochs"] == 639
     assert by_name["resnet8-cifar10-sgd-bcd3"]["epochs"] == 395
+    assert {(flags["optimizer"], flags["lr"]) for flags in by_name.values()} == {("sgd", 0.1), ("adam", 1e-4)}
     assert by_name["gpt2-0.15B-wikitext2-sgd-full"] | {"epochs": 24, "batch": 1} == by_name["gpt2-0.15B-wikitext2-sgd-full"]
     assert by_name["gpt2-0.15B-webtext2-adam-bcd3"]["steps"] == 1045000
 
