@@ -129,6 +129,14 @@ def test_names_of_cases():
     assert len({method.label for method in Cases(made).methods}) == len(made)
 
 
+def test_the_heaviest_case_is_first():
+    """Its method of most seeds counts; of as many, the longer one."""
+    short, longer, three = training(), training("resnet14", steps=400), training("resnet20")
+    made = [short, longer, three, *(like(three, submodels=3, method="BCD", seed=seed) for seed in (1, 2, 3))]
+    assert [case.methods[0].first for case in Cases(made, heaviest_first=True).cases] == [three, longer, short]
+    assert [case.methods[0].first for case in Cases(made).cases] == [short, longer, three]
+
+
 def test_what_has_no_effect_makes_no_other_case():
     """The end of a cosine where the rate is constant, and where the data lie."""
     *_, full, bcd = pairs()
@@ -136,6 +144,9 @@ def test_what_has_no_effect_makes_no_other_case():
     cosines = [like(full, schedule="cosine"), like(bcd, schedule="cosine", final_lr=0.1)]
     assert len(Cases(cosines).cases) == 2
     assert len(Cases([like(full, valid="a/x.tokens"), like(bcd, valid="b/x.tokens")]).cases) == 1
+    for step in ({"step_every": 5}, {"step_factor": 0.5}):
+        assert len(Cases([full, like(bcd, **step)]).cases) == 1
+        assert len(Cases([like(full, schedule="step"), like(bcd, schedule="step", **step)]).cases) == 2
     assert len(Cases([like(full, valid="a/x.tokens"), like(bcd, valid="a/y.tokens")]).cases) == 2
 
 

@@ -9,7 +9,7 @@ import curves
 import measures
 import report
 import study
-from samples import GPT, MIB, evaluations, like, pairs, training
+from samples import GPT, LATER, MIB, evaluations, like, pairs, training
 from tables import CLOSED_FORM, MEASURED, NONE, PUBLISHED, RECOMPUTED, Tables
 
 LABEL, HERE, HERE_GPT = "resnet8 synthetic sgd BCD-1/3", "  here: resnet8 synthetic sgd ", "  here: gpt-2x64 text sgd "
@@ -65,6 +65,17 @@ def test_means_of_five():
     found = tables_of(trainings)
     assert holds(found, "table2_images", HERE + "full", "score", 57, MEASURED)
     assert holds(found, "table2_images", HERE + "full", "valid_loss", 0.7, MEASURED)
+
+
+def test_nine_evaluations_have_no_means():
+    """They are far apart: the last one alone counts, and nothing is said of convergence."""
+    trainings = pairs()[:2]
+    for t in trainings:
+        t.evaluation = evaluations([20 * e for e in range(1, 10)], [e / 10 for e in range(9)], [0.5 + e / 100 for e in range(9)])
+    found = tables_of(trainings)
+    assert holds(found, "table2_images", HERE + "full", "score", 72.51, MEASURED)
+    assert holds(found, "table2_images", HERE + "full", "valid_loss", 0.71, MEASURED)
+    assert "converged" not in {table.name for table in found}
 
 
 def test_table_2_of_a_training_that_diverged():
@@ -184,10 +195,11 @@ def test_equal_budgets(peak):
     assert found.tables[0].name == "answer"
 
 
-@pytest.mark.parametrize("cosine", [False, True])
-def test_cosine(cosine):
-    """A training whose rate depends on its length says nothing about shorter ones."""
-    trainings = [like(t, **({"schedule": "cosine"} if cosine else {})) for t in pairs()[:2]]
+@pytest.mark.parametrize("cosine, started, end", [(False, LATER, 57), (True, "2026-01-01T00:00:00Z", 57), (True, LATER, 59)])
+def test_cosine(cosine, started, end):
+    """A training whose rate depends on its length says nothing about shorter ones.  By the protocol it ends at its last
+    evaluation."""
+    trainings = [like(t, started=started, **({"schedule": "cosine"} if cosine else {})) for t in pairs()[:2]]
     for r, t in enumerate(trainings):
         count = 20 if r else 10
         t.evaluation = evaluations([10 * e for e in range(1, count + 1)], [math.exp(-0.1 * (2 - r) * e) for e in range(count)],
@@ -197,7 +209,7 @@ def test_cosine(cosine):
     found = tables_of(trainings)
     label = LABEL.replace("sgd", "sgd cosine") if cosine else LABEL
     assert is_empty(found, "answer", label, "equal_updates") == cosine, "after 100 updates"
-    assert holds(found, "converged", label, "end", 57, MEASURED)
+    assert holds(found, "converged", label, "end", end, MEASURED)
     assert holds(found, "converged", label, "end_difference", 10, MEASURED)
     if cosine:
         assert is_empty(found, "converged", label, "at_equal") and is_empty(found, "converged", label, "same_loss")
@@ -281,6 +293,29 @@ def test_two_seeds_have_an_interval_and_no_verdict():
     assert found.value(LABEL, "end_verdict") == ""
     low, difference, high = (found.value(LABEL, name) for name in ("end_low", "end_difference", "end_high"))
     assert low < difference < high and difference == pytest.approx((low + high) / 2)
+
+
+def test_the_full_update_at_the_end_is_that_of_the_pairs():
+    """Of a seed that diverged by BCD the full update is not in the mean next to it."""
+    trainings = seeds()
+    for t in trainings:
+        t.evaluation = evaluations(range(20, 220, 20), [1] * 10, [0.1 * t["seed"] + 0.01 * (t["submodels"] == 3)] * 10)
+    trainings[-1].row["status"] = study.DIVERGED
+    found = tables_of(trainings)["converged"]
+    label, = (label for label in found.labels if "diverged" in label)
+    assert found.value(label, "end_full") == pytest.approx(15) and found.value(label, "end") == pytest.approx(16)
+    assert found.value(label, "end_difference") == pytest.approx(1)
+
+
+@pytest.mark.parametrize("provenance, mixed", [
+    ({}, False), ({"commit": "def"}, True), ({"cpu": "another"}, True), ({"commit": "abc then def"}, True)])
+def test_means_over_other_programs_or_computers_are_named(provenance, mixed):
+    """Also where all seeds went on by another program."""
+    trainings = [training(seed=seed, checksum=f"{seed}") for seed in (1, 2)]
+    for t in trainings[" then " not in provenance.get("commit", ""):]:
+        t.provenance |= provenance
+    notes = tables_of(trainings)["trainings"].notes
+    assert any(note.endswith(": of resnet8 synthetic sgd full, for example.") for note in notes) == mixed
 
 
 def test_a_single_pair_is_a_sentence():
