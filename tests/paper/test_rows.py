@@ -60,6 +60,22 @@ def test_what_goes_on_takes_its_length_and_where_it_runs(tmp_path):
     assert pool._command(row)[1:] == ["train", "--resume", str(folder), *where, *there]
 
 
+@pytest.mark.parametrize("status, code, done", [
+    ("finished", 0, True), ("diverged", 1, True), ("finished", 1, False), ("running", 0, False), ("interrupted", 75, False)])
+def test_what_ended_is_done_unless_it_complained(tmp_path, monkeypatch, status, code, done):
+    """A training that diverged says so by its exit status; another one that fails is to be looked at."""
+    row = trainings.Row("some", {})
+    (tmp_path / "rows" / "some").mkdir(parents=True)
+    (tmp_path / "rows" / "some" / "run.h5").touch()
+    monkeypatch.setattr(run, "Run", lambda directory: types.SimpleNamespace(status=status, ended=status in study.ENDED))
+    pool = run.Pool.__new__(run.Pool)
+    pool.dir, pool.options = tmp_path, argparse.Namespace(quiet=True, jobs=1, deadline=None)
+    pool.signal, pool.failed, pool.finished, pool.write_table = 0, 0, set(), lambda: None
+    monkeypatch.setattr(pool, "_wait", lambda: (row, code), raising=False)
+    pool._end()
+    assert (pool.finished, pool.failed) == (({"some"}, 0) if done else (set(), 1))
+
+
 # ---- what is written ----------------------------------------------------------------------------
 
 @pytest.fixture(scope="module")
