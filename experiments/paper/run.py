@@ -25,6 +25,7 @@ import study
 import trainings
 from errors import Refused
 from estimate import format_time
+from schema import ADDED_FLAGS
 from trainings import text_of
 
 TEMPORARY_FAILURE = 75  # EX_TEMPFAIL of sysexits.h: time is up, the same command goes on
@@ -75,7 +76,7 @@ def is_same_file(stored, asked, template):
 def is_as_asked(stored, row, place, command=""):
     """Returns whether a training with stored settings, by this command, is what a row asks for; false where it asks for
     another length.  Any other difference is an error that names `place`."""
-    flags, finished = row.flags, True
+    flags, finished, stored = row.flags, True, ADDED_FLAGS | stored  # what an older training lacks it did without
     for name in sorted(given_in(command) - set(flags)):
         raise Refused(f"{place}: trained with --{name}, which is not asked for now; choose another --out")
     for name, asked in flags.items():

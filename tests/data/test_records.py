@@ -32,6 +32,11 @@ FORMS = [
      Chat("W", HI)),
     ("ShareGPT with a system", {"system": "Be brief", "conversations": [
         {"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello"}]}, Chat("W", [SYSTEM] + HI)),
+    ("all roles of ShareGPT", {"conversations": [
+        {"from": role, "value": role} for role in ("system", "human", "observation", "tool", "user", "gpt", "assistant")]},
+     Chat("W", [{"role": role, "content": name} for role, name in (
+         ("system", "system"), ("user", "human"), ("tool", "observation"), ("tool", "tool"), ("user", "user"),
+         ("assistant", "gpt"), ("assistant", "assistant"))])),
     ("conversations with roles", {"conversations": HI}, Chat("W", HI)),
     ("a completion after a system", {"system": "Be brief", "prompt": HI, "completion": HI[1:]},
      Chat("W", [SYSTEM] + HI + HI[1:], None, (2,))),
@@ -42,6 +47,10 @@ FORMS = [
         {"from": "gpt", "value": "Hello", "train": True}]}, Chat("W", [SYSTEM] + HI + HI[1:], None, (2,))),
     ("the first answer that is not null", {"prompt": "a", "answer": None, "completion": "b", "text": "ab"},
      Answer("W", "a", "b")),
+    ("an answer before a response", {"prompt": "a", "response": "c", "answer": "b"}, Answer("W", "a", "b")),
+    ("half of a preference", {"prompt": "a", "answer": "b", "rejected": "c"}, Answer("W", "a", "b")),
+    ("an answer with a weight that is not to train on", {"messages": HI + [LIGHT | {"weight": 1, "train": False}]},
+     Chat("W", HI + [LIGHT | {"weight": 1, "train": False}], None, (2,))),
     ("a text with a label", {"text": "a", "label": True}, Text("W", "a")),
     ("preferences that are null", {"text": "a", "chosen": None, "rejected": None}, Text("W", "a")),
     ("a system before a prompt", {"system": "Be brief", "prompt": "a", "response": "b"},
@@ -52,6 +61,8 @@ FORMS = [
      Answer("W", "a", "b")),
     ("Alpaca", {"instruction": "Add", "input": "1 2", "output": "3", "text": "Below"},
      Instruction("W", "Add", "1 2", "3")),
+    ("Alpaca with blanks", {"instruction": " Add ", "input": " 1 2\n", "output": " 3 "},
+     Instruction("W", " Add ", " 1 2\n", " 3 ")),
     ("Alpaca without input", {"instruction": "Add", "output": "3"}, Instruction("W", "Add", "", "3")),
     ("parts of text", {"messages": [{"role": "user", "content": [
         {"type": "text", "text": "H"}, {"type": "text", "text": "i"}]}, HI[1]]}, Chat("W", HI)),
@@ -66,6 +77,9 @@ REFUSED = [
     ('{"prompt": [{"role": "assistant", "content": "a"}], "completion": []}', "no message has the role"),
     ('{"messages": [{"content": "a"}]}', "message 1 has no role"),
     ('{"messages": [{"role": "user", "content": 3}]}', "message 1 has no text as its content"),
+    ('{"messages": [{"role": "assistant"}]}', "message 1 has no text as its content"),
+    ('{"messages": [{"role": "assistant", "content": null, "tool_calls": []}]}', "message 1 has no text as its content"),
+    ('{"instruction": 3, "output": "b"}', "no object with"),
     ('{"messages": [{"role": "user", "content": [{"type": "image"}]}]}', "message 1 has no text"),
     ('{"conversations": [{"from": "bing", "value": "a"}]}', "message 1 is from 'bing'; there are human"),
     ('{"conversations": [{"from": ["human"], "value": "a"}]}', "message 1 is from ['human']; there are human"),

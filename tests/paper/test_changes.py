@@ -4,6 +4,7 @@ import tomllib
 
 import pytest
 
+import cases
 import document
 from conftest import git, has_history
 
@@ -42,6 +43,15 @@ def test_every_version_of_history_begins_it():
     for commit in git("log", "--format=%h", "--", FILE).split():
         old = [change["checksum"] for change in tomllib.loads(git("show", f"{commit}:{FILE}"))["change"]]
         assert today[:len(old)] == old, f"{commit} has another line"
+
+
+def test_the_protocol_was_registered_when_it_was_committed():
+    """What began before that minute has none of its answers."""
+    if not has_history():
+        pytest.skip("not the whole history is here")
+    dates = git("log", "--diff-filter=A", "--format=%ad", "--date=format-local:%Y-%m-%dT%H:%M", "--",
+                "experiments/paper/protocol.md")
+    assert dates.split() == [cases.REGISTERED]
 
 
 def test_commits_and_dates():

@@ -129,6 +129,14 @@ def test_names_of_cases():
     assert len({method.label for method in Cases(made).methods}) == len(made)
 
 
+def test_the_heaviest_case_is_first():
+    """Its method of most seeds counts; of as many, the longer one."""
+    short, longer, three = training(), training("resnet14", steps=400), training("resnet20")
+    made = [short, longer, three, *(like(three, submodels=3, method="BCD", seed=seed) for seed in (1, 2, 3))]
+    assert [case.methods[0].first for case in Cases(made, heaviest_first=True).cases] == [three, longer, short]
+    assert [case.methods[0].first for case in Cases(made).cases] == [short, longer, three]
+
+
 def test_what_has_no_effect_makes_no_other_case():
     """The end of a cosine where the rate is constant, and where the data lie."""
     *_, full, bcd = pairs()
@@ -136,6 +144,9 @@ def test_what_has_no_effect_makes_no_other_case():
     cosines = [like(full, schedule="cosine"), like(bcd, schedule="cosine", final_lr=0.1)]
     assert len(Cases(cosines).cases) == 2
     assert len(Cases([like(full, valid="a/x.tokens"), like(bcd, valid="b/x.tokens")]).cases) == 1
+    for step in ({"step_every": 5}, {"step_factor": 0.5}):
+        assert len(Cases([full, like(bcd, **step)]).cases) == 1
+        assert len(Cases([like(full, schedule="step"), like(bcd, schedule="step", **step)]).cases) == 2
     assert len(Cases([like(full, valid="a/x.tokens"), like(bcd, valid="a/y.tokens")]).cases) == 2
 
 
@@ -196,6 +207,26 @@ def test_measured_multiplier(model, images, optimizer):
     trainings = [training(model, images, 1, 0.02, optimizer=optimizer), training(model, images, 3, 0.01, optimizer=optimizer)]
     value = compare.measured_multiplier(trainings, "some.h5")
     assert value == trainings[1]["multiplier"] > 1
+
+
+def test_measured_multiplier_of_several():
+    """What is priced are language models with Adam; the others stand in for them, in this order."""
+    kinds = [[training(model, images, 1, 0.02, optimizer=optimizer), training(model, images, 3, rate, optimizer=optimizer)]
+             for model, images, optimizer, rate in ((GPT, False, "adam", 0.01), (GPT, False, "sgd", 0.011),
+                                                    ("resnet8", True, "adam", 0.012), ("resnet8", True, "sgd", 0.013))]
+    for first in range(4):
+        value = compare.measured_multiplier(sum(kinds[:first - 1 if first else None:-1], []), "some.h5")
+        assert value == kinds[first][1]["multiplier"]
+    assert len({bcd["multiplier"] for _, bcd in kinds}) == 4
+
+
+@pytest.mark.parametrize("diverged", [0, 1])
+def test_what_diverged_has_no_multiplier(diverged):
+    """Nor has what would be compared with it: its curves end before its training."""
+    made = pairs()[:2]
+    made[diverged].row["status"] = "diverged"
+    compare.converge(made)
+    assert all(math.isnan(made[1][name]) for name in ("level", "multiplier", "steps_to_converge", "valid_multiplier"))
 
 
 def test_measured_multiplier_of_nothing():

@@ -13,6 +13,7 @@ import published
 import render
 from conftest import RESULTS, ROOT
 from errors import Refused
+from test_results import INCOMPLETE
 
 
 @pytest.mark.parametrize("source, document", render.DOCUMENTS.items())
@@ -26,6 +27,13 @@ def test_names_files_that_exist(document):
     text = (ROOT / document).read_text(encoding="utf-8")
     names = set(re.findall(r"[\w-]+\.(?:h5|svg)", text)) - {"NAME.h5"}
     assert [name for name in names if not (RESULTS / name).exists()] == []
+
+
+@pytest.mark.parametrize("name", INCOMPLETE)
+def test_what_is_not_complete_is_in_no_document(name):
+    """Neither a source of the documents nor what these call names its file."""
+    sources = [ROOT / source for source in render.DOCUMENTS] + sorted((ROOT / "experiments" / "paper").glob("*.py"))
+    assert [path.name for path in sources if name in path.read_text(encoding="utf-8")] == []
 
 
 @pytest.mark.parametrize("document", ["paper_repro.md", "experiments/results/appendix.md"])

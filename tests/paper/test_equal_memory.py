@@ -64,6 +64,14 @@ def test_equal_seconds():
     assert not any(note.startswith("Not at") for note in table.notes)
 
 
+def test_equal_tokens_are_those_of_the_shortest():
+    """What another method was trained with beyond them does not count."""
+    longer = made()
+    for one in longer[1::2]:
+        one.row["steps"] = 2 * LENGTH
+    assert [row[2].value for row in equal_memory.table(Cases(longer)).rows] == [LENGTH] * 2
+
+
 @pytest.mark.parametrize("seconds", [1.282, 1.1, 0.7, 3.3])
 def test_the_fastest_method_has_all_its_updates(seconds):
     table = equal_memory.table(Cases(made() + [timed(2 * seconds, submodels=3), timed(seconds, NARROW)]))

@@ -146,6 +146,17 @@ def test_all_goes_on_after_the_tables_that_were_made(tmp_path, monkeypatch):
     assert [experiment_module.main(words) for _ in range(4)] == [75, 75, 0, 0] and made == ["one", "two", "three"]
 
 
+@pytest.mark.parametrize("changed, minutes, made", [
+    ({}, 1, True), ({}, None, False), ({"commit": "another"}, 1, False), ({"command": "bcd experiment all --seeds 5"}, 1, False)])
+def test_tables_of_another_program_are_made_anew(tmp_path, changed, minutes, made):
+    """Only a call that --minutes ended goes on, by the same command and the same program."""
+    some = tables.Table("some", "Some", "row", [tables.Column("n", "n")])
+    tables.Tables([some], experiment_module.program.provenance() | changed).write(tmp_path / "cost.h5")
+    options = types.SimpleNamespace(out=str(tmp_path), deadline=minutes)
+    assert experiment_module.is_made("cost", options) == made
+    assert not experiment_module.is_made("validity", options) and not experiment_module.is_made("memory", options)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_lets_trainings_save(tmp_path, number):
     process = start(*TWO_ROWS, *ENDLESS, cwd=tmp_path)

@@ -54,6 +54,16 @@ def test_a_span_has_all_its_values():
             written.span(values)
 
 
+@pytest.mark.parametrize("p, text", [
+    (0.00049, "< 0.001"), (0.00051, "0.001"), (0.0494, "0.049"), (0.0994, "0.099"), (0.0996, "0.10"), (1.0, "1.00")])
+def test_probabilities_as_text(p, text):
+    assert written.p_value(p) == text
+
+
+def test_a_bound_that_rounds_to_zero_keeps_its_side():
+    assert written.with_interval(0.5, -0.001, 1.001) == "+0.50 (-0.00 to +1.00)"
+
+
 def test_a_method_is_found_by_its_settings():
     every, = {each.setting("switch-every") for each in record.seeds("half", "bcd3 x0.9 every 1e").values()}
     assert every == "1e" and sorted(record.seeds("half", "bcd3 x0.9 every 1e")) == [1, 2, 3]

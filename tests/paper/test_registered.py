@@ -68,6 +68,13 @@ def test_rates():
     assert table.value(cosine, "best") == 0.4 and table.value(cosine, "place") == "the highest"
 
 
+def test_a_best_rate_at_the_end_of_its_grid():
+    """There may be a better one beyond it, so it is not said to be inside."""
+    table = registered.best_rates(Cases(of_rates([60, 80, 70, 65])))
+    assert table.column("best")[0].value == 0.05 and table.column("place")[0].value == "the lowest"
+    assert table.column("lower")[0].is_empty and table.column("higher")[0].value == 70
+
+
 def test_a_rate_that_diverged_is_not_chosen():
     """Not even one of whose seeds the others are best; it is named among those tried."""
     best = [scored([90] * 5, lr=0.8, seed=1), scored([20], lr=0.8, seed=2, status="diverged")]
@@ -153,6 +160,15 @@ def test_answers(bcd, full, expected):
     assert row["margin"] == 0.5 and row["seeds"] == 3 and row["answer"] == expected
 
 
+@pytest.mark.parametrize("low, high, p, expected", [
+    (-1.9, -0.6, 0.049, "no"), (-1.9, -0.6, 0.05, "undecided"), (-0.4, -0.1, 0.049, "worse by less than the margin"),
+    (-0.4, -0.1, 0.05, "yes"), (-0.5, 0.1, 0.9, "undecided"), (-0.4, 0.0, 0.049, "yes"), (-1.9, -0.6, math.nan, "")])
+def test_an_answer_takes_the_corrected_p(low, high, p, expected):
+    """The interval is that of one comparison alone, so that it does not say no by itself."""
+    difference = compare.Difference((low + high) / 2, low, high, 0.01, 3)
+    assert registered.answer(difference, 0.5, p) == expected
+
+
 def test_correction():
     """Two rows of one table: the smaller p counts twice."""
     full, near, far = [70.0, 70.1, 70.2], [69.9, 70.0, 70.1], [60.0, 60.1, 60.2]
@@ -207,7 +223,9 @@ def test_answers_of_perplexity():
     """Better is lower; the margin is one per cent of the full update's."""
     full = [of_loss(math.log(20 + seed / 10), seed=seed) for seed in range(3)]
     bcd = [of_loss(math.log(22 + seed / 10), seed=seed, submodels=3) for seed in range(3)]
-    row = only(registered.answers(Cases(full + bcd)))
+    table = registered.answers(Cases(full + bcd))
+    row = only(table)
+    assert len(table.rows) == 1, "the best mean is a reading of images alone"
     assert row["difference"] == pytest.approx(-2) and row["margin"] == pytest.approx(0.201) and row["answer"] == "no"
 
 
@@ -218,6 +236,7 @@ def test_fine_tuning():
     table = registered.answers(Cases(of(3.5, optimizer="adamw") + of(3.6, optimizer="adamw", submodels=3)
                                      + of(3.505, optimizer="lion")))
     assert len(table.rows) == 2 and [cell.value for cell in table.column("answer")] == ["no", "worse by less than the margin"]
+    assert {cell.value for cell in table.column("margin")} == {0.01}, "nats, not a part of the loss"
 
 
 def test_a_pilot_takes_no_answer_away():
@@ -265,6 +284,12 @@ def test_plateaus():
     assert table.value(one, "stays") == "stays" and table.value(thirds, "stays") == "still climbing"
 
 
+@pytest.mark.parametrize("last, words", [(80.29, "stays"), (80.31, "still climbing"), (70, "stays")])
+def test_a_plateau_that_stays(last, words):
+    """It gains less than 0.3 points in the last fifth of the evaluations; a fall is no climb."""
+    assert registered.plateaus(Cases([scored([80] * 8 + [last] * 2)])).column("stays")[0].value == words
+
+
 def test_a_training_that_diverged_has_no_plateau():
     """Nor has its method, whose other seeds have one."""
     for made in ([scored([50] * 9 + [math.nan])], [scored([50] * 4, status="diverged"), scored([50] * 10, seed=2)]):
@@ -310,14 +335,16 @@ def test_lora_is_compared_with_the_full_update(tmp_path):
 
 
 def test_fine_tuning_is_compared_on_the_same_data():
-    """Two texts in one file, and another checkpoint of the same network, have full updates of their own."""
+    """Two texts in one file, another checkpoint of the same network, and other data that give the scores, or fewer of
+    them, have full updates of their own."""
     texts = [[fine_tuned(loss + behind, seed=seed, submodels=submodels, switch_every="5", **text)
               for seed in (1, 2) for submodels, behind in ((1, 0), (3, 0.2 + seed / 1000))]
-             for loss, text in ((2.0, {"checksum": "1"}), (4.0, {"checksum": "2"}), (3.0, {"checksum": "1", "init": "other"}))]
+             for loss, text in ((2.0, {"checksum": "1"}), (4.0, {"checksum": "2"}), (3.0, {"checksum": "1", "init": "other"}),
+                                (5.0, {"checksum": "1", "valid": "choose.tokens"}), (6.0, {"checksum": "1", "eval_samples": 8}))]
     table = registered.answers(Cases(sum(texts, [])))
-    assert len(table.rows) == 3
-    assert [cell.value for cell in table.column("difference")] == pytest.approx([-0.2015] * 3)
-    assert sorted(cell.value for cell in table.column("full")) == [2, 3, 4]
+    assert len(table.rows) == 5
+    assert [cell.value for cell in table.column("difference")] == pytest.approx([-0.2015] * 5)
+    assert sorted(cell.value for cell in table.column("full")) == [2, 3, 4, 5, 6]
 
 
 def test_lora_has_its_own_processor():

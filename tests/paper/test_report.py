@@ -9,7 +9,7 @@ import curves
 import measures
 import report
 import study
-from samples import GPT, MIB, evaluations, like, pairs, training
+from samples import GPT, LATER, MIB, evaluations, like, pairs, training
 from tables import CLOSED_FORM, MEASURED, NONE, PUBLISHED, RECOMPUTED, Tables
 
 LABEL, HERE, HERE_GPT = "resnet8 synthetic sgd BCD-1/3", "  here: resnet8 synthetic sgd ", "  here: gpt-2x64 text sgd "
@@ -67,6 +67,17 @@ def test_means_of_five():
     assert holds(found, "table2_images", HERE + "full", "valid_loss", 0.7, MEASURED)
 
 
+def test_nine_evaluations_have_no_means():
+    """They are far apart: the last one alone counts, and nothing is said of convergence."""
+    trainings = pairs()[:2]
+    for t in trainings:
+        t.evaluation = evaluations([20 * e for e in range(1, 10)], [e / 10 for e in range(9)], [0.5 + e / 100 for e in range(9)])
+    found = tables_of(trainings)
+    assert holds(found, "table2_images", HERE + "full", "score", 72.51, MEASURED)
+    assert holds(found, "table2_images", HERE + "full", "valid_loss", 0.71, MEASURED)
+    assert "converged" not in {table.name for table in found}
+
+
 def test_table_2_of_a_training_that_diverged():
     trainings = pairs()
     trainings[0].row.update(status=study.DIVERGED, valid_loss=math.nan)
@@ -74,6 +85,23 @@ def test_table_2_of_a_training_that_diverged():
     found = tables_of(trainings)
     label = HERE + "full, diverged: seed 1"
     assert all(is_empty(found, "table2_images", label, name) for name in ("score", "train_loss", "valid_loss"))
+
+
+def test_an_offloaded_full_update_is_not_next_to_the_paper():
+    """Its memory is not what the paper has of a full update."""
+    trainings = pairs()[:2]
+    labels = tables_of([*trainings, like(trainings[0], method="offload")])["table2_images"].labels
+    assert [label for label in labels if label.startswith(HERE)] == [HERE + "full", HERE + "BCD-1/3"]
+
+
+def test_mean_multipliers_are_of_one_kind():
+    """Variants in order or phases, and what began from trained weights, are in no mean of them."""
+    plain = pairs()[:2]
+    found = tables_of([*plain, training(submodels=3, rate=0.005, order="descending")])
+    assert holds(found, "multipliers", "SGD, image models", "trainings", 1, NONE)
+    assert holds(found, "multipliers", "SGD, image models", "training_loss", plain[1]["multiplier"], MEASURED)
+    tuned = tables_of([like(one, init=".") for one in plain])
+    assert holds(tuned, "multipliers", "SGD, image models", "trainings", 0, NONE)
 
 
 def test_tables_9_to_11():
@@ -147,10 +175,11 @@ def test_ranks():
     assert "answer" in noted([ranks[0], one_device[1]]), "where the full update alone is over ranks"
 
 
-def test_equal_budgets():
+@pytest.mark.parametrize("peak", [9, 10])
+def test_equal_budgets(peak):
     """20 seconds are 200 updates of BCD and 133 of the full one, two thirds of the way from its second evaluation to
-    its third. A smaller network fits the same memory."""
-    fits = training("resnet:depth=8,width=8", rate=0.004, peak_total=9 * MIB)
+    its third. A smaller network fits the same memory, 10 MiB."""
+    fits = training("resnet:depth=8,width=8", rate=0.004, peak_total=peak * MIB)
     fits.evaluation["accuracy"][3] = 0.6
     trainings = pairs() + [
         fits, training("resnet:depth=8,width=4", rate=0.004, peak_total=8 * MIB),
@@ -166,10 +195,11 @@ def test_equal_budgets():
     assert found.tables[0].name == "answer"
 
 
-@pytest.mark.parametrize("cosine", [False, True])
-def test_cosine(cosine):
-    """A training whose rate depends on its length says nothing about shorter ones."""
-    trainings = [like(t, **({"schedule": "cosine"} if cosine else {})) for t in pairs()[:2]]
+@pytest.mark.parametrize("cosine, started, end", [(False, LATER, 57), (True, "2026-01-01T00:00:00Z", 57), (True, LATER, 59)])
+def test_cosine(cosine, started, end):
+    """A training whose rate depends on its length says nothing about shorter ones.  By the protocol it ends at its last
+    evaluation."""
+    trainings = [like(t, started=started, **({"schedule": "cosine"} if cosine else {})) for t in pairs()[:2]]
     for r, t in enumerate(trainings):
         count = 20 if r else 10
         t.evaluation = evaluations([10 * e for e in range(1, count + 1)], [math.exp(-0.1 * (2 - r) * e) for e in range(count)],
@@ -179,7 +209,7 @@ def test_cosine(cosine):
     found = tables_of(trainings)
     label = LABEL.replace("sgd", "sgd cosine") if cosine else LABEL
     assert is_empty(found, "answer", label, "equal_updates") == cosine, "after 100 updates"
-    assert holds(found, "converged", label, "end", 57, MEASURED)
+    assert holds(found, "converged", label, "end", end, MEASURED)
     assert holds(found, "converged", label, "end_difference", 10, MEASURED)
     if cosine:
         assert is_empty(found, "converged", label, "at_equal") and is_empty(found, "converged", label, "same_loss")
@@ -217,6 +247,25 @@ def test_seeds():
     assert holds(found, "trainings", LABEL, "peak", 10, MEASURED)
 
 
+def test_ratios_are_means_of_ratios():
+    """Each seed is over the full update of its own seed."""
+    trainings = seeds()
+    for one in trainings:
+        one.row["peak_total"] = MIB * {1: 10, 3: 5}[one["submodels"]] * (one["seed"] if one["submodels"] == 1 else 1)
+    assert holds(tables_of(trainings), "answer", LABEL, "memory", (5 / 10 + 5 / 20 + 5 / 30) / 3, MEASURED)
+
+
+@pytest.mark.parametrize("submodels", [1, 3])
+def test_a_seed_that_diverged_is_not_compared(submodels):
+    """The two others are, and have no verdict."""
+    trainings = seeds(bcd=0.9, spread=(0.001, 0.002, 0.009))
+    trainings[4 + (submodels == 3)].row["status"] = study.DIVERGED
+    table = tables_of(trainings)["answer"]
+    label, = table.labels
+    assert table.value(label, "updates_verdict") == ""
+    assert table.value(label, "equal_updates") == pytest.approx(20 + (0.1 + 0.2 - 0.1 - 0.2) / 2)
+
+
 @pytest.mark.parametrize("images, bcd, verdict", [
     (True, 0.9, "BCD ahead"), (True, 0.5, "full ahead"), (False, 0.5, "BCD ahead"), (False, 0.9, "full ahead")])
 def test_verdicts(images, bcd, verdict):
@@ -244,6 +293,29 @@ def test_two_seeds_have_an_interval_and_no_verdict():
     assert found.value(LABEL, "end_verdict") == ""
     low, difference, high = (found.value(LABEL, name) for name in ("end_low", "end_difference", "end_high"))
     assert low < difference < high and difference == pytest.approx((low + high) / 2)
+
+
+def test_the_full_update_at_the_end_is_that_of_the_pairs():
+    """Of a seed that diverged by BCD the full update is not in the mean next to it."""
+    trainings = seeds()
+    for t in trainings:
+        t.evaluation = evaluations(range(20, 220, 20), [1] * 10, [0.1 * t["seed"] + 0.01 * (t["submodels"] == 3)] * 10)
+    trainings[-1].row["status"] = study.DIVERGED
+    found = tables_of(trainings)["converged"]
+    label, = (label for label in found.labels if "diverged" in label)
+    assert found.value(label, "end_full") == pytest.approx(15) and found.value(label, "end") == pytest.approx(16)
+    assert found.value(label, "end_difference") == pytest.approx(1)
+
+
+@pytest.mark.parametrize("provenance, mixed", [
+    ({}, False), ({"commit": "def"}, True), ({"cpu": "another"}, True), ({"commit": "abc then def"}, True)])
+def test_means_over_other_programs_or_computers_are_named(provenance, mixed):
+    """Also where all seeds went on by another program."""
+    trainings = [training(seed=seed, checksum=f"{seed}") for seed in (1, 2)]
+    for t in trainings[" then " not in provenance.get("commit", ""):]:
+        t.provenance |= provenance
+    notes = tables_of(trainings)["trainings"].notes
+    assert any(note.endswith(": of resnet8 synthetic sgd full, for example.") for note in notes) == mixed
 
 
 def test_a_single_pair_is_a_sentence():

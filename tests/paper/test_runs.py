@@ -170,6 +170,12 @@ def test_knows_every_flag(runs):
         assert unknown == set(), "it goes into schema.ADDED_FLAGS, or into cases.IRRELEVANT if it changes no result"
 
 
+def test_added_flags_have_their_defaults(runs):
+    """A training that gives none of them, by AdamW, is what one did without them."""
+    new = study.read([f"{runs}/text/run.h5"])[0].settings
+    assert {flag: new[flag] for flag in schema.ADDED_FLAGS} == schema.ADDED_FLAGS
+
+
 @pytest.mark.parametrize("optimizer", program.ask_once("info")["optimizers"].labels)
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_closed_form(optimizer, precision):

@@ -72,9 +72,9 @@ def test_seeds_have_their_own_full_updates():
     assert cell.value == pytest.approx(2) and cell.spread == pytest.approx(0)
 
 
-@pytest.mark.parametrize("submodels, steps", [(3, 400), (1, 400), (1, 100)])
+@pytest.mark.parametrize("submodels, steps", [(3, 400), (1, 800), (1, 400), (1, 100)])
 def test_a_seed_that_diverged_leaves_no_multiplier(submodels, steps):
-    made = [ended(loss, steps, seed=seed) for seed in (1, 2) for loss, steps in ((3.0, 100), (2.0, 400))]
+    made = [ended(loss, steps, seed=seed) for seed in (1, 2) for loss, steps in ((3.0, 100), (2.0, 400), (1.5, 800))]
     made += [ended(2.5, 400, seed=seed, submodels=3) for seed in (1, 2)]
     one = next(one for one in made if (one["submodels"], one["steps"]) == (submodels, steps))
     one.row |= {"status": "diverged", "valid_loss": math.nan}
@@ -93,13 +93,15 @@ def test_one_length_or_a_constant_rate_has_no_table():
 
 # ---- width --------------------------------------------------------------------------------------
 
-def widths_of(gap_of, widths=(64, 128, 256)):
+def widths_of(gap_of, widths=(64, 128, 256), schedule="cosine"):
     made = []
     for width in widths:
         model = f"gpt:layers=2,width={width},heads={width // 32},context=32"
         for seed in (1, 2):
             made += [ended(2.0, model=model, seed=seed, lr=0.1 * width),
                      ended(2.0 * math.exp(gap_of(width, seed)), model=model, seed=seed, submodels=3, lr=0.2 * width)]
+    for one in made:
+        one.settings["schedule"] = schedule
     return scaling.widths(Cases(made))
 
 
@@ -147,3 +149,8 @@ def test_a_seed_that_diverged_is_no_point():
 
 def test_two_widths_have_no_slope():
     assert widths_of(lambda width, seed: 0.1, (64, 128)) is None
+
+
+def test_a_constant_rate_has_no_slope():
+    """It ends nowhere, so that its last loss is no end of a training."""
+    assert widths_of(lambda width, seed: 0.1, schedule="constant") is None

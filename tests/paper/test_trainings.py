@@ -90,6 +90,7 @@ def test_the_paper_preset_has_the_published_lengths(all_data):
     by_name = {row.name: row.flags for row in rows}
     assert by_name["resnet8-cifar10-sgd-full"]["epochs"] == 639
     assert by_name["resnet8-cifar10-sgd-bcd3"]["epochs"] == 395
+    assert {(flags["optimizer"], flags["lr"]) for flags in by_name.values()} == {("sgd", 0.1), ("adam", 1e-4)}
     assert by_name["gpt2-0.15B-wikitext2-sgd-full"] | {"epochs": 24, "batch": 1} == by_name["gpt2-0.15B-wikitext2-sgd-full"]
     assert by_name["gpt2-0.15B-webtext2-adam-bcd3"]["steps"] == 1045000
 
@@ -235,6 +236,16 @@ def test_what_was_trained_otherwise_is_refused():
     assert not run.is_as_asked(stored, changed(asked, epochs=7), "x")
     with pytest.raises(Refused, match="x: trained with --lr 0.1; for 0.2 choose another --out"):
         run.is_as_asked(stored, changed(asked, lr=0.2), "x")
+
+
+@pytest.mark.parametrize("flag, without, other", [
+    ("switch-warmup", 0, 40), ("beta2", 0.999, 0.95), ("always-active", "none", "ends"), ("valid", "", "score.tokens")])
+def test_a_flag_that_an_older_training_lacks(flag, without, other):
+    """It did without it, so that it is no training with another value."""
+    asked = trainings.Row("x", {"lr": 0.1, flag: without})
+    assert run.is_as_asked({"lr": 0.1}, asked, "x")
+    with pytest.raises(Refused, match=f"x: trained with --{flag} .*; for {other} choose another --out"):
+        run.is_as_asked({"lr": 0.1}, changed(asked, **{flag: other}), "x")
 
 
 @pytest.mark.parametrize("stored, same", [
