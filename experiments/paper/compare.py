@@ -44,7 +44,7 @@ class Difference:
 
 def welch(first, second):
     """Welch's t-test (1947): unpaired, since trainings of the same seed are as different as others; the variances may
-    differ."""
+    differ.  (scipy 1.10, which Debian 12 has, gives it no interval.)"""
     seeds = min(len(first), len(second))
     value = float(np.mean(first) - np.mean(second)) if seeds else NAN
     if seeds < 2:

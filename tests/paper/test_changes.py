@@ -1,12 +1,14 @@
 """The list of changes after the first results: lines are only ever added."""
 import hashlib
+import re
 import tomllib
 
 import pytest
 
 import cases
 import document
-from conftest import git, has_history
+import trainings
+from conftest import RESULTS, git, has_history
 
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
@@ -64,3 +66,16 @@ def test_commits_and_dates():
             date = git("show", "-s", "--format=%ad", "--date=format-local:%Y-%m-%d %H:%M", change["commit"])
             assert date and date.strip() == change["date"], change["commit"]
     assert [date[:10] for date in dates] == sorted(date[:10] for date in dates)
+
+
+def test_comparisons_are_those_of_the_protocol():
+    """p is corrected for the number that trainings.toml has."""
+    numbers = {"four": 4, "five": 5, "seven": 7}
+    found = {}
+    for section in (RESULTS.parent / "paper" / "protocol.md").read_text(encoding="utf-8").split("\n## ")[2:]:
+        group = re.search(r"`(.+?)`", section)[1]
+        registered_as = re.search(r"Comparisons, (\w+)", section)
+        found[group] = numbers[registered_as[1]] if registered_as else 0
+    assert len(found) == 8 and sum(map(bool, found.values())) == 4
+    for group, count in found.items():
+        assert (trainings.experiments().get(group, {}).get("comparisons") or 0) == count, group
