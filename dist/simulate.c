@@ -223,8 +223,8 @@ static int check(const Configuration *c) {
                          c->placed->submodels, c->placed->ranks, c->submodels, c->pipeline);
     if (c->always_active && *c->always_active && (c->equal_work || c->placement != PLACEMENT_PLAIN))
         return error_set(
-            "plan: only submodels of equal parameters, each contiguous, leave blocks "
-            "that are always active; use the plain placement");
+            "plan: blocks that are always active need the plain placement, and submodels of equal "
+            "parameters");
     if (c->stage.offload && c->submodels > 1)
         return error_set("plan: offload is a full update; use 1 submodel");
     return 0;

@@ -131,8 +131,8 @@ CONVERGED = MeasureTable(
     [f"Converged: by a rule of early stopping, at {curves.PLATEAU_RULE}.  \"converged\" counts the seeds that did.  Scores "
      "are such means, on the validation split: per cent, or perplexity; at the end of a cosine that was registered the last one "
      "alone.",
-     "B-F own: epochs until BCD converged over those until the full update did, as the paper counts; same loss: updates to "
-     f"the same validation loss, of trailing means of {curves.MEAN} evaluations.  At equal updates: at the end of the "
+     "B-F own: epochs until BCD converged over those until the full update did; same loss: updates to the "
+     f"same validation loss, of trailing means of {curves.MEAN} evaluations.  At equal updates: at the end of the "
      "shorter of the two.",
      "An epoch is a pass over the data, or over the part that is used, whichever submodel is active.  Trainings with a "
      "cosine are compared as a whole only, because their rate depends on how long they are.",

@@ -148,10 +148,11 @@ def ahead_at_equal_operations(network, method):
     return f"{with_interval(found.value, found.low, found.high)}, p {p_value(found.p)}"
 
 
-def ends_earlier(network, method, epochs, planned):
+def ends_earlier(network, method, epochs):
     """Had the full update ended 0, 1, ... epochs earlier, and BCD after the same part of its training: at how many of
-    these ends BCD is ahead, by how much, and at how many p, corrected as for the first of so many tests, is below 5 %."""
+    these ends BCD is ahead, by how much, and at how many p is below 5 %, corrected as the strictest of those registered."""
     all_epochs = record.first(network, "full")["epochs"]
+    planned = registered.planned(registered.group_of(record.first(network, method)))
     parts = [1 - earlier / all_epochs for earlier in range(epochs)]
     found = [record.compared(network, method, part=part, other_part=part) for part in parts]
     return {"ahead": sum(each.value > 0 for each in found), "by": span([each.value for each in found], 1),
@@ -290,9 +291,10 @@ own_plateau = of_pairs(curves.own_multiplier)
 
 
 def same_loss_means():
-    """The lowest and the highest of the mean multipliers to the same validation loss, of all pairs on all data that can
-    be compared."""
-    found = [compare.mean(record.multipliers(*each, curves.plateau_multiplier))[0] for each in record.ALL_DATA]
+    """The lowest and the highest of the mean multipliers to the same validation loss, of all long trainings from scratch
+    on all data that can be compared."""
+    found = [compare.mean(record.multipliers(*each, curves.plateau_multiplier))[0]
+             for each in [*record.ALL_DATA, ("resnet8-plain", "bcd3")]]
     return span([each for each in found if math.isfinite(each)])
 
 

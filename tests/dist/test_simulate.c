@@ -336,6 +336,10 @@ static void refuses_the_impossible(void) {
         CHECK(simulate(&p, NULL, &c, NULL) == -1 && strstr(error_message(), "GPUs"), "%d: %s", i,
               error_message());
     }
+    Configuration c = configuration(model, 2, 3);
+    c.always_active = "ends";
+    CHECK(simulate(&p, NULL, &c, NULL) == -1 && strstr(error_message(), "need the plain placement"),
+          "virtual");
     model_free(model);
 }
 

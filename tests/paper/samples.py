@@ -1,7 +1,9 @@
 """Trainings with known curves: losses that fall like exp(-rate step), and four evaluations."""
 import copy
 import math
+import shutil
 
+import h5py
 import numpy as np
 
 import compare
@@ -100,3 +102,12 @@ def case_of(trainings):
 def same(a, b):
     """Whether two values are equal, where NaN equals NaN."""
     return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
+
+
+def unfinished(run, path):
+    """Copies a run.h5, in a new directory, as that of a training that goes on.  Returns where it is."""
+    path.parent.mkdir()
+    shutil.copyfile(run, path)
+    with h5py.File(path, "r+") as file:
+        file.attrs["status"] = "running"
+    return path

@@ -13,7 +13,7 @@ import report
 import study
 import tables
 from conftest import RESULTS
-from samples import LATER, evaluations, like, pairs
+from samples import LATER, evaluations, like, pairs, unfinished
 from tables import CLOSED_FORM, MEASURED, PUBLISHED, Column, Table, Tables
 from test_report import seeds
 
@@ -98,12 +98,7 @@ def test_refused(folder, arguments, words, status):
 
 
 def test_unfinished_is_said(folder, tmp_path):
-    import h5py
-    path = tmp_path / "half" / "run.h5"
-    path.parent.mkdir()
-    path.write_bytes((folder / "b" / "run.h5").read_bytes())
-    with h5py.File(path, "r+") as file:
-        file.attrs["status"] = "running"
+    unfinished(folder / "b" / "run.h5", tmp_path / "half" / "run.h5")
     end = run(tmp_path, "half", "--out", "half.html")
     assert end.returncode == 0 and end.stderr == "bcd: not at its end: half (running)\n"
     assert "not at its end: half (running)</p>" in (tmp_path / "half.html").read_text()

@@ -223,9 +223,9 @@ def test_the_longest_trainings_and_the_first_ones():
     first = statistics.fmean(record.gaps("half", "bcd3 every 1e"))
     assert first < statistics.fmean(record.gaps("half-longest", "bcd3", 0.25)) < 0
     assert document_record.full_updates_apart("half-longest", "half").startswith("-")
-    ends = document_record.ends_earlier("half-longest", "bcd3", 48, 5)
+    ends = document_record.ends_earlier("half-longest", "bcd3", 48)
     assert ends["ahead"] == 48 and 0 < ends["decided"] < 24
-    assert record.compared("half-longest", "bcd3").p * 5 < 0.05  # the registered end is among them
+    assert document_record.ends_earlier("half-longest", "bcd3", 1)["decided"] == 1  # the registered end is among them
     above = [gain > 0.3 for gain in (statistics.fmean(curves.scores(each)[-48:]) - statistics.fmean(curves.scores(each)[-96:-48])
                                      for each in record.seeds("half-longest", "full").values())]
     assert above.count(True) == 2
@@ -235,6 +235,25 @@ def test_the_longest_trainings_and_the_first_ones():
 def test_after_as_many_updates_bcd_is_nowhere_ahead_by_more_than_chance(network):
     found = record.compared(network, "bcd3", part=document_record.equal_part(network, "bcd3"))
     assert found.value < 0 or found.p > 0.05
+
+
+def test_at_equal_operations():
+    """An update of BCD takes less of them, so BCD is later in its training than at equal updates, and not at its end."""
+    (bcd, full), *_ = record.pairs("half-longest", "bcd3")
+    spent = curves.updates_within(bcd, curves.OPERATIONS, curves.total_cost(full, curves.OPERATIONS))
+    assert full["steps"] < spent < bcd["steps"]
+    row = int(np.searchsorted(bcd.curve["step"], spent))  # a stored curve has not every update
+    assert bcd.operations[row] <= full.operations[-1] < bcd.operations[row + 1]
+    found = record.compared("half-longest", "bcd3", part=spent / bcd["steps"])
+    assert document_record.ahead_at_equal_operations("half-longest", "bcd3").startswith(f"{found.value:+.2f} (")
+
+
+def test_better_is_positive():
+    """Of images more is better, and of perplexities less; of two seeds there is no interval."""
+    ends = {network: [statistics.fmean(record.scores(network, method)) for method in ("bcd3", "full")]
+            for network in ("resnet8", "gpt")}
+    assert document_record.better_by("resnet8", "bcd3").startswith(f"{ends['resnet8'][0] - ends['resnet8'][1]:+.2f} (-")
+    assert document_record.better_by("gpt", "bcd3") == f"{ends['gpt'][1] - ends['gpt'][0]:+.2f}"
 
 
 def test_a_cosine_brings_the_full_update_more():

@@ -18,7 +18,7 @@ import study
 import tables
 from conftest import RESULTS, ROOT
 from errors import Refused
-from samples import curve, like, pairs, training
+from samples import curve, like, pairs, training, unfinished
 
 PAGE = RESULTS / "README.md"
 SMALL = ("train --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --threads 1 --steps 24 --quiet "
@@ -133,11 +133,7 @@ def test_runs_to_a_study(runs, tmp_path):
 
 
 def test_unfinished(runs, tmp_path):
-    path = tmp_path / "half" / "run.h5"
-    path.parent.mkdir()
-    path.write_bytes((runs / "bcd" / "run.h5").read_bytes())
-    with h5py.File(path, "r+") as file:
-        file.attrs["status"] = "running"
+    path = unfinished(runs / "bcd" / "run.h5", tmp_path / "half" / "run.h5")
     assert study.unfinished(study.read([str(path)])) == "not at its end: half (running)"
 
 
