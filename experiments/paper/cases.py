@@ -84,7 +84,7 @@ class Method:
             if idle or all(other.setting(flag) == value for other in alike):
                 continue
             if shown == ALWAYS or shown != WORDS_ALONE and value != shown:
-                parts.append(words + text_of(value))
+                parts.append(words + setting_text(value))
             elif shown == WORDS_ALONE and value not in (0, "running"):
                 parts.append(words)
         name = " ".join(parts)
@@ -270,7 +270,7 @@ def name_cases(cases):
         settings = [settings_of(case.methods[0].first) for case in those]
         differ = [flag for flag in settings[0] if len({one[flag] for one in settings}) > 1]
         for case, own in zip(those, settings):
-            case.name = " ".join([name, *(f"{flag} {text_of(own[flag])}" for flag in differ if own[flag] != "")])
+            case.name = " ".join([name, *(f"{flag} {setting_text(own[flag])}" for flag in differ if own[flag] != "")])
 
 
 def settings_of(training):
@@ -279,5 +279,5 @@ def settings_of(training):
     return {"model": training["model"], "device": device, "precision": precision, "checksum": checksum, **dict(flags)}
 
 
-def text_of(value):
+def setting_text(value):
     return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -12,15 +12,18 @@ from collections.abc import Callable
 
 import numpy as np
 
+import compare
 import cost
 import errors
 import figure03
 import finetune
 import memory
+import pool
 import printing
 import program
 import run
 import savings
+import study
 import tables
 import timing
 import trainings
@@ -263,8 +266,9 @@ def lines(titles):
 def measured_multiplier(options):
     """The file of `validity`, if that is there and measured a B-F multiplier, which goes into the costs."""
     path = str(pathlib.Path(options.out) / "validity.h5")
+    trained = study.read_if_there(path)
     try:
-        cost.multiplier(path)
+        compare.measured_multiplier(trained, path)
     except Refused:
         return ""
     return path
@@ -287,8 +291,8 @@ def main(words):
         if options.name == "all" and is_made(name, options):
             continue
         # The first experiment runs even if time is up already, so that every call makes progress.
-        if begun and run.time_is_up(options):
-            return run.TEMPORARY_FAILURE
+        if begun and pool.time_is_up(options):
+            return pool.TEMPORARY_FAILURE
         begun = True
         if options.name == "all" and not options.quiet:
             print(f"== {name}")

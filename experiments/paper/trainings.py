@@ -19,7 +19,7 @@ FILE = pathlib.Path(__file__).with_name("trainings.toml")
 # What bcd train would otherwise choose by the kind of data.
 PINNED = {"schedule": "constant", "warmup": 0, "clip": 0, "always-active": "none"}
 
-# A row has these from its entry, or run.py sets them.
+# A row has these from its entry, or pool.py sets them.
 NOT_TAKEN = ("model", "data", "optimizer", "submodels", "threads")
 # These make no sense for a full update.
 ONLY_BCD = ("partition", "cache", "device-cache", "pre-infer")
@@ -84,7 +84,7 @@ def number_of(flags, name, default):
     raise Refused(f"--{name} {value}: expected a number", WRONG_USE)
 
 
-def text_of(value):
+def flag_text(value):
     """Returns a value as bcd train is given it."""
     return str(int(value) if isinstance(value, bool) else value)
 
@@ -120,7 +120,7 @@ def row_name(flags, own, submodels):
     """Names a row and its directory, as in gpt-layers-2-text-sgd-bcd3.  A long name is cut before the
     seed, so that each seed keeps its own directory."""
     settings = own.get("name") or " ".join(
-        f"{key}={text_of(value)}" for key, value in own.items() if key not in ("submodels", "fraction"))
+        f"{key}={flag_text(value)}" for key, value in own.items() if key not in ("submodels", "fraction"))
     model = str(flags.get("model") or os.path.basename(os.path.normpath(flags["init"])))[:60]
     data = str(flags["data"]).rsplit("/", 1)[-1][:20]
     name = f"{model}-{data}-{flags['optimizer']}-" + (f"bcd{submodels}" if submodels > 1 else "full")

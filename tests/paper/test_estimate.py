@@ -4,8 +4,8 @@ import argparse
 import pytest
 
 import estimate
+import pool
 import program
-import run
 import trainings
 from errors import Refused
 from test_trainings import plan
@@ -52,11 +52,11 @@ def test_no_operations_of_what_cannot_be_trained(flags, line):
 def test_what_is_no_number_is_refused_before_it_trains():
     row = trainings.Row("x", {"epochs": 1, "submodels": 1, "limit": "x"})
     with pytest.raises(Refused, match="--limit x: expected a number"):
-        run.relative_work(row)
-    pool = run.Pool.__new__(run.Pool)
-    pool.plan = argparse.Namespace(asked=argparse.Namespace(flags={"threads": "x"}))
+        pool.relative_work(row)
+    one = pool.Pool.__new__(pool.Pool)
+    one.plan = argparse.Namespace(asked=argparse.Namespace(flags={"threads": "x"}))
     with pytest.raises(Refused, match="--threads x: expected a number"):
-        pool.threads()
+        one.threads()
 
 
 def test_networks_are_timed_apart():

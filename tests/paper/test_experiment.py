@@ -18,6 +18,7 @@ import store
 import study
 import tables
 from conftest import ROOT
+from errors import Refused
 from samples import pairs
 
 BCD = os.environ.get("BCD_PROGRAM", str(ROOT / "build" / "bcd"))
@@ -124,9 +125,22 @@ def test_a_flag_that_is_turned_off_and_a_size_go_on(tmp_path):
 
 def test_signals_are_their_own_again(monkeypatch):
     before = signal.getsignal(signal.SIGTERM)
-    pool = experiment_module.run.Pool.__new__(experiment_module.run.Pool)
+    pool = experiment_module.pool.Pool.__new__(experiment_module.pool.Pool)
     monkeypatch.setattr(pool, "_run", lambda: signal.getsignal(signal.SIGTERM) == pool._remember, raising=False)
     assert pool.run() and signal.getsignal(signal.SIGTERM) == before
+
+
+def test_the_multiplier_of_all(tmp_path):
+    """Where none was measured, costs go without; a file that cannot be read is no such case."""
+    options, path = types.SimpleNamespace(out=tmp_path), tmp_path / "validity.h5"
+    assert experiment_module.measured_multiplier(options) == ""
+    study.write(path, pairs())
+    assert experiment_module.measured_multiplier(options) == str(path)
+    study.write(path, [training for training in pairs() if training.is_full])
+    assert experiment_module.measured_multiplier(options) == ""
+    path.write_bytes(path.read_bytes()[:3000])
+    with pytest.raises(Refused, match="validity.h5"):
+        experiment_module.measured_multiplier(options)
 
 
 def test_all_goes_on_after_the_tables_that_were_made(tmp_path, monkeypatch):

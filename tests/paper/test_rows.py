@@ -4,9 +4,11 @@ import types
 
 import pytest
 
+import pool
 import program
 import run
 import study
+import trained
 import trainings
 from errors import Refused
 from samples import like, training
@@ -25,23 +27,23 @@ def test_what_changes_a_result_is_another_training(flag, other):
     stored = {"lr": 0.1, "eval-every": 10, "eval-samples": 0, "seed": 1, "device": "cpu", "precision": "fp32", "batch": 32,
               "switch-every": "1e"}
     asked = trainings.Row("x", dict(stored))
-    assert run.is_as_asked(stored, asked, "x")
+    assert trained.is_as_asked(stored, asked, "x")
     with pytest.raises(Refused, match=f"x: trained with --{flag} .*; for {other} choose another --out"):
-        run.is_as_asked(stored, changed(asked, **{flag: other}), "x")
+        trained.is_as_asked(stored, changed(asked, **{flag: other}), "x")
 
 
 def test_a_length_may_be_asked_for_otherwise():
     """What began with --epochs goes on with --steps."""
     command, stored = "bcd train --lr 0.1 --epochs 2 --out x", {"lr": 0.1, "epochs": 2.0, "steps": 16}
-    assert run.is_as_asked(stored, trainings.Row("x", {"lr": 0.1, "steps": 16}), "x", command)
-    assert not run.is_as_asked(stored, trainings.Row("x", {"lr": 0.1, "steps": 24}), "x", command)
+    assert trained.is_as_asked(stored, trainings.Row("x", {"lr": 0.1, "steps": 16}), "x", command)
+    assert not trained.is_as_asked(stored, trainings.Row("x", {"lr": 0.1, "steps": 24}), "x", command)
 
 
 def test_weights_are_in_no_table(tmp_path):
     """What another training starts from is trained again where its directory is gone."""
     asked = plan("pretraining", "smoke")
     row, = asked.rows
-    assert run.finished_rows(asked, tmp_path, {row.name: Stored(status="finished")}, "x") == set()
+    assert trained.finished_rows(asked, tmp_path, {row.name: Stored(status="finished")}, "x") == set()
 
 
 # ---- how one goes on ----------------------------------------------------------------------------
@@ -49,15 +51,15 @@ def test_weights_are_in_no_table(tmp_path):
 def test_what_goes_on_takes_its_length_and_where_it_runs(tmp_path):
     """It has the other settings in its directory.  bcd train would keep the device and the precision that it had."""
     row = trainings.Row("some", {"lr": 0.1, "steps": 24, "device": "cuda", "precision": "bf16", "order": "random"})
-    pool = run.Pool.__new__(run.Pool)
-    pool.dir, pool.options = tmp_path, argparse.Namespace(quiet=False, jobs=1)
-    pool.plan = argparse.Namespace(asked=argparse.Namespace(flags={"threads": "3"}))
+    one = pool.Pool.__new__(pool.Pool)
+    one.dir, one.options = tmp_path, argparse.Namespace(quiet=False, jobs=1)
+    one.plan = argparse.Namespace(asked=argparse.Namespace(flags={"threads": "3"}))
     folder = tmp_path / "rows" / "some"
     where, there = ["--steps", "24", "--device", "cuda", "--precision", "bf16"], ["--threads", "3", "--brief"]
-    assert pool._command(row)[1:] == ["train", "--out", str(folder), "--lr", "0.1", *where, "--order", "random", *there]
+    assert one._command(row)[1:] == ["train", "--out", str(folder), "--lr", "0.1", *where, "--order", "random", *there]
     folder.mkdir(parents=True)
     (folder / "run.h5").touch()
-    assert pool._command(row)[1:] == ["train", "--resume", str(folder), *where, *there]
+    assert one._command(row)[1:] == ["train", "--resume", str(folder), *where, *there]
 
 
 @pytest.mark.parametrize("status, code, done", [
@@ -67,13 +69,13 @@ def test_what_ended_is_done_unless_it_complained(tmp_path, monkeypatch, status, 
     row = trainings.Row("some", {})
     (tmp_path / "rows" / "some").mkdir(parents=True)
     (tmp_path / "rows" / "some" / "run.h5").touch()
-    monkeypatch.setattr(run, "Run", lambda directory: types.SimpleNamespace(status=status, ended=status in study.ENDED))
-    pool = run.Pool.__new__(run.Pool)
-    pool.dir, pool.options = tmp_path, argparse.Namespace(quiet=True, jobs=1, deadline=None)
-    pool.signal, pool.failed, pool.finished, pool.write_table = 0, 0, set(), lambda: None
-    monkeypatch.setattr(pool, "_wait", lambda: (row, code), raising=False)
-    pool._end()
-    assert (pool.finished, pool.failed) == (({"some"}, 0) if done else (set(), 1))
+    monkeypatch.setattr(pool, "Run", lambda directory: types.SimpleNamespace(status=status, ended=status in study.ENDED))
+    one = pool.Pool.__new__(pool.Pool)
+    one.dir, one.options = tmp_path, argparse.Namespace(quiet=True, jobs=1, deadline=None)
+    one.signal, one.failed, one.finished, one.write_table = 0, 0, set(), lambda: None
+    monkeypatch.setattr(one, "_wait", lambda: (row, code), raising=False)
+    one._end()
+    assert (one.finished, one.failed) == (({"some"}, 0) if done else (set(), 1))
 
 
 # ---- what is written ----------------------------------------------------------------------------

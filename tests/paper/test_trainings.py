@@ -10,8 +10,8 @@ import experiment
 import program
 import record
 import registered
-import run
 import study
+import trained
 import trainings
 from conftest import RESULTS
 from errors import Refused
@@ -46,7 +46,7 @@ def test_rows_have_the_settings_of_committed_ones(name, all_data):
     assert {row.name for row in rows} & set(committed)
     for row in rows:
         if row.name in committed:  # with another directory of data
-            assert run.is_as_asked(committed[row.name], row, file)
+            assert trained.is_as_asked(committed[row.name], row, file)
 
 
 def test_every_entry_makes_rows(all_data):
@@ -129,9 +129,9 @@ def test_a_long_name_is_cut_before_its_seed():
 def test_a_size_is_the_bytes_that_it_stands_for():
     """As bcd train reads it; a name that ends like one is a name."""
     for stored, size in ((1610612736, "1.5G"), (1 << 40, "1T"), (2 << 20, "2M"), (1536, "1.5K"), (0, "none"), (100, "1e2")):
-        assert run.same_value(stored, size), size
-        assert not run.same_value(stored + 1, size), size
-    assert run.same_value("2M", "2M") and not run.same_value("2M", "2K") and not run.same_value(0, "G")
+        assert trained.same_value(stored, size), size
+        assert not trained.same_value(stored + 1, size), size
+    assert trained.same_value("2M", "2M") and not trained.same_value("2M", "2K") and not trained.same_value(0, "G")
 
 
 def test_two_trainings_of_one_name_are_refused(monkeypatch, tmp_path):
@@ -177,7 +177,7 @@ def test_other_data_replace_those_of_their_kind(all_data):
 @pytest.mark.parametrize("stored, asked, same", [
     (1048576, "1M", True), (1048576, "2M", False), (2048, "2K", True), (0, False, True), (1, False, False), ("1e", "1e", True)])
 def test_values_as_they_are_typed(stored, asked, same):
-    assert run.same_value(stored, asked) == same
+    assert trained.same_value(stored, asked) == same
 
 
 def test_flags_as_bcd_train_reads_them():
@@ -199,9 +199,9 @@ def test_a_training_goes_on_without_a_flag():
     """What --no-augment began is what the same command asks for."""
     asked = plan("validity", "smoke", augment=False).rows[0]
     stored = {"augment": 0, "model": asked.flags["model"]}
-    assert run.is_as_asked(stored, asked, "x", "bcd train --no-augment --out x")
+    assert trained.is_as_asked(stored, asked, "x", "bcd train --no-augment --out x")
     with pytest.raises(Refused, match="trained with --augment 0; for 1"):
-        run.is_as_asked(stored, changed(asked, augment=True), "x", "bcd train --no-augment --out x")
+        trained.is_as_asked(stored, changed(asked, augment=True), "x", "bcd train --no-augment --out x")
 
 
 class Stored(dict):
@@ -213,7 +213,7 @@ class Stored(dict):
 def test_a_row_of_a_table_has_ended(tmp_path, status, done):
     asked = plan("validity", "smoke")
     name = asked.rows[0].name
-    assert run.finished_rows(asked, tmp_path, {name: Stored(status=status)}, "x") == ({name} if done else set())
+    assert trained.finished_rows(asked, tmp_path, {name: Stored(status=status)}, "x") == ({name} if done else set())
 
 
 def test_a_number_that_is_none():
@@ -232,10 +232,10 @@ def test_other_models_take_the_settings_of_their_kind(all_data):
 def test_what_was_trained_otherwise_is_refused():
     stored = {"lr": 0.1, "epochs": 6.0, "always-active": "", "switch-every": "1e", "threads": 8}
     asked = trainings.Row("x", {"lr": 0.1, "epochs": 6, "always-active": "none", "switch-every": "1e", "threads": 1})
-    assert run.is_as_asked(stored, asked, "x")
-    assert not run.is_as_asked(stored, changed(asked, epochs=7), "x")
+    assert trained.is_as_asked(stored, asked, "x")
+    assert not trained.is_as_asked(stored, changed(asked, epochs=7), "x")
     with pytest.raises(Refused, match="x: trained with --lr 0.1; for 0.2 choose another --out"):
-        run.is_as_asked(stored, changed(asked, lr=0.2), "x")
+        trained.is_as_asked(stored, changed(asked, lr=0.2), "x")
 
 
 @pytest.mark.parametrize("flag, without, other", [
@@ -243,9 +243,9 @@ def test_what_was_trained_otherwise_is_refused():
 def test_a_flag_that_an_older_training_lacks(flag, without, other):
     """It did without it, so that it is no training with another value."""
     asked = trainings.Row("x", {"lr": 0.1, flag: without})
-    assert run.is_as_asked({"lr": 0.1}, asked, "x")
+    assert trained.is_as_asked({"lr": 0.1}, asked, "x")
     with pytest.raises(Refused, match=f"x: trained with --{flag} .*; for {other} choose another --out"):
-        run.is_as_asked({"lr": 0.1}, changed(asked, **{flag: other}), "x")
+        trained.is_as_asked({"lr": 0.1}, changed(asked, **{flag: other}), "x")
 
 
 @pytest.mark.parametrize("stored, same", [
@@ -255,12 +255,12 @@ def test_a_file_of_data_may_lie_in_another_directory(stored, same):
     """As on another machine; of a file that is not among the data the whole path counts."""
     asked = trainings.Row("x", {"data": "here/words/train.tokens"}, {"data": "{data}/words/train.tokens"})
     if same:
-        assert run.is_as_asked({"data": stored}, asked, "x")
+        assert trained.is_as_asked({"data": stored}, asked, "x")
     else:
         with pytest.raises(Refused, match="x: trained with --data"):
-            run.is_as_asked({"data": stored}, asked, "x")
+            trained.is_as_asked({"data": stored}, asked, "x")
     with pytest.raises(Refused, match="x: trained with --data"):
-        run.is_as_asked({"data": stored}, trainings.Row("x", asked.flags), "x")
+        trained.is_as_asked({"data": stored}, trainings.Row("x", asked.flags), "x")
 
 
 # ---- group 2 of protocol.md -----------------------------------------------------------------------
@@ -383,9 +383,9 @@ def test_equal_memory():
 
 def test_each_method_of_group_7_is_timed():
     """A cycle of BCD and more, and otherwise as it is trained."""
-    timed, trained = kinds_of("equal-memory-speed"), kinds_of("equal-memory-rates")
-    assert timed.keys() == trained.keys()
+    timed, rates = kinds_of("equal-memory-speed"), kinds_of("equal-memory-rates")
+    assert timed.keys() == rates.keys()
     for kind, flags in timed.items():
-        differ = {flag for flag in flags.keys() | trained[kind].keys() if flags.get(flag) != trained[kind].get(flag)}
+        differ = {flag for flag in flags.keys() | rates[kind].keys() if flags.get(flag) != rates[kind].get(flag)}
         assert differ <= {"lr", "steps", "switch-every", "eval-every", "eval-samples"}
         assert flags["submodels"] == 1 or flags["steps"] == 3 * flags["switch-every"]
