@@ -94,13 +94,14 @@ static int tokenize_by_model(const char *out, const CommandLine *line, TokenizeS
         return -1;
     /* What cannot be written, or another process writes, is not found out after hours of work. */
     AtomicFile claim;
+    interrupt_catch();
     if (atomic_open(&claim, out)) return -1;
     int failed = encode_files(encoded, line, stats);
     atomic_abandon(&claim);
-    failed = failed || check_new(out, line) ||
+    failed = failed || interrupt_signal() || check_new(out, line) ||
              tokenize_encoded(out, name, encoded, line->positionals, stats);
     for (int i = 0; i < line->positionals && encoded[i]; i++) fclose(encoded[i]);
-    if (failed) return -1;
+    if (failed) return interrupt_signal() ? interrupt_status() : -1;
     printf("%s: %llu tokens\n%s%strain on it with: bcd train --init %s --data %s\n", out,
            (unsigned long long)stats->tokens, stats->note, *stats->note ? "\n" : "",
            quoted(dir).text, quoted(out).text);

@@ -1,4 +1,5 @@
 /* Text, prompts and chats that are tokenized by a model's own tokenizer. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -363,6 +364,10 @@ static void python_ends(void) {
     setenv("PYTHON", "/nowhere/python", 1);
     check_error(run(1, "tokenize own.jsonl --out own.tokens --tokenizer wordy"),
                 "Python is missing; type:");
+    const char *killer = scratch_text("fake/ends", "#!/bin/sh\nkill -TERM $PPID; cat >/dev/null\n");
+    setenv("PYTHON", killer, 1);
+    run(128 + SIGTERM, "tokenize own.jsonl --out stopped.tokens --tokenizer wordy");
+    CHECK(!file_exists(scratch_path("stopped.tokens.tmp")), "a file is left behind");
     python ? setenv("PYTHON", before, 1) : unsetenv("PYTHON");
 }
 
