@@ -80,6 +80,8 @@ const Case cases[] = {
     {"layernorm 520", {OP_LAYERNORM, SAME(1, 5, 520), .eps = 1e-5}, .n = 1},
     {"layernorm 1032", {OP_LAYERNORM, SAME(1, 3, 1032), .eps = 1e-5}, .n = 1},
     {"layernorm 2056", {OP_LAYERNORM, SAME(1, 1, 2056), .eps = 1e-5}, .n = 2},
+    {"layernorm 33 at 1000", {OP_LAYERNORM, SAME(1, 7, 33), .eps = 1e-5}, .n = 3, .offset = 1000},
+    {"layernorm 520 at -1000", {OP_LAYERNORM, SAME(1, 5, 520), .eps = 1e-5}, .n = 1, .offset = -1000},
 
     {"rmsnorm 1", {OP_RMSNORM, SAME(1, 3, 1), .eps = 1e-5}, .n = 2},
     {"rmsnorm 5", {OP_RMSNORM, SAME(1, 1, 5), .eps = 1e-5}, .n = 1},
