@@ -41,8 +41,8 @@ typedef struct {
  * where version 1 sees it rounded. */
 void cuda_matmul(const Run *run, const Product *product);
 
-/* Computes a small product in each precision, so that the library and its kernels are loaded when
- * this returns.  -1 and an error. */
+/* Computes a small product in each precision, so that the library is loaded when this returns; the
+ * kernels of other products are loaded when these are first computed.  -1 and an error. */
 int cuda_matmul_load(void);
 
 /* Workspace for any product, in bytes; each run->workspace must hold as much, and what

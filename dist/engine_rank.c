@@ -47,6 +47,7 @@ static int rank_activate(Engine *base, const bool *active) {
     const Model *m = base->model;
     if (memcmp(active, e->active, (size_t)m->blocks) == 0) return 0;
     memcpy(e->active, active, (size_t)m->blocks);
+    e->runs_before = 0;
     SchedulePlan plan = rank_schedule_plan(e->cost, e->placement, m, e->settings, active);
     rank_in_flight(&e->blocks, e->placement, m->blocks, &plan);
     rank_infer_close(e);
@@ -261,7 +262,7 @@ Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replic
                       .placement = placement,
                       .blocks = blocks,
                       .settings = settings,
-                      .messages = stage->device && transport->carries_messages};
+                      .has_messages = stage->device && transport->carries_messages};
     if (reserve(e) || rank_cache_open(e) || make_evaluation(e)) {
         rank_free(&e->base);
         return NULL;

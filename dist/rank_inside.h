@@ -34,6 +34,12 @@ typedef struct {
     Schedule pieces; /* where the first rank has no room for the prefix */
 } RankInference;
 
+/* Runs of a schedule with as many samples do the same work. */
+typedef struct {
+    const Schedule *schedule;
+    int samples;
+} RankRun;
+
 typedef struct {
     Engine base;
     Stage *stage;
@@ -50,7 +56,10 @@ typedef struct {
      * has received or computed, and not used or sent yet; NULL: none.  They are messages of the
      * device if `messages`, otherwise arrays in host memory. */
     void **transit;
-    bool messages;
+    bool messages;         /* in the current run of a schedule */
+    bool has_messages;     /* the stage and the transport have them */
+    RankRun run_before[8]; /* the runs of schedules since the submodel became active */
+    int runs_before;
     double *square; /* [ranks][params]: sums of squares of gradients, for the norm */
     RankCache cache;
     RankInference inference;

@@ -87,6 +87,7 @@ int messages_reserve(RankEngine *e, const SchedulePlan *plan) {
     Stage *stage = e->stage;
     void **message = e->transit; /* nothing is in transit between steps */
     int failed = 0;
+    e->messages = e->has_messages;
     for (int low = 0; e->messages && low + 1 < e->placement->chunks; low++) {
         const int count = rank_messages(e->placement, plan, low, e->transport->rank),
                   value = m->block[chunk_end_block(e, low) - 1].out;
@@ -213,7 +214,23 @@ static int perform(RankEngine *e, const Task *t, int lowest) {
     return 0;
 }
 
+/* Returns whether this schedule has run with as many samples since the submodel became active, and
+ * notes that it does now; all ranks of the pipeline have the same answer. */
+static bool has_run(RankEngine *e, const Schedule *schedule) {
+    enum { MOST = sizeof e->run_before / sizeof *e->run_before };
+    for (int i = 0; i < e->runs_before; i++)
+        if (e->run_before[i].schedule == schedule && e->run_before[i].samples == e->batch.n)
+            return true;
+    if (e->runs_before == MOST) e->runs_before = 0;
+    e->run_before[e->runs_before++] = (RankRun){schedule, e->batch.n};
+    return false;
+}
+
+/* In a first run the device may load kernels, which waits for all that it has begun.  If messages
+ * wait on the device for a rank that waits for this one, both would wait for ever; so they go
+ * through the host. */
 int rank_run_schedule(RankEngine *e, const Schedule *schedule) {
+    e->messages = e->has_messages && (has_run(e, schedule) || !e->transport->waits_on_device);
     const TaskList *list = &schedule->rank[e->transport->rank];
     for (int i = 0; i < list->tasks; i++)
         if (perform(e, &list->task[i], schedule->lowest)) {

@@ -61,7 +61,10 @@ struct Transport {
     int rank, ranks;
     double timeout_s;
     bool carries_messages; /* of a device, without copying them to the host */
-    const int *member;     /* [ranks]: of a group, the ranks in the whole; otherwise NULL */
+    /* A message that was sent waits on the device for its receiver, and with it whatever waits for
+     * the whole device. */
+    bool waits_on_device;
+    const int *member; /* [ranks]: of a group, the ranks in the whole; otherwise NULL */
 };
 
 /* ---- the calls of a transport, as above ---- */

@@ -14,10 +14,11 @@
  * Several communicators at a time have a hazard of their own (user guide, "Using multiple NCCL
  * communicators concurrently"): their kernels must all fit on the GPU, and nothing may wait for the
  * whole device while one of them waits.  So they have few blocks; they are connected, and have
- * their memory, before training begins; messages are allocated before a submodel trains
- * (dist/rank_tasks.c); and kernels are loaded when the program starts, those of cuBLASLt before the
- * communicators are connected, because CUDA may stop the device to load one at its first launch
- * (CUDA's programming guide, "Lazy Loading"). */
+ * their memory, before training begins; and messages are allocated before a submodel trains
+ * (dist/rank_tasks.c).  CUDA may also stop the device to load a kernel (programming guide, "Lazy
+ * Loading").  Ours are loaded when the program starts.  cuBLASLt itself loads many of its own, each
+ * when an algorithm first needs it, so the first step of each kind sends through the host
+ * (`waits_on_device`). */
 #include "../transport_nccl.h"
 
 #include <sched.h>
@@ -343,7 +344,7 @@ Transport *transport_nccl_create(Transport *control) {
     message_users_add();
     n->base = *control;
     n->base.is = &class;
-    n->base.carries_messages = true;
+    n->base.carries_messages = n->base.waits_on_device = true;
     n->control = control;
     if (connect_directions(n) == 0) return &n->base;
     AbortLine why;

@@ -83,7 +83,7 @@ Text pipeline_rank_name(const Options *o) {
     return text_of("rank %d on %s: ", l.rank, host);
 }
 
-/* Has CUDA load all kernels when the device opens: loading one later may wait for the device, and
+/* Has CUDA load our kernels when the device opens: loading one later may wait for the device, and
  * hang if a kernel of NCCL there waits for another GPU (cuda/transport_nccl.h).  It could also hang
  * if streams shared a hardware queue, so that a transfer waited behind another that a different GPU
  * has yet to take; there are 8 queues by default and 32 at most. */

@@ -229,9 +229,17 @@ static void missing_rank_is_named(void) {
 
 /* ---- a training ---- */
 
+static const StageKind kind = {"NCCL", stage_cuda_create, PRECISION_FP32, message_free,
+                               transport_nccl_create};
+
+static void trainings_have_the_same_bits(void) {
+    NEED_RANKS();
+    for (const PipelineRow *row = pipeline_rows; row->name; row++)
+        if (row->ranks > 1 && row->placement == PLACEMENT_VIRTUAL && row->trained > 1)
+            pipeline_check_same(row, &kind);
+}
+
 static void pre_inference_has_the_same_bits(void) {
-    static const StageKind kind = {"NCCL", stage_cuda_create, PRECISION_FP32, message_free,
-                                   transport_nccl_create};
     NEED_RANKS();
     pipeline_check_infer(&kind, 4);
 }
@@ -242,5 +250,6 @@ void test_transport_nccl(void) {
     RUN(sends_go_ahead_of_receives);
     RUN(wrong_lengths_are_errors);
     RUN(missing_rank_is_named);
+    RUN(trainings_have_the_same_bits);
     RUN(pre_inference_has_the_same_bits);
 }

@@ -8,6 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../simt/nccl_fake.h"
+
+/* Only the tests of NCCL have it. */
+extern int nccl_fake_waiting(void) __attribute__((weak));
+
 /* The alignment in bytes that each algorithm needs of B and of the other operands, and how many
  * partial sums it keeps in the workspace. */
 static const struct {
@@ -234,6 +239,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t out,
                                               cublasLtMatmulPreference_t preference, int asked,
                                               cublasLtMatmulHeuristicResult_t found[], int *count) {
+    /* The library loads the kernels of an algorithm when it first needs them, which waits for the
+     * device, and so for kernels there that wait for another GPU. */
+    if (nccl_fake_waiting && nccl_fake_waiting())
+        fake_fault("kernels are loaded while a message waits for its receiver");
     Problem p = problem_of(product, a, b, c, out);
     Preference want = {0};
     read_opaque(&want, preference, sizeof want);

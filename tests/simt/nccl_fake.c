@@ -1,5 +1,7 @@
 /* The part of NCCL that the transport uses, between threads and under SIMT. Streams send and
  * deliver the messages, at once or late, and a group ends when its sends are done. */
+#include "nccl_fake.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -21,6 +23,7 @@ typedef struct Sent {
 typedef struct Channel {
     struct Channel *next;
     int id, ranks, joined, left;
+    int waiting; /* sends that have not been received */
     Sent *first, **end;
 } Channel;
 
@@ -41,6 +44,23 @@ static Channel *channels;
 static int last_id;
 static _Thread_local Asked asked[64]; /* in the group so far */
 static _Thread_local int asks;
+static _Thread_local Channel *sends_on[4]; /* of this rank; NULL: none */
+
+static void note_sender(Channel *from, Channel *to) {
+    for (int i = 0; i < 4; i++)
+        if (sends_on[i] == from) {
+            sends_on[i] = to;
+            return;
+        }
+}
+
+int nccl_fake_waiting(void) {
+    int waiting = 0;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < 4; i++) waiting += sends_on[i] ? sends_on[i]->waiting : 0;
+    pthread_mutex_unlock(&lock);
+    return waiting;
+}
 
 static ncclResult_t get_unique_id(ncclUniqueId *id) {
     pthread_mutex_lock(&lock);
@@ -89,6 +109,7 @@ static ncclResult_t finalize(ncclComm_t comm) {
 /* The last communicator of a channel frees it. */
 static ncclResult_t destroy(ncclComm_t comm) {
     Channel *channel = comm->channel, **at = &channels;
+    note_sender(channel, NULL);
     pthread_mutex_lock(&lock);
     if (++channel->left == channel->ranks) {
         while (*at != channel) at = &(*at)->next;
@@ -156,7 +177,10 @@ static Sent *next_of(Channel *channel) {
     for (;;) {
         pthread_mutex_lock(&lock);
         Sent *sent = channel->first;
-        if (sent) channel->first = sent->next;
+        if (sent) {
+            channel->first = sent->next;
+            channel->waiting--;
+        }
         if (!channel->first) channel->end = &channel->first;
         pthread_mutex_unlock(&lock);
         if (sent) return sent;
@@ -173,8 +197,16 @@ static ncclResult_t take(const Asked *a) {
 
 static ncclResult_t group_end(void) {
     ncclResult_t result = ncclSuccess;
-    for (int i = 0; i < asks; i++)
-        if (asked[i].from) simt_submit(asked[i].stream, put, &asked[i], sizeof asked[i]);
+    for (int i = 0; i < asks; i++) {
+        if (!asked[i].from) continue;
+        Channel *channel = asked[i].comm->channel;
+        note_sender(channel, NULL);
+        note_sender(NULL, channel);
+        pthread_mutex_lock(&lock);
+        channel->waiting++;
+        pthread_mutex_unlock(&lock);
+        simt_submit(asked[i].stream, put, &asked[i], sizeof asked[i]);
+    }
     for (int i = 0; i < asks && result == ncclSuccess; i++)
         if (asked[i].to) result = take(&asked[i]);
     return result;
