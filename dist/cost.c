@@ -72,10 +72,9 @@ static void add_node(BlockCost *cost, const Roofline *q, const Layout *layout, c
                      const Node *node) {
     double forward = node_time(q, node, PASS_FORWARD);
     const InputGradients wanted = node_input_gradients(layout, node);
-    const bool recomputed = q->settings->recompute && node_is_recomputed(q->model, node);
+    const bool recomputed = layout->node[node - q->model->node].recomputed;
     cost->pass_s[PASS_FORWARD] += forward;
-    if (recomputed && layout->value[node->out].needs_grad)
-        cost->pass_s[PASS_INPUT_GRADIENT] += forward;
+    if (recomputed) cost->pass_s[PASS_INPUT_GRADIENT] += forward;
     /* What deferred gradients read has been overwritten by then, and is computed once more. */
     if (recomputed && q->settings->deferred &&
         block_trains(q->model, node_block(q->model, node), layout->trains))

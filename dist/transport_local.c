@@ -240,8 +240,13 @@ int transport_local_create(Transport **transport, int ranks, double timeout_s,
     init_condition(&hub->changed);
     for (size_t i = 0; i < queues; i++) queue[i].end = &queue[i].first;
     for (int r = 0; r < ranks; r++) {
-        hub->member[r] =
-            (LocalTransport){{&class, r, ranks, timeout_s, message_free != NULL, NULL}, hub, -1};
+        hub->member[r] = (LocalTransport){.base = {.is = &class,
+                                                   .rank = r,
+                                                   .ranks = ranks,
+                                                   .timeout_s = timeout_s,
+                                                   .carries_messages = message_free != NULL},
+                                          .hub = hub,
+                                          .waiting_for = -1};
         transport[r] = &hub->member[r].base;
     }
     return 0;

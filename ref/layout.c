@@ -67,10 +67,6 @@ bool block_trains(const Model *model, int block, const bool *trains) {
     return false;
 }
 
-bool node_is_recomputed(const Model *model, const Node *node) {
-    return node->out != model->values - 1;
-}
-
 /* Returns true if a later node of the same block reads the value. */
 static bool read_later(const Model *m, const Node *node, int value) {
     const Node *end = m->node + m->block[node_block(m, node)].end_node;
@@ -104,10 +100,24 @@ static void mark_trains(Layout *l) {
         l->trains[b] = l->active[b] || (b > l->lowest && l->settings->correct_factor > 0);
 }
 
-/* With recompute only block inputs are stored, and the rest is computed again from them, one block
- * at a time. */
-static void mark_block_inputs(Layout *l) {
+/* With recompute only block inputs are stored, and of the rest what gradients read is computed
+ * again from them, one block at a time.  Before, layout_mark_stored has marked what gradients read.
+ * The output of a block is stored as the input of the next one, and that of the last one is the
+ * logits, which their gradient has overwritten by then. */
+static void mark_recomputed(Layout *l) {
     const Model *m = l->model;
+    for (int i = m->nodes - 1; i >= 0; i--) {
+        const Node *node = &m->node[i];
+        NodeLayout *layout = &l->node[i];
+        const bool ends = m->block[node_block(m, node)].out == node->out;
+        const bool aux = layout->stored_aux && node_aux_count(node, 1) > 0;
+        layout->stored_aux = false;
+        layout->recomputed = aux || (l->value[node->out].stored && !ends);
+        if (!layout->recomputed) continue;
+        l->value[node->in].stored = true;
+        if (node->skip >= 0) l->value[node->skip].stored = true;
+    }
+    for (int v = 0; v < m->values; v++) l->value[v].stored = false;
     for (int b = 0; b < m->blocks; b++)
         if (l->value[m->block[b].out].needs_grad) l->value[m->block[b].in].stored = true;
 }
@@ -256,10 +266,8 @@ int layout_make(Layout *l, const Model *m, const StageSettings *settings, const 
     }
     mark_trains(l);
     layout_mark_needs_grad(l);
-    if (settings->recompute)
-        mark_block_inputs(l);
-    else
-        layout_mark_stored(l);
+    layout_mark_stored(l);
+    if (settings->recompute) mark_recomputed(l);
     l->value[0].stored = false; /* the model's input belongs to the batch */
     share_gradients(l);
     mark_stored_gradients(l);

@@ -30,6 +30,7 @@ typedef struct {
 
 typedef struct {
     bool stored_aux;
+    bool recomputed;   /* with recompute: it runs again before its block's gradients */
     size_t aux_offset; /* offset in the workspace, if aux is not stored */
 } NodeLayout;
 
@@ -113,10 +114,6 @@ typedef struct {
     bool in, skip, add_in, add_skip;
 } InputGradients;
 InputGradients node_input_gradients(const Layout *layout, const Node *node);
-/* Returns true if recomputing a block runs this node.  It leaves out the node that writes the
- * logits, because their gradient has overwritten them by then; that node is a linear layer
- * (build_end), whose gradients do not need its output. */
-bool node_is_recomputed(const Model *model, const Node *node);
 /* Returns true if a batch norm's input gradient leaves sums in aux that are its weight gradient, so
  * that they need not be computed again: it does so with batch statistics, and a deferred weight
  * gradient finds them only if aux is stored. */

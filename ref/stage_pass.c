@@ -82,12 +82,11 @@ void stage_ref_begin(Stage *base, const Batch *batch, Mode mode) {
     s->stepping = true;
 }
 
-/* Runs the nodes of a block; with `recompute`, those whose results the forward pass did not store.
- */
+/* Runs the nodes of a block; with `recompute`, those that its gradients need again. */
 static void run_forward(RefStage *s, int block, bool recompute) {
     const Model *m = s->base.model;
     for (int i = m->block[block].first_node; i < m->block[block].end_node; i++) {
-        if (recompute && !node_is_recomputed(m, &m->node[i])) continue;
+        if (recompute && !s->layout.node[i].recomputed) continue;
         NodeIO io = stage_node_io(s, &m->node[i]);
         io.hold_running |= recompute;
         node_forward(&m->node[i], &io);

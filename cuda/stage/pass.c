@@ -78,11 +78,11 @@ static void add_norm(const CudaStage *s, int index) {
     cuda_node_forward(&s->run, &s->base.model->node[index + 1], &norm);
 }
 
-/* Runs the nodes of a block; with `again`, recomputes what the forward pass did not keep. */
+/* Runs the nodes of a block; with `again`, those that its gradients need again. */
 static void run_forward(CudaStage *s, const Block *block, bool again) {
     const Model *m = s->base.model;
     for (int i = block->first_node; i < block->end_node; i++) {
-        if (again && !node_is_recomputed(m, &m->node[i])) continue;
+        if (again && !s->layout.node[i].recomputed) continue;
         bool last = i + 1 == block->end_node;
         if (!again && s->norm_done == i) {
             s->norm_done = -1;

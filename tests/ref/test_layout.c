@@ -63,6 +63,41 @@ static void table_of_resnet8(void) {
     model_free(m);
 }
 
+/* R: computed again before the gradients; the output of a block is stored as the input of the next,
+ * and what writes it is left out unless its own gradient reads aux. */
+static const struct {
+    const char *spec, *active; /* of the blocks: 1 or 0 */
+    const char *nodes;         /* of all blocks, apart */
+} again[] = {
+    /* layernorm, linear, attention, linear, add, layernorm, linear, gelu, linear, add */
+    {"gpt:layers=2,width=8,heads=1,context=4,vocabulary=7", "1111", ". RRRRRRRR.. RRRRRRRR.. R."},
+    /* A frozen linear layer does not read its input. */
+    {"gpt:layers=2,width=8,heads=1,context=4,vocabulary=7", "0100", ". RRRRRRRR.. RRRRRRR... R."},
+    {"resnet:depth=8,width=2,size=4,classes=3", "11111", "RR RRRR RRRRRR RRRRRR R."},
+    {"resnet:depth=8,width=2,size=4,classes=3", "01000", ".. RRRR RRRRRR RRRRRR .."},
+};
+
+static void recompute_runs_what_gradients_read(void) {
+    for (size_t i = 0; i < sizeof again / sizeof *again; i++) {
+        Model *m = model_create(again[i].spec);
+        const StageSettings settings = {.batch = 2, .recompute = true};
+        bool active[8];
+        for (int b = 0; b < m->blocks; b++) active[b] = again[i].active[b] == '1';
+        Layout l;
+        CHECK(layout_make(&l, m, &settings, active) == 0, "%s", error_message());
+        char nodes[128] = "", *end = nodes;
+        for (int n = 0; n < m->nodes; n++) {
+            const int block = node_block(m, &m->node[n]);
+            if (n > 0 && m->block[block].first_node == n) *end++ = ' ';
+            *end++ = l.node[n].recomputed ? 'R' : '.';
+        }
+        CHECK(strcmp(nodes, again[i].nodes) == 0, "%s, %s: \"%s\", not \"%s\"", again[i].spec,
+              again[i].active, nodes, again[i].nodes);
+        layout_free(&l);
+        model_free(m);
+    }
+}
+
 /* Ops count the positions of a batch in an int: 2^20 of 2047 samples fit, and of 2048 not, whether
  * the model trains or not. */
 static void too_many_positions_are_refused(void) {
@@ -81,5 +116,6 @@ static void too_many_positions_are_refused(void) {
 
 void test_layout(void) {
     RUN(table_of_resnet8);
+    RUN(recompute_runs_what_gradients_read);
     RUN(too_many_positions_are_refused);
 }
