@@ -46,7 +46,8 @@ typedef struct {
     Order order;
     SwitchRule rule;
     OptimizerSettings optimizer;
-    int switch_warmup; /* updates at the start of a phase in which the rate rises linearly */
+    int switch_warmup; /* updates at the start of a phase in which the rate rises linearly, also
+                        * for blocks that are always active */
     int batch;         /* samples per step */
     uint64_t steps;    /* updates of the whole training */
     double fraction;   /* dataset reduction: the share of the data each submodel sees; 1: all */

@@ -4,7 +4,8 @@
  * what it does (experiments/cli/options_table.c).  tests/ref/test_bcd_loop.c checks that each
  * submodel has its turn in a cycle; an order that promises less is named there, and in
  * experiments/train/fit_plan.c, which plans its memory.  A submodel that is chosen twice in a row
- * trains on with the state that it has, as if in one phase (random_order avoids it).
+ * (random_order avoids it) trains on with the optimizer state that it has; all else of a phase
+ * begins anew: warm-up, subset of the data, windows of the switch rule.
  *
  * An order may remember nothing between its calls: BcdState, the seed and the tensors are all that
  * a checkpoint holds, so whatever else it kept would be lost by a resume, which would then train
@@ -55,8 +56,8 @@ static int random_order(const Selection *s) {
 }
 
 /* Chooses the submodel with the largest gradient norm, on a tie the lowest one (the Gauss-Southwell
- * rule for blocks: Nutini et al. 2015, section 7).  Of two or more, each is activated in turn and
- * its gradient computed, which costs M forward and backward passes at each switch, but no more
+ * rule for blocks: Nutini, Laradji and Schmidt 2022).  Of two or more, each is activated in turn
+ * and its gradient computed, which costs M forward and backward passes at each switch, but no more
  * memory than training.  As the others were active in between, the optimizer of the chosen one
  * starts anew even if it trained just before; with keep_state it goes on, but measuring has then
  * allocated the state of all submodels. */

@@ -17,7 +17,8 @@ typedef struct {
     size_t *params;       /* [submodels]: the parameters in each */
     size_t always_params; /* the parameters in blocks that are always active */
     double imbalance;     /* largest submodel over the mean, minus 1 */
-    double *lr_factor; /* [submodels]: multiplies the learning rate; 1 unless partition_lr set it */
+    double *lr_factor; /* [submodels]: multiplies the learning rate in the submodel's phases, also
+                        * for blocks that are always active; 1 unless partition_lr set it */
 } Partition;
 
 /* Makes M submodels, contiguous in depth, whose squared sizes have the smallest sum.  (Making only

@@ -200,7 +200,7 @@ int stage_ref_gradient_norm(Stage *base, double *norm) {
 }
 
 /* p -= correct_factor lr g */
-static void correct(RefStage *s, int param, double lr) {
+static void step_frozen(RefStage *s, int param, double lr) {
     const OptimizerSettings plain = {.kind = OPTIMIZER_SGD};
     optimizer_update(&plain, &s->base.model->param[param], s->param[param].data,
                      (real *[2]){NULL, NULL}, s->param[param].gradient, 1,
@@ -219,7 +219,7 @@ void stage_ref_update(Stage *base, double lr, double gradient_scale) {
                              param->gradient, gradient_scale, lr,
                              s->base.optimizer_step[m->param[p].block], s->workspace);
         else if (param->gradient && !s->active[m->param[p].block])
-            correct(s, p, lr);
+            step_frozen(s, p, lr);
     }
     end_step(s);
 }

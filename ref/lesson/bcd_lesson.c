@@ -214,13 +214,13 @@ static Training *resume(const Training *from) {
     activate(t);
     for (int b = 0; b < BLOCKS; b++)
         for (int role = WEIGHT; role <= ADAM_V; role++)
-            for (int i = 0; t->param[role][b] && i < params(b); i++)
+            for (int i = 0; role != GRADIENT && t->param[role][b] && i < params(b); i++)
                 t->param[role][b][i] = from->param[role][b][i];
     return t;
 }
 
-/* Returns the largest error of central differences in count numbers p, which are read after `from`:
- * of the sum of the points' losses, of which the gradient is that of the loss times N. */
+/* Compares gradient[count], of the mean loss, with central differences in p[count], which only
+ * values above value `from` depend on.  Returns N times the largest error: that of the sum. */
 static double error(Training *t, int from, double *p, const double *gradient, int count, double h) {
     double largest = 0;
     forward(t, 0);

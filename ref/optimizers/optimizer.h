@@ -32,7 +32,8 @@ typedef struct {
                                  setting implies */
     double clip_norm; /* the largest norm of all active gradients together; 0: no clipping */
     LrKind schedule;
-    int warmup_steps;      /* in the first steps the rate is lr/warmup, 2 lr/warmup, ... */
+    int warmup_steps;      /* in the first steps of the training the rate is lr/warmup, 2 lr/warmup,
+                            * ...; with BCD they are of the first phases (bcd.h: switch_warmup) */
     double final_fraction; /* LR_COSINE: the rate at the end, as a fraction of lr */
     int step_every;        /* LR_STEP: multiply by step_factor every step_every steps, which count
                             * from the start, warm-up included */
@@ -68,7 +69,7 @@ double optimizer_lr(const OptimizerSettings *settings, uint64_t step, uint64_t s
 bool optimizer_decays(const OptimizerSettings *settings, const Param *param);
 
 /* Everything in an update that is the same for all elements.  It is computed once, in double,
- * because 1 - 0.999f has a relative error of 5e-5.  Each optimizer reads what its equation names.
+ * because 1 - 0.999f has a relative error of 1.3e-5.  Each optimizer reads what its equation names.
  */
 typedef struct {
     real lr, momentum, one_minus_momentum, beta1, one_minus_beta1, beta2, one_minus_beta2, eps;
