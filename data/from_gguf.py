@@ -136,6 +136,7 @@ def tokenizer_of(fields):
     fields.must_be("tokenizer.ggml.model", "gpt2")
     fields.must_be("tokenizer.ggml.pre", "smollm")
     fields.must_be("tokenizer.ggml.add_bos_token", False)
+    fields.must_be("tokenizer.ggml.add_eos_token", False)
     fields.must_be("tokenizer.ggml.add_space_prefix", False)
     tokens, types = fields.get("tokenizer.ggml.tokens"), fields.get("tokenizer.ggml.token_type")
     merges = [tuple(merge.split(" ")) for merge in fields.get("tokenizer.ggml.merges")]
@@ -177,6 +178,9 @@ def main():
     if len(sys.argv) != 3:
         raise Stop("usage: from_gguf.py FILE.gguf DIR")
     path, directory = sys.argv[1:]
+    # What of another model stays there would be read as a part of this one.
+    if os.path.isdir(directory) and os.listdir(directory):
+        raise Stop(f"{directory}: is not empty; give another name")
     reader = gguf.GGUFReader(path)
     fields = Fields(reader, path)
     tied = all(tensor.name != "output.weight" for tensor in reader.tensors)

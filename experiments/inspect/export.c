@@ -96,10 +96,11 @@ static bool has_own_tokenizer(const char *dir, const Setup *setup) {
 static bool is_stale(const char *name, const char *init, bool own_tokenizer) {
     bool kept = strcmp(name, templates) == 0;
     for (int i = 0; i < KEPT_FILES; i++) kept = kept || strcmp(name, kept_files[i]) == 0;
-    if (kept) return !dir_has(init, name) && !own_tokenizer;
+    if (kept) return !dir_has(init, name) && (*init || !own_tokenizer);
     /* An export that was interrupted leaves a .tmp, which the next one writes anew. */
     return strcmp(name, "model.safetensors") && strcmp(name, "model.safetensors.tmp") &&
-           (strstr(name, ".safetensors") || strncmp(name, "pytorch_model", 13) == 0);
+           (strstr(name, ".safetensors") || strncmp(name, "pytorch_model", 13) == 0 ||
+            strncmp(name, "adapter_", 8) == 0);
 }
 
 /* Refuses a directory with such a file. */

@@ -129,9 +129,21 @@ static int check_finite(const real *logits, int count, int place) {
     return 0;
 }
 
+/* A prompt that is longer than what the model reads at a time has lost its beginning. */
+static void say_what_is_left_out(const Sampling *s) {
+    const size_t context = (size_t)s->setup.model->input.w;
+    if (s->count <= context) return;
+    fflush(stdout);
+    fprintf(stderr,
+            "bcd: the prompt has %zu tokens, of which the model reads the last %zu; an export can "
+            "read more than the run was trained on (bcd sample --init)\n",
+            s->count, context);
+}
+
 static int sample(Sampling *s, const SampleFlags *flags, uint64_t seed) {
     generator_open(&s->generator, &s->setup);
     if (start_text(s, flags)) return -1;
+    say_what_is_left_out(s);
     const int known = s->tokenizer ? s->tokenizer->vocabulary : s->vocabulary;
     const int vocabulary = known < s->setup.model->outputs ? known : s->setup.model->outputs;
     for (int i = 0; i < flags->tokens; i++) {
@@ -176,7 +188,14 @@ static int open_run(Sampling *s, const CommandLine *line) {
     s->tokenizer = *s->setup.tokenizer ? data_named_tokenizer(s->setup.tokenizer, dir)
                                        : data_tokenizer(stored->data, dir);
     if (s->tokenizer) return 0;
-    return has_tokenizer(s->dir) ? tokenizer_check(s->dir, s->setup.tokenizer) : -1;
+    if (has_tokenizer(s->dir)) return tokenizer_check(s->dir, s->setup.tokenizer);
+    if (strncmp(s->setup.tokenizer, "hf:", 3) != 0) return -1;
+    return error_set(
+        "%s: its tokens are of the tokenizer %s, which %s%s; export the run (bcd export --help) "
+        "and "
+        "sample from the directory with --init",
+        line->positional[0], s->setup.tokenizer, *s->dir ? "is no longer in " : "it does not name",
+        s->dir);
 }
 
 /* Opens the model in a directory, with as long a context as the text will need. */

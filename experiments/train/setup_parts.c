@@ -8,6 +8,7 @@
 #include "../../ref/base/error.h"
 #include "../../ref/blocks/models.h"
 #include "../convert/convert.h"
+#include "../store/rundir.h"
 #include "setup.h"
 
 /* Appends ",key=value", or ":key=value" to the bare name of a preset, unless the key is there. */
@@ -77,17 +78,23 @@ static int check_maker(bool *own_tokens, const char *dir, const Dataset *data) {
         data->name, made, dir, own, quoted(dir).text);
 }
 
+/* Returns true for a training that goes on: its data have been checked, and have a checksum. */
+static bool has_begun(const Options *o) {
+    return *o->resume && access(rundir_path(o->resume, "checkpoint.h5").text, F_OK) == 0;
+}
+
 int setup_check_data(const Setup *s, const Dataset *data) {
-    const char *init = s->model->tokens ? s->options.init : "";
+    const char *init = s->model->tokens && !has_begun(&s->options) ? s->options.init : "";
     /* A model's vocabulary may be padded: to a multiple of 128, as is usual, or by more where its
      * own tokenizer made the tokens, as Qwen's are. */
     const int padded = (data->classes + 127) / 128 * 128;
-    bool own = false;
+    bool own =
+        strncmp(s->tokenizer, "hf:", 3) == 0; /* which was that of the model, when it began */
     if (check_sizes(s->model, data)) return -1;
     if (*s->tokenizer && strcmp(s->tokenizer, data->tokenizer) != 0)
         return error_set("%s was made with the tokenizer %s, the training data with %s", data->name,
                          data->tokenizer, s->tokenizer);
-    if (*init && check_maker(&own, init, data)) return -1;
+    if (*init && !*s->tokenizer && check_maker(&own, init, data)) return -1;
     if (*init && !own && s->model->outputs > padded)
         return error_set("the model has %d tokens, but %s was made with %s, which has %d",
                          s->model->outputs, data->name,

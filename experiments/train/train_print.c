@@ -369,5 +369,8 @@ void train_print_end(const Training *t, bool interrupted) {
     print_memory(t);
     printf("\nresults are in %s; see them with: bcd report %s\n", t->dir,
            quoted(t->run_path.text).text);
-    if (tokens) printf("sample from it with: bcd sample %s\n", quoted(t->dir).text);
+    /* Of a token file by a tokenizer that the run does not know, it cannot. */
+    const char *made = t->setup.tokenizer;
+    const bool known = !strcmp(made, "bytes") || !strncmp(made, "gpt2", 4) || *t->setup.init;
+    if (tokens && known) printf("sample from it with: bcd sample %s\n", quoted(t->dir).text);
 }

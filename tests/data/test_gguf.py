@@ -85,6 +85,8 @@ def write(path, theirs, quantised=(), **changed):
     writer.add_token_merges(["a b", "1 2"])
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(0)
+    if "ends" in changed:
+        writer.add_add_eos_token(changed["ends"])
     writer.add_chat_template("{{ messages }}")
     for name, weight in theirs.items():
         if name in quantised:
@@ -137,12 +139,21 @@ def test_tokens_of_a_user_are_not_cut(tmp_path, monkeypatch):
 @pytest.mark.parametrize("changed, error", [
     ({"architecture": "qwen2"}, "general.architecture is qwen2; only llama is supported"),
     ({"pre": "llama-bpe"}, "tokenizer.ggml.pre is llama-bpe; only smollm is supported"),
+    ({"ends": True}, "tokenizer.ggml.add_eos_token is True; only False is supported"),
 ])
 def test_refused(tmp_path, monkeypatch, changed, error):
     write(tmp_path / "m.gguf", model()[1], **changed)
     with pytest.raises(from_gguf.Stop, match=error):
         convert(monkeypatch, tmp_path / "m.gguf", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_directory_with_another_model(tmp_path, monkeypatch):
+    write(tmp_path / "m.gguf", model()[1])
+    (tmp_path / "out").mkdir()
+    convert(monkeypatch, tmp_path / "m.gguf", tmp_path / "out")
+    with pytest.raises(from_gguf.Stop, match="out: is not empty; give another name"):
+        convert(monkeypatch, tmp_path / "m.gguf", tmp_path / "out")
 
 
 def test_tensor_of_another_model(tmp_path, monkeypatch):

@@ -77,6 +77,19 @@ static void exports_with_care(void) {
     run(0, "export tended --out twice --quiet");
 }
 
+/* What a reader of the directory would take for a part of this model. */
+static void leaves_nothing_of_another_model(void) {
+    static const char *const files[] = {"adapter_config.json", "adapter_model.bin",
+                                        "pytorch_model.bin", "generation_config.json",
+                                        "model-00001-of-00002.safetensors"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        const Text name = text_of("stale%zu/%s", i, files[i]);
+        scratch_text(name.text, "{}");
+        check_error(run(1, "export tended --out stale%d", (int)i),
+                    text_of("holds %s of another model", files[i]).text);
+    }
+}
+
 /* An export computes nothing, so the batch of the training needs no memory. */
 static void exports_without_a_batch(void) {
     run(0,
@@ -92,5 +105,6 @@ static void exports_without_a_batch(void) {
 void test_export(void) {
     RUN(exports_what_it_has);
     RUN(exports_with_care);
+    RUN(leaves_nothing_of_another_model);
     RUN(exports_without_a_batch);
 }
