@@ -23,6 +23,7 @@ import sys
 from records import Answer, Chat, Instruction, Stop, Stream, Text, not_utf8, records
 
 NO_TARGET = 1 << 31
+BEGINS = 1 << 30  # a record
 BATCH = 256  # records
 PIECE = 1 << 18  # characters that are encoded at once; the tokenizer takes some 200 bytes for each
 OVERLAP, AGREE = 1 << 12, 32  # characters, and tokens
@@ -399,11 +400,19 @@ def ids_of(raw):
     return numbers.tolist()
 
 
+def begun(encoded, one):
+    """Marks the first token of each record, or where all are pieces of one the first of all."""
+    mark = BEGINS
+    for ids in filter(None, encoded):
+        yield [ids[0] | mark, *ids[1:]]
+        mark = 0 if one else BEGINS
+
+
 def encode_batch(encoder, batch, out):
     """Writes the tokens of records of one kind; an error says which record it is about."""
     kinds = {Text: encoder.texts, Stream: lambda batch: encoder.stream(batch[0]),
              Answer: encoder.answers, Chat: encoder.chats, Instruction: encoder.instructions}
-    encoded = (bytes_of(encoder.known(ids)) for ids in kinds[type(batch[0])](batch))
+    encoded = map(bytes_of, begun(map(encoder.known, kinds[type(batch[0])](batch)), isinstance(batch[0], Stream)))
     try:
         if isinstance(batch[0], Stream):  # of any length
             out.writelines(encoded)

@@ -95,7 +95,8 @@ static Dataset *open_part(const DataRequest *request, Tokens tokens, size_t begi
                           request->name);
     }
     const size_t tenth = (end - begin) / 10;
-    const size_t cut = end - (tenth < max_held_out ? tenth : max_held_out);
+    size_t cut = end - (tenth < max_held_out ? tenth : max_held_out);
+    if (tokens.context) cut -= (cut - begin) % (size_t)tokens.context;
     if (!request->whole && request->split == SPLIT_TRAIN) end = cut;
     if (!request->whole && request->split != SPLIT_TRAIN) begin = cut;
     Dataset *set =
@@ -117,6 +118,13 @@ Dataset *textset_sources(const DataRequest *request) {
 Dataset *textset_file(const DataRequest *request, const char *path) {
     Tokens tokens;
     if (tokens_open(&tokens, path)) return NULL;
+    if (tokens.context && request->context % tokens.context) {
+        const int context = tokens.context;
+        tokens_free(&tokens);
+        return error_null(
+            "%s: its records are whole in windows of %d tokens, and a context of %d would cut them",
+            path, context, request->context);
+    }
     return open_part(request, tokens, 0, tokens.count, 1000000);
 }
 

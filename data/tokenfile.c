@@ -21,8 +21,8 @@ static int parse_header(Tokens *tokens, const unsigned char *bytes, size_t count
     const uint64_t version = little_endian_get(bytes + 8, 4),
                    width = little_endian_get(bytes + 12, 4);
     const uint64_t vocabulary = little_endian_get(bytes + 32, 4),
-                   masked = little_endian_get(bytes + 36, 4),
-                   numbers = little_endian_get(bytes + 40, 8);
+                   flags = little_endian_get(bytes + 36, 4), masked = flags & 1,
+                   context = flags >> 1, numbers = little_endian_get(bytes + 40, 8);
     if (version != VERSION)
         return error_set("tokens: %s: version %u, this program reads version %d; make it again",
                          path, (unsigned)version, VERSION);
@@ -30,8 +30,8 @@ static int parse_header(Tokens *tokens, const unsigned char *bytes, size_t count
         return error_set(
             "tokens: %s: a vocabulary of %u leaves no bit of 16 for masks; write 32-bit tokens",
             path, (unsigned)vocabulary);
-    if ((width != 2 && width != 4) || vocabulary < 1 || vocabulary > INT32_MAX || masked > 1 ||
-        memchr(bytes + 16, 0, TOKENIZER_NAME) == NULL)
+    if ((width != 2 && width != 4) || vocabulary < 1 || vocabulary > INT32_MAX ||
+        (context && !masked) || memchr(bytes + 16, 0, TOKENIZER_NAME) == NULL)
         return error_set("tokens: %s: damaged header; make it again with `bcd tokenize`", path);
     if ((count - TOKENFILE_HEADER) / width != numbers || (count - TOKENFILE_HEADER) % width != 0)
         return error_set(
@@ -43,6 +43,7 @@ static int parse_header(Tokens *tokens, const unsigned char *bytes, size_t count
                        .width = (int)width,
                        .vocabulary = (int)vocabulary,
                        .masked = masked == 1,
+                       .context = (int)context,
                        .checksum = little_endian_get(bytes + 48, 8),
                        .source = little_endian_get(bytes + 56, 8)};
     memcpy(tokens->tokenizer, bytes + 16, TOKENIZER_NAME);
@@ -118,7 +119,7 @@ static void write_header(TokenWriter *writer) {
     little_endian_put(bytes + 12, 4, (uint64_t)header->width);
     memcpy(bytes + 16, header->tokenizer, TOKENIZER_NAME);
     little_endian_put(bytes + 32, 4, (uint64_t)header->vocabulary);
-    little_endian_put(bytes + 36, 4, header->masked);
+    little_endian_put(bytes + 36, 4, header->masked + 2 * (uint64_t)header->context);
     little_endian_put(bytes + 40, 8, header->count);
     little_endian_put(bytes + 48, 8, header->checksum);
     little_endian_put(bytes + 56, 8, header->source);

@@ -136,21 +136,18 @@ static int refuse(const char *out, const char *what) {
     return error_set("tokenize: %s: the program that encodes the text %s", out, what);
 }
 
-/* Reads up to `size` numbers; -1 - token stands for one that is no target.  *torn is set if the
- * file ends within a number. */
-static size_t read_numbers(int *numbers, size_t size, FILE *from, bool *torn) {
+enum { NUMBERS = 4096 };
+static const uint32_t no_target = (uint32_t)1 << 31, begins = (uint32_t)1 << 30;
+
+/* Reads up to `size` numbers.  *torn is set if the file ends within one. */
+static size_t read_numbers(uint32_t *raw, size_t size, FILE *from, bool *torn) {
     unsigned char bytes[4];
     size_t count = 0, got = 0;
-    while (count < size && (got = fread(bytes, 1, 4, from)) == 4) {
-        const uint32_t raw = (uint32_t)little_endian_get(bytes, 4);
-        const int token = (int)(raw & 0x7fffffff);
-        numbers[count++] = raw >> 31 ? -1 - token : token;
-    }
+    while (count < size && (got = fread(bytes, 1, 4, from)) == 4)
+        raw[count++] = (uint32_t)little_endian_get(bytes, 4);
     *torn = count < size && got != 0;
     return count;
 }
-
-enum { NUMBERS = 4096 };
 
 /* Reads the first line: the vocabulary, and after a blank what the user should know. */
 static int read_head(FILE *from, const char *out, int *vocabulary, char note[TOKENIZE_NOTE]) {
@@ -168,36 +165,99 @@ static int read_head(FILE *from, const char *out, int *vocabulary, char note[TOK
 /* Finds out whether any token is no target. */
 static int look_for_masks(bool *masked, FILE *const *from, int files, const char *out,
                           int *vocabulary, char note[TOKENIZE_NOTE]) {
-    int numbers[NUMBERS];
+    uint32_t raw[NUMBERS];
     bool torn = false;
     size_t count;
     for (int f = 0; f < files; f++) {
         if (read_head(from[f], out, vocabulary, note)) return -1;
-        while (!*masked && (count = read_numbers(numbers, NUMBERS, from[f], &torn)) > 0)
-            for (size_t i = 0; i < count; i++) *masked |= numbers[i] < 0;
+        while (!*masked && (count = read_numbers(raw, NUMBERS, from[f], &torn)) > 0)
+            for (size_t i = 0; i < count; i++) *masked |= (raw[i] & no_target) != 0;
         if (ferror(from[f])) return refuse(out, "left what cannot be read");
     }
     return 0;
 }
 
-int tokenize_encoded(const char *out, const char *name, FILE *const *from, int files,
+/* The record that is being read, on its way into windows of `size` tokens.  One that is longer goes
+ * on without being moved. */
+typedef struct {
+    TokenWriter *writer;
+    bool moves; /* records are kept whole */
+    bool whole; /* the record may still fit */
+    int size, count, *held, last;
+} Windows;
+
+/* Repeats the last token, as one that is no target. */
+static int windows_fill(Windows *w, int count) {
+    int failed = 0;
+    while (count-- > 0 && !failed) failed = tokenwriter_add(w->writer, &w->last, 1);
+    return failed;
+}
+
+/* Returns the tokens that are left in the window; all of it where none has begun. */
+static int windows_left(const Windows *w) {
+    return w->size - (int)(w->writer->header.count % (size_t)w->size);
+}
+
+/* Writes what is held, in the next window if it would be cut. */
+static int windows_flush(Windows *w) {
+    const int left = windows_left(w);
+    int failed = w->moves && w->whole && left < w->count && windows_fill(w, left);
+    failed = failed || tokenwriter_add(w->writer, w->held, (size_t)w->count);
+    if (w->count) w->last = w->held[w->count - 1];
+    if (w->last >= 0) w->last = -1 - w->last;
+    w->count = 0;
+    return failed;
+}
+
+static int windows_add(Windows *w, const uint32_t *raw, size_t count) {
+    int failed = 0;
+    for (size_t i = 0; i < count && !failed; i++) {
+        const int token = (int)(raw[i] & ~(no_target | begins));
+        const bool new = raw[i] & begins;
+        if (new || w->count == w->size) {
+            w->whole = w->whole && new;
+            failed = windows_flush(w);
+            w->whole = new;
+        }
+        w->held[w->count++] = raw[i] & no_target ? -1 - token : token;
+    }
+    return failed;
+}
+
+/* Fills the last window, and adds what its last token is followed by. */
+static int windows_end(Windows *w) {
+    if (windows_flush(w)) return -1;
+    const int left = windows_left(w);
+    return w->moves && w->writer->header.count && windows_fill(w, left % w->size + 1) ? -1 : 0;
+}
+
+int tokenize_encoded(const char *out, const char *name, FILE *const *from, int files, int context,
                      TokenizeStats *stats) {
-    int vocabulary = 0, numbers[NUMBERS], result = 0;
-    bool masked = false, torn = false;
+    int vocabulary = 0, result = 0;
+    uint32_t raw[NUMBERS];
+    bool masked = context > 0, torn = false;
     TokenWriter writer;
-    stats->tokens = 0;
+    Windows windows = {&writer, context > 0, .size = context > 0 ? context : NUMBERS};
     if (look_for_masks(&masked, from, files, out, &vocabulary, stats->note)) return -1;
-    if (tokenwriter_open(&writer, out, name, vocabulary, masked, 0)) return -1;
+    windows.held = malloc((size_t)windows.size * sizeof *windows.held);
+    if (!windows.held) return error_set("tokenize: out of memory");
+    if (tokenwriter_open(&writer, out, name, vocabulary, masked, 0)) {
+        free(windows.held);
+        return -1;
+    }
+    writer.header.context = context;
     for (int f = 0; f < files && result == 0; f++) {
         size_t count = 1;
         result = read_head(from[f], out, &vocabulary, stats->note);
         while (result == 0 && count > 0) {
-            count = read_numbers(numbers, NUMBERS, from[f], &torn);
+            count = read_numbers(raw, NUMBERS, from[f], &torn);
             result = ferror(from[f]) ? refuse(out, "left what cannot be read")
                      : torn          ? refuse(out, "ended in the middle of a token")
-                                     : tokenwriter_add(&writer, numbers, count);
-            stats->tokens += count;
+                                     : windows_add(&windows, raw, count);
         }
     }
+    result = result ? result : windows_end(&windows);
+    stats->tokens = writer.header.count;
+    free(windows.held);
     return finish(&writer, out, stats, result);
 }

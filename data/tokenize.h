@@ -38,6 +38,9 @@ int tokenize_feed(FILE *to, const char *input, TokenizeStats *stats, TokenizePro
 
 /* Writes a token file from the outputs from[files] of data/encode.py, each a line with the
  * vocabulary and perhaps a note, then 32-bit tokens, whose highest bit says that they are no
- * targets.  `name` is that of the tokenizer.  Sets stats->tokens and note.  -1 and an error. */
-int tokenize_encoded(const char *out, const char *name, FILE *const *from, int files,
+ * targets, and the next one that they begin a record.  `name` is that of the tokenizer.  With a
+ * `context` (0: without) a record that would be cut, and fits into so many tokens, begins the next
+ * window of so many; the gap, and the rest of the last window, repeat the token before, as no
+ * target.  Sets stats->tokens and note.  -1 and an error. */
+int tokenize_encoded(const char *out, const char *name, FILE *const *from, int files, int context,
                      TokenizeStats *stats);

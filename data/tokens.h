@@ -13,7 +13,8 @@
  *         12-15  width: bytes per token, 2 or 4
  *         16-31  name of the tokenizer, zero-padded; see tokenizer_fingerprint
  *         32-35  vocabulary; every token is below it
- *         36-39  1 if the tokens have masks, 0 if not
+ *         36-39  1 if the tokens have masks, 0 if not; 1 + 2 C if records are kept whole in
+ *                windows of C tokens, with tokens between them that are no targets
  *         40-47  count of tokens
  *         48-55  checksum of the tokens (checksum.h)
  *         56-63  checksum of the text it was made from, or zero
@@ -29,6 +30,7 @@ typedef struct {
     int width; /* 1, 2 or 4 */
     int vocabulary;
     bool masked;
+    int context; /* C, as above; 0: records follow each other */
     char tokenizer[TOKENIZER_NAME];
     uint64_t checksum, source; /* as in the file */
     void *base;                /* for tokens_free: memory, or a mapping if mapped > 0 */
@@ -96,7 +98,7 @@ int tokens_unchanged(const Dataset *dataset);
  * abandon. */
 typedef struct {
     AtomicFile atomic;
-    Tokens header; /* with count and checksum so far */
+    Tokens header; /* with count and checksum so far; of a masked file context may be set */
 } TokenWriter;
 
 /* -1 and an error if the file cannot be written. */

@@ -142,6 +142,8 @@ const Option option_table[] = {
      "tokenizer; DIR: a model's directory with tokenizer.json or tokenizer.model (needs Python and "
      "the package transformers)",
      COMMAND_TOKENIZE},
+    {"context", "TOKENS", INT(context, 0, 1 << 20), LOCAL, "0", "records follow each other",
+     "--tokenizer DIR: keep records whole in windows of TOKENS", COMMAND_TOKENIZE},
     {"out", "FILE", TEXT(out), LOCAL, "",
      "the input's name, ending in .tokens; no file is replaced then", "token file to write",
      COMMAND_TOKENIZE},

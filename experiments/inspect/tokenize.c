@@ -99,12 +99,14 @@ static int tokenize_by_model(const char *out, const CommandLine *line, TokenizeS
     int failed = encode_files(encoded, line, stats);
     atomic_abandon(&claim);
     failed = failed || interrupt_signal() || check_new(out, line) ||
-             tokenize_encoded(out, name, encoded, line->positionals, stats);
+             tokenize_encoded(out, name, encoded, line->positionals, line->options.context, stats);
     for (int i = 0; i < line->positionals && encoded[i]; i++) fclose(encoded[i]);
     if (failed) return interrupt_signal() ? interrupt_status() : -1;
-    printf("%s: %llu tokens\n%s%strain on it with: bcd train --init %s --data %s\n", out,
+    const int context = line->options.context;
+    printf("%s: %llu tokens\n%s%strain on it with: bcd train --init %s --data %s%s\n", out,
            (unsigned long long)stats->tokens, stats->note, *stats->note ? "\n" : "",
-           quoted(dir).text, quoted(out).text);
+           quoted(dir).text, quoted(out).text,
+           context ? text_of(" --context %d", context).text : "");
     return 0;
 }
 
@@ -123,6 +125,8 @@ int command_tokenize(const CommandLine *line) {
     TokenizeStats stats = {0};
     if (!bytes && strcmp(line->options.tokenizer, "gpt2") != 0)
         return tokenize_by_model(out, line, &stats);
+    if (line->options.context)
+        return error_set("--context %d: it goes with --tokenizer DIR", line->options.context);
     Tokenizer *tokenizer = data_tokenizer(
         bytes ? "text" : "wikitext2", line->options.data_dir[0] ? line->options.data_dir : NULL);
     if (!tokenizer) return -1;

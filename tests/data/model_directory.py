@@ -109,7 +109,7 @@ def encoded(model, feed, name="F"):
     finally:
         sys.stdin = stdin
     head, _, raw = out.getvalue().partition(b"\n")
-    return head.decode(), numpy.frombuffer(raw, "<u4")
+    return head.decode(), numpy.frombuffer(raw, "<u4") & ~numpy.uint32(encode.BEGINS)
 
 
 def lines(items):

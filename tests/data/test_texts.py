@@ -140,6 +140,22 @@ def test_program(model, tmp_path):
     assert "nothing marks where a text ends" in bcd("tokenize", path, "--tokenizer", model.directory, *out)
 
 
+def test_records_kept_whole(model, tmp_path):
+    """No chat that fits is cut by a window; without --context some are."""
+    model, path = model(TURNS + PROMPT), tmp_path / "in.jsonl"
+    path.write_text(jsonl([{"messages": HI}] * 9))
+    bcd("tokenize", path, "--tokenizer", model.directory)
+    ids, counts = read_tokens(tmp_path / "in.tokens")
+    one, size = len(ids) // 9, len(ids) // 9 + 3
+    said = bcd("tokenize", path, "--tokenizer", model.directory, "--context", size, "--out", tmp_path / "whole.tokens")
+    assert f"--context {size}" in said
+    windowed, windowed_counts = read_tokens(tmp_path / "whole.tokens")
+    assert len(windowed) == 9 * size + 1
+    for first in range(0, 9 * size, size):
+        assert windowed[first:first + one].tolist() == ids[:one].tolist()
+        assert windowed_counts[first:first + size].tolist() == counts[:one].tolist() + 3 * [False]
+
+
 @pytest.mark.parametrize("arguments, error", [
     (["--chat", "{}"], "sample: {}: has no chat template"),
     (["{}", "chats"], "tokenize: chats: line 1: has messages, and {} has no chat template")])

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../data/data.h"
 #include "../../data/documents.h"
 #include "../../data/tokenize.h"
 #include "../../data/tokens.h"
@@ -192,7 +193,7 @@ static int encoded(const char *head, const void *bytes, size_t count, TokenizeSt
     }
     fwrite(bytes, 1, count, from[1]);
     const int failed =
-        tokenize_encoded(scratch_path("encoded.tokens"), "hf:0123456789ab", from, 2, stats);
+        tokenize_encoded(scratch_path("encoded.tokens"), "hf:0123456789ab", from, 2, 0, stats);
     for (int i = 0; i < 2; i++) fclose(from[i]);
     return failed;
 }
@@ -244,6 +245,57 @@ static void a_pointer_is_no_tokenizer(void) {
           error_message());
 }
 
+/* Records of 3, 3, 4, 1 and 6 tokens in windows of 4, then one of another file.  -1 - token: it
+ * does not count.  The second one would be cut, and so would the one after the long one, which
+ * cannot be kept whole; the last window is filled, and followed. */
+static void records_are_kept_whole(void) {
+    enum { WINDOW = 4 };
+    static const int lengths[] = {3, 3, 4, 1, 6, 2};
+    static const int expected[] = {10, 11, 12, -13, 20, 21, 22,  -23, 30, 31,  32,  33, 40,
+                                   50, 51, 52, 53,  54, 55, -56, 60,  61, -62, -62, -62};
+    enum { COUNT = sizeof expected / sizeof *expected };
+    FILE *from[2] = {tmpfile(), tmpfile()};
+    TokenizeStats stats;
+    Tokens tokens;
+    for (int i = 0; i < 2; i++) fputs("512\n", from[i]);
+    for (int r = 0; r < 6; r++)
+        for (int i = 0; i < lengths[r]; i++) {
+            unsigned char raw[4];
+            little_endian_put(raw, 4, (uint64_t)(10 * (r + 1) + i) + (i ? 0 : 1u << 30));
+            fwrite(raw, 1, 4, from[r == 5]);
+        }
+    const char *path = scratch_path("whole.tokens");
+    CHECK(tokenize_encoded(path, "hf:0123456789ab", from, 2, WINDOW, &stats) == 0, "%s",
+          error_message());
+    for (int i = 0; i < 2; i++) fclose(from[i]);
+    if (!CHECK(tokens_open(&tokens, path) == 0, "%s", error_message())) return;
+    CHECK(tokens.masked && tokens.context == WINDOW, "windows of %d", tokens.context);
+    CHECK(tokens.count == COUNT && stats.tokens == COUNT, "%zu tokens", tokens.count);
+    for (size_t i = 0; i < COUNT && i < tokens.count; i++) {
+        const int token = tokens_at(&tokens, i);
+        CHECK((tokens_is_target(&tokens, i) ? token : -1 - token) == expected[i], "token %zu is %d",
+              i, token);
+    }
+    tokens_free(&tokens);
+    for (int context = 3; context <= 8; context++) {
+        const DataRequest request = {.name = path, .context = context, .whole = true};
+        Dataset *set = data_open(&request);
+        CHECK((set != NULL) == (context % WINDOW == 0), "windows of %d", context);
+        if (set)
+            CHECK(set->samples == 24 / context, "%d samples of %d", set->samples, context);
+        else
+            CHECK_ERROR(
+                "%s: its records are whole in windows of 4 tokens, and a context of %d would "
+                "cut them",
+                path, context);
+        if (set) set->free(set);
+    }
+    /* The last tenth begins with a window. */
+    Dataset *train = data_open(&(DataRequest){.name = path, .context = 4, .split = SPLIT_TRAIN});
+    CHECK(train && train->samples == 4, "%d samples", train ? train->samples : 0);
+    if (train) train->free(train);
+}
+
 void test_data_tokenize(void) {
     RUN(end_of_text_stands_between_documents);
     RUN(pieces_give_the_tokens_of_the_whole);
@@ -252,5 +304,6 @@ void test_data_tokenize(void) {
     RUN(failures_leave_no_file);
     RUN(fed_to_another_program);
     RUN(encoded_elsewhere);
+    RUN(records_are_kept_whole);
     RUN(a_pointer_is_no_tokenizer);
 }
