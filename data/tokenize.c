@@ -183,7 +183,9 @@ typedef struct {
     TokenWriter *writer;
     bool moves; /* records are kept whole */
     bool whole; /* the record may still fit */
-    int size, count, *held, last;
+    int size, count, *held;
+    int last; /* the token before, as one that is no target */
+    TokenizeStats *stats;
 } Windows;
 
 /* Repeats the last token, as one that is no target. */
@@ -213,8 +215,9 @@ static int windows_add(Windows *w, const uint32_t *raw, size_t count) {
     int failed = 0;
     for (size_t i = 0; i < count && !failed; i++) {
         const int token = (int)(raw[i] & ~(no_target | begins));
-        const bool new = raw[i] & begins;
+        const bool new = w->moves && (raw[i] & begins);
         if (new || w->count == w->size) {
+            if (!new && w->whole) w->stats->cut++;
             w->whole = w->whole && new;
             failed = windows_flush(w);
             w->whole = new;
@@ -237,7 +240,9 @@ int tokenize_encoded(const char *out, const char *name, FILE *const *from, int f
     uint32_t raw[NUMBERS];
     bool masked = context > 0, torn = false;
     TokenWriter writer;
-    Windows windows = {&writer, context > 0, .size = context > 0 ? context : NUMBERS};
+    Windows windows = {&writer, context > 0, .size = context > 0 ? context : NUMBERS,
+                       .stats = stats};
+    stats->cut = 0;
     if (look_for_masks(&masked, from, files, out, &vocabulary, stats->note)) return -1;
     windows.held = malloc((size_t)windows.size * sizeof *windows.held);
     if (!windows.held) return error_set("tokenize: out of memory");

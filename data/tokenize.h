@@ -11,6 +11,7 @@ enum { TOKENIZE_NOTE = 256 };
 typedef struct {
     uint64_t bytes_read, total_bytes; /* of the input files, before decompression */
     uint64_t documents, text_bytes, tokens;
+    uint64_t cut; /* records that are longer than the windows in which they are kept whole */
     char note[TOKENIZE_NOTE]; /* what the user should know about the tokens, or "" */
 } TokenizeStats;
 
@@ -41,6 +42,6 @@ int tokenize_feed(FILE *to, const char *input, TokenizeStats *stats, TokenizePro
  * targets, and the next one that they begin a record.  `name` is that of the tokenizer.  With a
  * `context` (0: without) a record that would be cut, and fits into so many tokens, begins the next
  * window of so many; the gap, and the rest of the last window, repeat the token before, as no
- * target.  Sets stats->tokens and note.  -1 and an error. */
+ * target.  Sets stats->tokens, cut and note.  -1 and an error. */
 int tokenize_encoded(const char *out, const char *name, FILE *const *from, int files, int context,
                      TokenizeStats *stats);

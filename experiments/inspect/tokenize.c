@@ -103,9 +103,12 @@ static int tokenize_by_model(const char *out, const CommandLine *line, TokenizeS
     for (int i = 0; i < line->positionals && encoded[i]; i++) fclose(encoded[i]);
     if (failed) return interrupt_signal() ? interrupt_status() : -1;
     const int context = line->options.context;
-    printf("%s: %llu tokens\n%s%strain on it with: bcd train --init %s --data %s%s\n", out,
-           (unsigned long long)stats->tokens, stats->note, *stats->note ? "\n" : "",
-           quoted(dir).text, quoted(out).text,
+    printf("%s: %llu tokens\n", out, (unsigned long long)stats->tokens);
+    if (stats->cut)
+        printf("of more than %d tokens, and cut: %llu of the records\n", context,
+               (unsigned long long)stats->cut);
+    printf("%s%strain on it with: bcd train --init %s --data %s%s\n", stats->note,
+           *stats->note ? "\n" : "", quoted(dir).text, quoted(out).text,
            context ? text_of(" --context %d", context).text : "");
     return 0;
 }

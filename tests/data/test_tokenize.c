@@ -271,6 +271,7 @@ static void records_are_kept_whole(void) {
     if (!CHECK(tokens_open(&tokens, path) == 0, "%s", error_message())) return;
     CHECK(tokens.masked && tokens.context == WINDOW, "windows of %d", tokens.context);
     CHECK(tokens.count == COUNT && stats.tokens == COUNT, "%zu tokens", tokens.count);
+    CHECK(stats.cut == 1, "%d records are cut", (int)stats.cut);
     for (size_t i = 0; i < COUNT && i < tokens.count; i++) {
         const int token = tokens_at(&tokens, i);
         CHECK((tokens_is_target(&tokens, i) ? token : -1 - token) == expected[i], "token %zu is %d",
