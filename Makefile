@@ -8,8 +8,10 @@
 #   CUDA=no       no kernels for a GPU, which nvcc compiles for minutes
 #   SIMT=no       no tests of the kernels on this processor, which take longest
 #   DOUBLE=no     no tests in double precision
-#   PAPER=no      no tests of the paper's part, in Python
+#   PAPER=no      no tests in Python: those of the paper's part, and some of data/
 #   MPI=no        no transport by MPI
+#   PYTHON        the Python of tests, experiments and reports; /usr/bin/python3 by default
+#   PREFIX        where make install puts everything; /usr/local by default
 #   MARCH         the processor to build for, as -march= has it; native by default
 #   STATIC=yes    HDF5, PCRE2 and zstd are linked into the programs
 #   SOURCE_DIR    where programs look for files of the source tree; here by default

@@ -136,7 +136,7 @@ const Option option_table[] = {
      "--model: samples per update, for activations", COMMAND_INFO},
     {"optimizer", NULL, CHOICE(optimizer.kind, optimizer_names), LOCAL, "sgd", "sgd and adam",
      "--model: the optimizer", COMMAND_INFO},
-    {"momentum", "F", REAL(optimizer.momentum, 0, 0.999999), LOCAL, NULL, "that of the optimizer",
+    {"momentum", "F", REAL(optimizer.momentum, 0, 0.999999), LOCAL, NULL, NULL,
      "--optimizer: momentum; sgd with 0 has no state", COMMAND_INFO | COMMAND_PLAN},
     {"tokenizer", "bytes|gpt2|DIR", TEXT(tokenizer), LOCAL, "gpt2", NULL,
      "tokenizer; DIR: a model's directory with tokenizer.json or tokenizer.model (needs Python and "
@@ -273,10 +273,10 @@ const Option option_table[] = {
      "others",
      TRACING},
     {"lr", "RATE", REAL(optimizer.lr, 0, 1000), FIXED, NULL, NULL,
-     "learning rate; of a fine-tuning those of adamw, lion and sgd were the best of three for one "
-     "model of 135 million parameters, and models of billions take lower ones; adamw takes 4 times "
-     "its own from 6 submodels on, and from 30 on 16 times, but with blocks that are always active "
-     "4",
+     "learning rate; with --init those of adamw, lion and sgd were the best of three or four for "
+     "one "
+     "model of 135 million parameters; models of billions take lower ones; adamw takes 4 times its "
+     "own from 6 submodels on, and 16 times from 30 on, but 4 times with always-active blocks",
      TRAIN},
     {"momentum", "F", REAL(optimizer.momentum, 0, 0.999999), FIXED, NULL, NULL, "momentum",
      TRACING},
@@ -350,9 +350,9 @@ const Option option_table[] = {
     {"like", "DIR", TEXT(like), LOCAL, "", "none",
      "take the settings of the run in DIR, except for the flags given here", TRAIN},
     {"resume", "DIR", TEXT(resume), LOCAL, "", NULL,
-     "continue the run in DIR; needs no other flag; --steps or --epochs may extend it, and "
-     "--device, --precision, --pipeline and (without batch norms) --replicas may change, which "
-     "changes roundings",
+     "continue the run in DIR; needs no other flag; --steps or --epochs may extend it; --device, "
+     "--precision and, without batch norms, --replicas may change, which changes roundings; flags "
+     "such as --threads, --cache, --recompute and --pipeline change no result",
      TRAIN},
     {"eval-every", "STEPS", INT(eval_every, 0, MANY), FREE, "0", "an epoch",
      "evaluate on the validation split every STEPS", TRAIN},
