@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(MUON_BLOCK)
     const OptimizerFactors f = plan.factors[part.factors];
     const float step = (float)((double)f.lr * rate);
     for (size_t i = chunk_begin(); i < chunk_end(part.count); i += MUON_BLOCK) {
-        const float p[1] = {f.decoupled_decay * part.master[i] - step * x[i]};
+        const float p[1] = {part.master[i] - (f.decay_step * part.master[i] + step * x[i])};
         part.master[i] = p[0];
         if (sizeof(T) != sizeof(float)) store_floats((T *)part.p + i, p);
     }

@@ -85,7 +85,7 @@ static DEVICE void update_one(float *p, float *m, float *v, float g, const Optim
     if (rule == UPDATE_LION) {
         const float c = f.beta1 * *m + f.one_minus_beta1 * g;
         const float sign = c > 0 ? 1 : c < 0 ? -1 : c;
-        *p = f.decoupled_decay * *p - f.lr * sign;
+        *p -= f.decay_step * *p + f.lr * sign;
         *m = f.beta2 * *m + f.one_minus_beta2 * g;
         return;
     }
@@ -94,7 +94,7 @@ static DEVICE void update_one(float *p, float *m, float *v, float g, const Optim
         *m = f.beta1 * *m + f.one_minus_beta1 * g;
         *v = f.beta2 * *v + f.one_minus_beta2 * g * g;
         const float sqrt_v_hat = sqrtf(*v) * f.rsqrt_bias_correction2;
-        *p = f.decoupled_decay * *p - f.step_size * *m / (sqrt_v_hat + f.eps);
+        *p -= f.decay_step * *p + f.step_size * *m / (sqrt_v_hat + f.eps);
     } else {
         if (rule == UPDATE_MOMENTUM) *m = g = f.momentum * *m + g;
         *p -= f.lr * g;

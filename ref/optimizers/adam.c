@@ -7,7 +7,11 @@
  *     v = beta2 v + (1 - beta2) g^2
  *     m_hat = m / bias_correction1                        bias_correction1 = 1 - beta1^t
  *     v_hat = v / bias_correction2                        bias_correction2 = 1 - beta2^t
- *     p = p - lr m_hat / (sqrt(v_hat) + eps) */
+ *     p = p - lr m_hat / (sqrt(v_hat) + eps)
+ *
+ * A decay of its own joins the last step, before the one rounding.  PyTorch multiplies p by
+ * 1 - lr weight_decay, which is 1 in float where lr weight_decay is below 3e-8, as at the defaults:
+ * then it would never act. */
 #include <math.h>
 
 #include "optimizers.h"
@@ -28,7 +32,7 @@ static void adam_update(const Param *param, real *restrict p, real *const state[
         m[i] = f.beta1 * m[i] + f.one_minus_beta1 * gi;
         v[i] = f.beta2 * v[i] + f.one_minus_beta2 * gi * gi;
         real sqrt_v_hat = real_sqrt(v[i]) * f.rsqrt_bias_correction2;
-        p[i] = f.decoupled_decay * p[i] - f.step_size * m[i] / (sqrt_v_hat + f.eps);
+        p[i] -= f.decay_step * p[i] + f.step_size * m[i] / (sqrt_v_hat + f.eps);
     }
 }
 

@@ -19,7 +19,7 @@ static void lion_update(const Param *param, real *restrict p, real *const state[
         real gi = g_scale * g[i];
         real c = f.beta1 * m[i] + f.one_minus_beta1 * gi;
         real sign = c > 0 ? 1 : c < 0 ? -1 : c;
-        p[i] = f.decoupled_decay * p[i] - f.lr * sign;
+        p[i] -= f.decay_step * p[i] + f.lr * sign;
         m[i] = f.beta2 * m[i] + f.one_minus_beta2 * gi;
     }
 }

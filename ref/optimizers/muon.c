@@ -119,7 +119,7 @@ static void move(const Matrix *matrix, real *restrict p, const real *restrict x,
                  OptimizerFactors f) {
     const real step = (real)muon_rate((double)f.lr, matrix->rows, matrix->columns);
 #pragma omp parallel for if (matrix->count > WORTH_THREADS)
-    for (size_t i = 0; i < matrix->count; i++) p[i] = f.decoupled_decay * p[i] - step * x[i];
+    for (size_t i = 0; i < matrix->count; i++) p[i] -= f.decay_step * p[i] + step * x[i];
 }
 
 static void muon_update(const Param *param, real *p, real *const state[2], const real *g,

@@ -82,7 +82,7 @@ OptimizerFactors optimizer_factors(const OptimizerSettings *s, double lr, uint64
                               .one_minus_beta2 = (real)(1 - s->beta2),
                               .eps = (real)s->eps,
                               .coupled_decay = (real)(decoupled ? 0 : weight_decay),
-                              .decoupled_decay = (real)(decoupled ? 1 - lr * weight_decay : 1),
+                              .decay_step = (real)(decoupled ? lr * weight_decay : 0),
                               .step_size = (real)(lr / bias_correction1),
                               .rsqrt_bias_correction2 = (real)(1 / sqrt(bias_correction2))};
 }

@@ -74,7 +74,7 @@ bool optimizer_decays(const OptimizerSettings *settings, const Param *param);
 typedef struct {
     real lr, momentum, one_minus_momentum, beta1, one_minus_beta1, beta2, one_minus_beta2, eps;
     real coupled_decay;          /* weight_decay, added to the gradient as coupled_decay p, or 0 */
-    real decoupled_decay;        /* 1 - lr weight_decay, which multiplies p, or 1 */
+    real decay_step;             /* lr weight_decay: p moves by decay_step p; or 0 */
     real step_size;              /* lr / bias_correction1 */
     real rsqrt_bias_correction2; /* 1 / sqrt(bias_correction2) */
 } OptimizerFactors;

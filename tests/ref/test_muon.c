@@ -201,9 +201,11 @@ static void a_zero_gradient_only_decays(void) {
     real p[23 * 6], m[23 * 6] = {0}, g[23 * 6] = {0}, workspace[2 * (23 * 6 + 6 * 6)];
     for (size_t i = 0; i < param.count; i++) p[i] = initial(i);
     optimizer_update(&settings, &param, p, (real *[2]){m, NULL}, g, 1, LR, 1, workspace);
-    for (size_t i = 0; i < param.count; i++)
-        CHECK(p[i] == (real)(1 - LR * row->weight_decay) * initial(i), "p[%zu] is %g", i,
+    for (size_t i = 0; i < param.count; i++) {
+        const double expected = (1 - LR * row->weight_decay) * (double)initial(i);
+        CHECK(fabs((double)p[i] - expected) <= (double)REAL_EPS * fabs(expected), "p[%zu] is %g", i,
               (double)p[i]);
+    }
 }
 
 /* Only the direction of the momentum counts, down to the least norm that it may have, 1e-7, which

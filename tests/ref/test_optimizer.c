@@ -314,6 +314,31 @@ static void nan_reaches_the_parameter(const void *argument) {
         CHECK(isnan(p[i]) == (i == BAD), "p[%zu] is %g", i, (double)p[i]);
 }
 
+/* A decay of its own that is far below the rounding of a weight acts in the mean, since the steps
+ * that it joins are rounded now up and now down.  (Those of Lion all have one size, and are not.)
+ */
+static void a_small_decay_acts(void) {
+    enum { MANY = 1 << 13, UPDATES = 100 };
+    const double rate = 3e-4, decay = 1e-5;
+    static real p[2][MANY], m[2][MANY], v[2][MANY], g[MANY];
+    double moved = 0;
+    memset(m, 0, sizeof m);
+    memset(v, 0, sizeof v);
+    for (size_t i = 0; i < MANY; i++) p[0][i] = p[1][i] = (real)(1 + random_uniform(3, 0, i));
+    for (int t = 1; t <= UPDATES; t++) {
+        for (size_t i = 0; i < MANY; i++) g[i] = gradient(t, i);
+        for (int decays = 0; decays < 2; decays++) {
+            OptimizerSettings settings = optimizer_defaults(OPTIMIZER_ADAMW);
+            settings.weight_decay = decays ? decay : 0;
+            optimizer_update(&settings, &(Param){.count = MANY}, p[decays],
+                             (real *[2]){m[decays], v[decays]}, g, 1, rate, (uint64_t)t, NULL);
+        }
+    }
+    for (size_t i = 0; i < MANY; i++) moved += (double)p[0][i] - (double)p[1][i];
+    const double expected = UPDATES * rate * decay * 1.5;
+    CHECK(fabs(moved / MANY / expected - 1) < 0.1, "moved %g, not %g", moved / MANY, expected);
+}
+
 void test_optimizer(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         RUN_ROW(rows[i].name, update_meets_formula, &rows[i]);
@@ -322,6 +347,7 @@ void test_optimizer(void) {
     }
     for (size_t i = 0; i < sizeof corners / sizeof *corners; i++)
         RUN_ROW(corners[i].name, schedule_turns_the_corner, &corners[i]);
+    RUN(a_small_decay_acts);
     RUN(every_optimizer_has_a_row);
     RUN(state_vectors_are_counted);
     RUN(unknown_ones_are_errors);
