@@ -8,7 +8,7 @@
     encode.py --chat DIR         the same for a message, which the model is to answer
 
 DIR is a model's directory.  Output is a line and then 32-bit little-endian tokens, whose highest bit
-marks those that are no targets of the loss.  The line begins with the vocabulary.  For records it
+marks those that are no targets of the loss.  Of records the next bit marks the first token.  The line begins with the vocabulary.  For records it
 may go on with a note for the user, for prompts with the tokens that end a text.  Questions and
 answers are their length as such a number, and then that many bytes.  An error is one line, with exit
 status 1, or 3 if a package is missing."""
@@ -169,7 +169,12 @@ class Encoder:
         return [] if ids[-1:] == self.after[-1:] else self.after
 
     def stream(self, record):
-        """Yields the tokens of a long text.  Pieces overlap, and are joined in the middle of AGREE
+        """Yields the tokens of a long text, in pieces of which all but the first are More."""
+        for n, ids in enumerate(filter(None, self.joined(record))):
+            yield More(ids) if n else ids
+
+    def joined(self, record):
+        """Yields the tokens of a long text.  Its pieces overlap, and are joined in the middle of AGREE
         tokens that are the same in both; where they never are, the piece grows."""
         text, ids, spans = "", [], None
         done = 0  # of these tokens
@@ -335,7 +340,7 @@ class Encoder:
             yield self.masked(whole, [(len(begin), len(end)) for begin, end in turns])
             return
         # Some templates leave out of a chat what an earlier answer began with, its thoughts for
-        # example.  Then each answer is a sample, after what the model will see before it.
+        # example.  Then each answer is a record, after what the model will see before it.
         for begin, end in turns:
             if not end.startswith(begin):
                 opening = begin[len(os.path.commonprefix([begin, end])):]
@@ -400,19 +405,21 @@ def ids_of(raw):
     return numbers.tolist()
 
 
-def begun(encoded, one):
-    """Marks the first token of each record, or where all are pieces of one the first of all."""
-    mark = BEGINS
+class More(list):
+    """Tokens that go on with the record before."""
+
+
+def begun(encoded):
+    """Marks the first token of each record."""
     for ids in filter(None, encoded):
-        yield [ids[0] | mark, *ids[1:]]
-        mark = 0 if one else BEGINS
+        yield ids if isinstance(ids, More) else [ids[0] | BEGINS, *ids[1:]]
 
 
 def encode_batch(encoder, batch, out):
     """Writes the tokens of records of one kind; an error says which record it is about."""
     kinds = {Text: encoder.texts, Stream: lambda batch: encoder.stream(batch[0]),
              Answer: encoder.answers, Chat: encoder.chats, Instruction: encoder.instructions}
-    encoded = map(bytes_of, begun(map(encoder.known, kinds[type(batch[0])](batch)), isinstance(batch[0], Stream)))
+    encoded = map(bytes_of, begun(map(encoder.known, kinds[type(batch[0])](batch))))
     try:
         if isinstance(batch[0], Stream):  # of any length
             out.writelines(encoded)

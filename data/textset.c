@@ -97,7 +97,8 @@ static Dataset *open_part(const DataRequest *request, Tokens tokens, size_t begi
     const size_t tenth = (end - begin) / 10;
     size_t cut = end - (tenth < max_held_out ? tenth : max_held_out);
     if (tokens.context) cut -= (cut - begin) % (size_t)tokens.context;
-    if (!request->whole && request->split == SPLIT_TRAIN) end = cut;
+    /* Of windows the last one has a token that follows it. */
+    if (!request->whole && request->split == SPLIT_TRAIN) end = cut + (tokens.context ? 1 : 0);
     if (!request->whole && request->split != SPLIT_TRAIN) begin = cut;
     Dataset *set =
         tokens_dataset(request->name, tokens, begin, end, request->context, request->limit);

@@ -203,8 +203,8 @@ static int windows_left(const Windows *w) {
 /* Writes what is held, in the next window if it would be cut. */
 static int windows_flush(Windows *w) {
     const int left = windows_left(w);
-    int failed = w->moves && w->whole && left < w->count && windows_fill(w, left);
-    failed = failed || tokenwriter_add(w->writer, w->held, (size_t)w->count);
+    int failed = w->moves && w->whole && left < w->count ? windows_fill(w, left) : 0;
+    if (!failed) failed = tokenwriter_add(w->writer, w->held, (size_t)w->count);
     if (w->count) w->last = w->held[w->count - 1];
     if (w->last >= 0) w->last = -1 - w->last;
     w->count = 0;
@@ -235,7 +235,7 @@ static int windows_end(Windows *w) {
 }
 
 int tokenize_encoded(const char *out, const char *name, FILE *const *from, int files, int context,
-                     TokenizeStats *stats) {
+                     TokenizeStats *stats, TokenizeProgress progress, void *progress_context) {
     int vocabulary = 0, result = 0;
     uint32_t raw[NUMBERS];
     bool masked = context > 0, torn = false;
@@ -259,6 +259,7 @@ int tokenize_encoded(const char *out, const char *name, FILE *const *from, int f
             result = ferror(from[f]) ? refuse(out, "left what cannot be read")
                      : torn          ? refuse(out, "ended in the middle of a token")
                                      : windows_add(&windows, raw, count);
+            if (result == 0 && progress && progress(progress_context, stats)) result = 1;
         }
     }
     result = result ? result : windows_end(&windows);

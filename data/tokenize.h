@@ -42,6 +42,6 @@ int tokenize_feed(FILE *to, const char *input, TokenizeStats *stats, TokenizePro
  * targets, and the next one that they begin a record.  `name` is that of the tokenizer.  With a
  * `context` (0: without) a record that would be cut, and fits into so many tokens, begins the next
  * window of so many; the gap, and the rest of the last window, repeat the token before, as no
- * target.  Sets stats->tokens, cut and note.  -1 and an error. */
+ * target.  Sets stats->tokens, cut and note.  Returns as tokenize_file. */
 int tokenize_encoded(const char *out, const char *name, FILE *const *from, int files, int context,
-                     TokenizeStats *stats);
+                     TokenizeStats *stats, TokenizeProgress progress, void *progress_context);

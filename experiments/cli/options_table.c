@@ -351,8 +351,8 @@ const Option option_table[] = {
      "take the settings of the run in DIR, except for the flags given here", TRAIN},
     {"resume", "DIR", TEXT(resume), LOCAL, "", NULL,
      "continue the run in DIR; needs no other flag; --steps or --epochs may extend it; --device, "
-     "--precision and, without batch norms, --replicas may change, which changes roundings; flags "
-     "such as --threads, --cache, --recompute and --pipeline change no result",
+     "--precision, --pipeline and, without batch norms, --replicas may change, which can change "
+     "roundings; flags such as --threads, --cache and --recompute change no result",
      TRAIN},
     {"eval-every", "STEPS", INT(eval_every, 0, MANY), FREE, "0", "an epoch",
      "evaluate on the validation split every STEPS", TRAIN},

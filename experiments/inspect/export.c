@@ -112,8 +112,7 @@ static int check_stale(const char *dir, const char *init, const Setup *setup) {
     while (open && !failed && (entry = readdir(open)))
         if (is_stale(entry->d_name, init, own_tokenizer))
             failed = error_set(
-                "--out %s: holds %s of another model; remove it, or give another "
-                "name",
+                "--out %s: holds %s, which is not of this model; remove it, or give another name",
                 dir, entry->d_name);
     if (open) closedir(open);
     return failed;

@@ -134,9 +134,7 @@ static void say_what_is_left_out(const Sampling *s) {
     const size_t context = (size_t)s->setup.model->input.w;
     if (s->count <= context) return;
     fflush(stdout);
-    fprintf(stderr,
-            "bcd: the prompt has %zu tokens, of which the model reads the last %zu; an export can "
-            "read more than the run was trained on (bcd sample --init)\n",
+    fprintf(stderr, "bcd: the prompt has %zu tokens, of which the model reads the last %zu\n",
             s->count, context);
 }
 

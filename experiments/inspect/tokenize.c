@@ -94,12 +94,15 @@ static int tokenize_by_model(const char *out, const CommandLine *line, TokenizeS
         return -1;
     /* What cannot be written, or another process writes, is not found out after hours of work. */
     AtomicFile claim;
+    double shown = 0;
     interrupt_catch();
     if (atomic_open(&claim, out)) return -1;
     int failed = encode_files(encoded, line, stats);
     atomic_abandon(&claim);
     failed = failed || interrupt_signal() || check_new(out, line) ||
-             tokenize_encoded(out, name, encoded, line->positionals, line->options.context, stats);
+             tokenize_encoded(out, name, encoded, line->positionals, line->options.context, stats,
+                              show, &shown);
+    if (shown > 0) printf("\r\033[K");
     for (int i = 0; i < line->positionals && encoded[i]; i++) fclose(encoded[i]);
     if (failed) return interrupt_signal() ? interrupt_status() : -1;
     const int context = line->options.context;

@@ -109,7 +109,9 @@ def encoded(model, feed, name="F"):
     finally:
         sys.stdin = stdin
     head, _, raw = out.getvalue().partition(b"\n")
-    return head.decode(), numpy.frombuffer(raw, "<u4") & ~numpy.uint32(encode.BEGINS)
+    marked = numpy.frombuffer(raw, "<u4")
+    model.begins = numpy.flatnonzero(marked & encode.BEGINS).tolist()
+    return head.decode(), marked & ~numpy.uint32(encode.BEGINS)
 
 
 def lines(items):

@@ -140,6 +140,18 @@ def test_program(model, tmp_path):
     assert "nothing marks where a text ends" in bcd("tokenize", path, "--tokenizer", model.directory, *out)
 
 
+def test_where_records_begin(model):
+    """Also one that is encoded in pieces, as a line of JSON or as plain text, is one."""
+    model = model(TURNS + PROMPT)
+    long = "one two three " * (2 * encode.PIECE // 14)
+    _, first = encoded(model, lines([{"messages": HI}]))
+    assert model.begins == [0]
+    _, text = encoded(model, b"text\n" + long.encode())
+    assert model.begins == [0]
+    encoded(model, lines([{"messages": HI}, {"text": long}, {"prompt": "a", "answer": "b"}]))
+    assert model.begins == [0, len(first), len(first) + len(text)]
+
+
 def test_records_kept_whole(model, tmp_path):
     """No chat that fits is cut by a window; without --context some are."""
     model, path = model(TURNS + PROMPT), tmp_path / "in.jsonl"

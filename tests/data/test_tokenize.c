@@ -192,8 +192,8 @@ static int encoded(const char *head, const void *bytes, size_t count, TokenizeSt
         fputs(head, from[i]);
     }
     fwrite(bytes, 1, count, from[1]);
-    const int failed =
-        tokenize_encoded(scratch_path("encoded.tokens"), "hf:0123456789ab", from, 2, 0, stats);
+    const int failed = tokenize_encoded(scratch_path("encoded.tokens"), "hf:0123456789ab", from, 2,
+                                        0, stats, NULL, NULL);
     for (int i = 0; i < 2; i++) fclose(from[i]);
     return failed;
 }
@@ -224,7 +224,7 @@ static void encoded_elsewhere(void) {
         "%s", error_message());
     CHECK(encoded("512\n", bytes, 11, &stats) && strstr(error_message(), "middle of a token"), "%s",
           error_message());
-    CHECK(encoded("511\n", bytes, 12, &stats) && strstr(error_message(), "token 511"), "%s",
+    CHECK(encoded("511\n", bytes, 12, &stats) == -1 && strstr(error_message(), "token 511"), "%s",
           error_message());
     CHECK(encoded("512\n", bytes, 0, &stats) && strstr(error_message(), "no text"), "%s",
           error_message());
@@ -265,7 +265,12 @@ static void records_are_kept_whole(void) {
             fwrite(raw, 1, 4, from[r == 5]);
         }
     const char *path = scratch_path("whole.tokens");
-    CHECK(tokenize_encoded(path, "hf:0123456789ab", from, 2, WINDOW, &stats) == 0, "%s",
+    int calls = 1;
+    CHECK(tokenize_encoded(path, "hf:0123456789ab", from, 2, WINDOW, &stats, stop_at_once,
+                           &calls) == 1 &&
+              !file_exists(path),
+          "not stopped");
+    CHECK(tokenize_encoded(path, "hf:0123456789ab", from, 2, WINDOW, &stats, NULL, NULL) == 0, "%s",
           error_message());
     for (int i = 0; i < 2; i++) fclose(from[i]);
     if (!CHECK(tokens_open(&tokens, path) == 0, "%s", error_message())) return;
@@ -293,7 +298,7 @@ static void records_are_kept_whole(void) {
     }
     /* The last tenth begins with a window. */
     Dataset *train = data_open(&(DataRequest){.name = path, .context = 4, .split = SPLIT_TRAIN});
-    CHECK(train && train->samples == 4, "%d samples", train ? train->samples : 0);
+    CHECK(train && train->samples == 5, "%d samples", train ? train->samples : 0);
     if (train) train->free(train);
 }
 

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../data/tokens.h"
+#include "../../ref/base/error.h"
 #include "cli.h"
 #include "compare.h"
 
@@ -77,6 +79,19 @@ static void exports_with_care(void) {
     run(0, "export tended --out twice --quiet");
 }
 
+/* Makes tokens for the model in `related`, by its tokenizer, which is only a name here. */
+static void write_related_tokens(void) {
+    char name[TOKENIZER_NAME];
+    TokenWriter writer;
+    int numbers[64] = {0};
+    copy_file("related/config.json", "base/config.json");
+    copy_file("related/model.safetensors", "base/model.safetensors");
+    CHECK(tokenizer_of_model(name, scratch_path("related")) == 0 &&
+              tokenwriter_open(&writer, scratch_path("related.tokens"), name, 256, false, 0) == 0 &&
+              tokenwriter_add(&writer, numbers, 64) == 0 && tokenwriter_commit(&writer) == 0,
+          "%s", error_message());
+}
+
 /* What a reader of the directory would take for a part of this model. */
 static void leaves_nothing_of_another_model(void) {
     static const char *const files[] = {"adapter_config.json", "adapter_model.bin",
@@ -86,8 +101,18 @@ static void leaves_nothing_of_another_model(void) {
         const Text name = text_of("stale%zu/%s", i, files[i]);
         scratch_text(name.text, "{}");
         check_error(run(1, "export tended --out stale%d", (int)i),
-                    text_of("holds %s of another model", files[i]).text);
+                    text_of("holds %s, which is not of this model", files[i]).text);
     }
+    /* Its tokenizer may be that of a relative. */
+    scratch_text("related/tokenizer.json", "{}");
+    write_related_tokens();
+    run(0,
+        "train --init related --data related.tokens --valid related.tokens --steps 1 --batch 2 "
+        "--schedule constant --out learned --quiet");
+    scratch_text("chatty/tokenizer.json", "{}");
+    scratch_text("chatty/chat_template.jinja", "");
+    check_error(run(1, "export learned --out chatty"),
+                "holds chat_template.jinja, which is not of this model");
 }
 
 /* An export computes nothing, so the batch of the training needs no memory. */

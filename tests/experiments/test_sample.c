@@ -157,8 +157,9 @@ static void samples_from_the_last_tokens(void) {
     printed = run(0, "sample two --prompt zzz%s %s", tail, flags);
     CHECK(strcmp(printed->out + 3 + strlen(tail), follows) == 0, "\"%s\", not \"%s\"", printed->out,
           follows);
-    CHECK(strstr(printed->error, "the prompt has 19 tokens, of which the model reads the last 16;"),
-          "\"%s\"", printed->error);
+    CHECK(
+        strstr(printed->error, "the prompt has 19 tokens, of which the model reads the last 16\n"),
+        "\"%s\"", printed->error);
 }
 
 /* Returns the logits[outputs] of the token that follows `count` ones, by a pass over all of them.
