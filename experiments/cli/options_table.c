@@ -273,10 +273,9 @@ const Option option_table[] = {
      "others",
      TRACING},
     {"lr", "RATE", REAL(optimizer.lr, 0, 1000), FIXED, NULL, NULL,
-     "learning rate; with --init those of adamw, lion and sgd were the best of three or four for "
-     "one "
+     "learning rate; with --init those of adamw, lion and sgd were the best of three or four for a "
      "model of 135 million parameters; models of billions take lower ones; adamw takes 4 times its "
-     "own from 6 submodels on, and 16 times from 30 on, but 4 times with always-active blocks",
+     "own from 6 submodels on, and from 30 on 16 times, but with blocks that are always active 4",
      TRAIN},
     {"momentum", "F", REAL(optimizer.momentum, 0, 0.999999), FIXED, NULL, NULL, "momentum",
      TRACING},
