@@ -4,13 +4,13 @@ import io
 import json
 import pathlib
 import sys
-import types
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "data"))
 import encode  # noqa: E402
+import texts  # noqa: E402
 from records import Answer, Chat, Instruction, Stop, Stream, Text, records  # noqa: E402
 
 HI = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
@@ -168,12 +168,10 @@ def test_an_output_that_cannot_be_written_is_no_error_of_a_record():
             self.calls += 1
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    def texts(batch):
-        return [[1]] * len(batch)
-    encoder = types.SimpleNamespace(texts=texts, answers=None, chats=None, instructions=None, known=lambda ids: ids)
+    kinds = {Text: lambda batch: [[1]] * len(batch)}
     out = Full()
     with pytest.raises(OSError, match="No space left"):
-        encode.encode_batch(encoder, [Text("W", "a"), Text("W", "b")], out)
+        encode.encode_batch(kinds, lambda ids: ids, [Text("W", "a"), Text("W", "b")], out)
     assert out.calls == 1
 
 
@@ -181,4 +179,4 @@ def test_an_output_that_cannot_be_written_is_no_error_of_a_record():
 def test_a_damaged_file_of_the_model_is_named(text, tmp_path):
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(Stop, match="config.json: is no JSON object"):
-        encode.settings(str(tmp_path), "config.json")
+        texts.settings(str(tmp_path), "config.json")

@@ -10,6 +10,7 @@ import pytest
 
 from model_directory import (FORGETS, HI, MARKED, OPENS, PROMPT, ROOT, SYSTEM, TURNS, TWICE, Model, around,
                              bcd, encode, encoded, jsonl, lines, model, numpy, read_tokens, tokenizers, trained)
+import texts
 from records import Stop
 
 
@@ -143,7 +144,7 @@ def test_program(model, tmp_path):
 def test_where_records_begin(model):
     """Also one that is encoded in pieces, as a line of JSON or as plain text, is one."""
     model = model(TURNS + PROMPT)
-    long = "one two three " * (2 * encode.PIECE // 14)
+    long = "one two three " * (2 * texts.PIECE // 14)
     _, first = encoded(model, lines([{"messages": HI}]))
     assert model.begins == [0]
     _, text = encoded(model, b"text\n" + long.encode())
@@ -217,10 +218,10 @@ def test_plain_text_keeps_its_line_ends(model):
 def test_pieces_give_the_tokens_of_the_whole(model, monkeypatch, piece, threads):
     model = model(post_processor=around(["<s>"], []))
     text = (ROOT / "README.md").read_text()[:8000] + "ab" * 400 + " \n\n  日本語 " + LONG * 20
-    monkeypatch.setattr(encode, "PIECE", piece)
-    monkeypatch.setattr(encode, "THREADS", threads)
-    monkeypatch.setattr(encode, "OVERLAP", piece // 2)
-    monkeypatch.setattr(encode, "AGREE", 8)
+    monkeypatch.setattr(texts, "PIECE", piece)
+    monkeypatch.setattr(texts, "THREADS", threads)
+    monkeypatch.setattr(texts, "OVERLAP", piece // 2)
+    monkeypatch.setattr(texts, "AGREE", 8)
     expected = [0] + model.tokenizer.encode(text).ids + [1]
     assert encoded(model, b"text\n" + text.encode())[1].tolist() == expected
     line = b"line\n1 " + json.dumps({"text": text}).encode() + b"\n"
@@ -233,11 +234,11 @@ def test_long_text_is_cut(model, monkeypatch):
     model = model()
     text = (ROOT / "README.md").read_text()
     batches = []
-    real = encode.Encoder.encode_spans
-    monkeypatch.setattr(encode.Encoder, "encode_spans", lambda self, ts: batches.append(ts) or real(self, ts))
-    monkeypatch.setattr(encode, "PIECE", 1000)
-    monkeypatch.setattr(encode, "OVERLAP", 200)
-    monkeypatch.setattr(encode, "THREADS", 4)
+    real = texts.Encoder.encode_spans
+    monkeypatch.setattr(texts.Encoder, "encode_spans", lambda self, ts: batches.append(ts) or real(self, ts))
+    monkeypatch.setattr(texts, "PIECE", 1000)
+    monkeypatch.setattr(texts, "OVERLAP", 200)
+    monkeypatch.setattr(texts, "THREADS", 4)
     encoded(model, b"text\n" + text.encode())
     assert all(len(batch) == 4 for batch in batches[:-2]), "not encoded together"
     lengths = [len(text) for batch in batches for text in batch]
@@ -271,17 +272,17 @@ def test_tokens_that_end_a_text(model):
     """As transformers: those of generation_config.json, else those of config.json."""
     model = model()
     model.write("config.json", {"eos_token_id": [1, 2]})
-    assert encode.Encoder(model.directory).ends() == [1, 2]
+    assert texts.Encoder(model.directory).ends() == [1, 2]
     model.write("generation_config.json", {})
-    assert encode.Encoder(model.directory).ends() == [1]
+    assert texts.Encoder(model.directory).ends() == [1]
 
 
 def test_packages_that_read_another_format(tmp_path, monkeypatch):
     (tmp_path / "tokenizer.model").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "google.protobuf", None)
     monkeypatch.setitem(sys.modules, "sentencepiece", None)
-    with pytest.raises(encode.Missing, match="is missing; type: pip install -U transformers jinja2 sentencepiece protobuf"):
-        encode.load(str(tmp_path))
+    with pytest.raises(texts.Missing, match="is missing; type: pip install -U transformers jinja2 sentencepiece protobuf"):
+        texts.load(str(tmp_path))
 
 
 @pytest.mark.parametrize("mode", [["F"], ["--prompt"]])
