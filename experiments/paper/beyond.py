@@ -71,7 +71,7 @@ def compares(pair):
 def at_equal_updates(pair):
     if not compares(pair):
         return math.nan
-    return curves.mean_score(pair.training, min(pair.training["steps"], pair.full["steps"]))[0]
+    return curves.mean_score_at(pair.training, min(pair.training["steps"], pair.full["steps"]))
 
 
 def own_multiplier(pair):

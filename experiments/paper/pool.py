@@ -3,6 +3,7 @@ import ctypes
 import os
 import pathlib
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -85,8 +86,7 @@ class Pool:
 
     def seconds_left(self):
         """Returns how long the trainings go on at their speed so far, or None as long as that is not
-        known.  A training's length is its share of the work: passes over the data, fewer operations
-        for BCD.  Networks of which none has been trained count as the mean of the others."""
+        known.  A training's length is its share of the work."""
         done, left = 0.0, 0.0
         for row in self.plan.rows:
             if row.name in self.finished and row.name not in self.at_start:
@@ -208,10 +208,17 @@ class Pool:
 
 
 def relative_work(row):
-    """Returns the work of a training up to a factor: samples, fewer operations for BCD."""
+    """Returns the work of a training up to a factor: samples, times the operations for each, counted from shapes; of a
+    model that the program does not know by its name, as of submodels of equal work."""
     flags = row.flags
     length = (trainings.number_of(flags, "epochs", 0.0) * 5e4
               or trainings.number_of(flags, "steps", 0) * trainings.number_of(flags, "batch", 128))
     if flags.get("limit") and "epochs" in flags:
         length *= min(1, trainings.number_of(flags, "limit", 0) / 5e4)
-    return length * (0.5 + 0.5 / row.submodels if row.submodels > 1 else 1)
+    if "epochs" in flags:  # of the part of the data that a submodel uses
+        length *= trainings.number_of(flags, "fraction", 1.0)
+    if "model" not in flags:
+        return length * (0.5 + 0.5 / row.submodels if row.submodels > 1 else 1)
+    return length * statistics.fmean(program.operations(
+        flags["model"], row.submodels, flags.get("partition", ""), flags.get("always-active", ""),
+        trainings.number_of(flags, "correct-above", 0.0)))

@@ -54,9 +54,11 @@ PHASES = dict.fromkeys(NETWORKS, "40") | dict.fromkeys(
 # ---- trainings ----------------------------------------------------------------------------------
 
 @functools.cache
-def trainings(name):
-    """The trainings of a file of results."""
-    return study.read([str(RESULTS / name)])
+def trainings(*names):
+    """The trainings of files of results, with what follows from their curves."""
+    found = study.read([str(RESULTS / name) for name in names])
+    compare.converge(found)
+    return found
 
 
 # What a method's settings are unless it names another one.
@@ -80,11 +82,10 @@ def seeds(network, method):
         flag, _, value = ("fraction", "", word[1:]) if word[0] == "x" else word.partition("=")
         (wanted if flag in wanted else changed)[flag] = value
     found = {}
-    for file in files:
-        for each in trainings(file):
-            if all(same(each.setting(flag), value) for flag, value in (changed | wanted).items()):
-                if found.setdefault(each["seed"], each) is not each:
-                    raise KeyError(f"{network}: {method} names several trainings")
+    for each in trainings(*files):
+        if all(same(each.setting(flag), value) for flag, value in (changed | wanted).items()):
+            if found.setdefault(each["seed"], each) is not each:
+                raise KeyError(f"{network}: {method} names several trainings")
     if not found:
         raise KeyError(f"{network}: no training {method}")
     return found
@@ -103,10 +104,9 @@ def same(value, wanted):
 def score_at(training, part=1.0):
     """The score after a part of a training, between two evaluations interpolated; NaN before the first mean, of a part
     of a cosine, and of a training that diverged."""
-    means = curves.trailing(curves.scores(training), curves.MEAN)
-    if not len(means) or not training.is_finished or part < 1 and not curves.may_be_cut(training):
+    if not training.is_finished or part < 1 and not curves.may_be_cut(training):
         return math.nan
-    return float(np.interp(part * training["steps"], training.evaluation["step"][curves.MEAN - 1:], means, left=math.nan))
+    return curves.mean_score_at(training, part * training["steps"])
 
 
 def scores(network, method, part=1.0):

@@ -79,10 +79,6 @@ def order(settings):
 # ---- LoRA -------------------------------------------------------------------------------------------------------
 
 
-def threads_of(full):
-    return full.settings["threads"] or 1
-
-
 def rates_like(full, lr):
     """The learning rate of each update, by the schedule of the full update but with this highest rate."""
     return lr / full["lr"] * full.curve["lr"]
@@ -96,7 +92,7 @@ def lora(full, lr):
     import transformers
 
     settings = full.settings
-    torch.set_num_threads(threads_of(full))
+    torch.set_num_threads(int(full["threads"]))
     torch.manual_seed(settings["seed"])
     model = transformers.AutoModelForCausalLM.from_pretrained(settings["init"], dtype=torch.float32,
                                                               trust_remote_code=False)
@@ -189,7 +185,7 @@ def train_lora(run, lr, out):
     start, started = time.perf_counter(), datetime.datetime.now(datetime.timezone.utc)
     measured = lora(full, lr)
     provenance = program.provenance(shlex.join([COMMAND, *sys.argv[1:]])) | {
-        "seed": full["seed"], "threads": threads_of(full), "compiler": f"Python {sys.version.split()[0]}", "flags": "",
+        "seed": full["seed"], "threads": int(full["threads"]), "compiler": f"Python {sys.version.split()[0]}", "flags": "",
         "libraries": f"torch {torch.__version__}, transformers {transformers.__version__}, peft {peft.__version__}; "
                      f"{imported:.0f} MiB once they are imported",
         "started": f"{started:%Y-%m-%dT%H:%M:%SZ}", "wall": time.perf_counter() - start}
