@@ -39,6 +39,17 @@ static inline double worse(double a, double b) { return isnan(a) || a >= b ? a :
 #ifndef TEST_SANITIZED
 #define TEST_SANITIZED 0
 #endif
+/* True if races between threads are looked for: what has no threads is left out. */
+#if defined(__SANITIZE_THREAD__)
+#define TEST_THREADS 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TEST_THREADS 1
+#endif
+#endif
+#ifndef TEST_THREADS
+#define TEST_THREADS 0
+#endif
 
 void test_run(const char *name, void (*function)(void));
 void test_run_row(const char *name, void (*function)(const void *row), const void *row);

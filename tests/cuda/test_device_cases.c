@@ -172,7 +172,8 @@ static void accumulates(const CaseData *once, Turn turn, bool first) {
 
 static void accumulates_on_device(const CaseData *once, Turn turn) {
     accumulates(once, turn, true);
-    accumulates(once, turn, false);
+    if (once->array[ARRAY_DSKIP].count || once->array[ARRAY_DBIAS].count)
+        accumulates(once, turn, false);
 }
 
 /* A training that breaks down must not go unnoticed: where the CPU's result has a NaN, the device's

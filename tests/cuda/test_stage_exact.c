@@ -55,6 +55,21 @@ static void check_same(const Tiny *first, const Recipe *recipe, const char *what
     tiny_close(&second);
 }
 
+/* The same where no step is captured.  Where every access is watched, a step of each submodel makes
+ * them all, and other builds compare the bits. */
+static void check_same_uncaptured(const Tiny *first, const Recipe *recipe, const char *what) {
+    if (!device_is_watched()) {
+        check_same(first, recipe, what);
+        return;
+    }
+    Recipe fewer = *recipe;
+    fewer.steps = recipe->steps / (int)recipe->rule.every;
+    fewer.rule.every = 1;
+    Tiny tiny;
+    tiny_trained(&tiny, &fewer);
+    tiny_close(&tiny);
+}
+
 static void the_same_bits(const void *row) {
     const ExactRow *r = row;
     BlockTimes times[16];
@@ -63,13 +78,13 @@ static void the_same_bits(const void *row) {
     tiny_trained(&first, &recipe);
     if (!device_is_watched()) check_same(&first, &other, "a second time");
     other.create = create_uncaptured;
-    check_same(&first, &other, "without graphs");
+    check_same_uncaptured(&first, &other, "without graphs");
     other = recipe;
     other.recompute = true;
     check_same(&first, &other, "recomputed");
     other = recipe;
     other.times = times; /* a step that is timed runs block by block */
-    check_same(&first, &other, "call by call");
+    check_same_uncaptured(&first, &other, "call by call");
     tiny_close(&first);
 }
 
@@ -82,7 +97,7 @@ static void the_same_bits_in_parts(const void *row) {
     recipe.micro_batches = 3; /* of 2, 2 and 1 */
     tiny_trained(&first, &recipe);
     recipe.times = times;
-    check_same(&first, &recipe, "call by call in parts");
+    check_same_uncaptured(&first, &recipe, "call by call in parts");
     tiny_close(&first);
 }
 

@@ -229,8 +229,10 @@ static void missing_rank_is_named(void) {
 
 /* ---- a training ---- */
 
-static const StageKind kind = {"NCCL", stage_cuda_create, PRECISION_FP32, message_free,
-                               transport_nccl_create};
+static const StageKind kind = {.name = "NCCL",
+                               .create = stage_cuda_create,
+                               .message_free = message_free,
+                               .join = transport_nccl_create};
 
 static void trainings_have_the_same_bits(void) {
     NEED_RANKS();

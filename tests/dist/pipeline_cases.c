@@ -90,29 +90,40 @@ static PipelineRecipe pipeline_of(const PipelineRow *row, const StageKind *kind)
                             .join = kind->join};
 }
 
+static bool train_and_evaluate(Tiny *tiny, TinyCurve *curve, Loss *evaluated) {
+    if (!CHECK(tiny->engine && tiny_train(tiny, tiny_note_loss, curve) == 0, "%s", error_message()))
+        return false;
+    Batch batch = tiny_batch(tiny, 11);
+    CHECK(engine_evaluate(tiny->engine, &batch, evaluated) == 0, "%s", error_message());
+    batch_free(&batch);
+    return true;
+}
+
+static void check_same_single(const Pipeline *many, const Recipe *recipe, const TinyCurve *b,
+                              const Loss *y, const char *what) {
+    Tiny one;
+    TinyCurve a = {0};
+    Loss x = {0};
+    tiny_open(&one, recipe);
+    if (!train_and_evaluate(&one, &a, &x)) return;
+    CHECK(a.steps == 7 && memcmp(&a, b, sizeof a) == 0, "%s: losses differ", what);
+    tiny_check_same(&one, &many->tiny, what);
+    CHECK(x.correct == y->correct && x.loss_sum == y->loss_sum, "evaluation: %.17g and %.17g",
+          x.loss_sum, y->loss_sum);
+    tiny_close(&one);
+}
+
 void pipeline_check_same(const PipelineRow *row, const StageKind *kind) {
     Recipe recipe = recipe_of(row, kind);
     PipelineRecipe how = pipeline_of(row, kind);
-    Tiny one;
     Pipeline many;
-    TinyCurve a = {0}, b = {0};
-    tiny_open(&one, &recipe);
-    pipeline_open(&many, &recipe, &how);
-    if (!CHECK(many.tiny.engine, "%s", error_message())) return;
+    TinyCurve curve = {0};
+    Loss evaluated = {0};
     /* The pipeline first, as in a process of its own: it chooses the algorithms of products. */
-    if (!CHECK(tiny_train(&many.tiny, tiny_note_loss, &b) == 0, "%s", error_message())) return;
-    CHECK(tiny_train(&one, tiny_note_loss, &a) == 0, "%s", error_message());
-    CHECK(a.steps == 7 && memcmp(&a, &b, sizeof a) == 0, "%s: losses differ", kind->name);
-    tiny_check_same(&one, &many.tiny, kind->name);
-    Batch batch = tiny_batch(&one, 11);
-    Loss x = {0}, y = {0};
-    CHECK(engine_evaluate(one.engine, &batch, &x) == 0, "%s", error_message());
-    CHECK(engine_evaluate(many.tiny.engine, &batch, &y) == 0, "%s", error_message());
-    CHECK(x.correct == y.correct && x.loss_sum == y.loss_sum, "evaluation: %.17g and %.17g",
-          x.loss_sum, y.loss_sum);
-    batch_free(&batch);
+    pipeline_open(&many, &recipe, &how);
+    if (!train_and_evaluate(&many.tiny, &curve, &evaluated)) return;
+    if (!kind->alone) check_same_single(&many, &recipe, &curve, &evaluated, kind->name);
     pipeline_close(&many);
-    tiny_close(&one);
 }
 
 void pipeline_check_slots(int ranks, const StageKind *kind) {

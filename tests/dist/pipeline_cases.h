@@ -9,6 +9,7 @@ typedef struct {
     Precision precision;
     void (*message_free)(void *message);    /* NULL: boundary values are sent as host data */
     Transport *(*join)(Transport *control); /* as in PipelineRecipe */
+    bool alone; /* pipeline_check_same compares with nothing, as another build does */
 } StageKind;
 
 typedef struct {

@@ -189,7 +189,8 @@ static void check_setting(const Setting *setting) {
     schedule_free(&schedule);
 }
 
-/* A model in chunks of equal cost, of which those from `lowest` to `end` train. */
+/* A model in chunks of equal cost, of which those from `lowest` to `end` train; none does where
+ * `lowest` is their number. */
 static void setting_make(Setting *s, SchedulePlan plan, int end) {
     *s = (Setting){.plan = plan};
     for (int c = 0; c < plan.chunks; c++) {
@@ -204,7 +205,7 @@ static void active_parts(SchedulePlan plan) {
     Setting s;
     for (plan.lowest = 0; plan.lowest <= plan.chunks; plan.lowest++)
         for (plan.first = 0; plan.first <= plan.lowest && plan.first < plan.chunks; plan.first++)
-            for (int end = plan.lowest + 1; end <= plan.chunks; end++) {
+            for (int end = plan.lowest + (plan.lowest < plan.chunks); end <= plan.chunks; end++) {
                 setting_make(&s, plan, end);
                 check_setting(&s);
             }

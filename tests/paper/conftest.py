@@ -1,9 +1,12 @@
 """Tests import the modules of experiments/paper/ by their names."""
+import contextlib
 import functools
+import io
 import os
 import pathlib
 import subprocess
 import sys
+import unittest.mock
 
 import pytest
 
@@ -22,6 +25,16 @@ def git(*command):
 def has_history():
     """True where git has the whole of it: False in a shallow clone, or in a copy without git."""
     return (git("rev-parse", "--is-shallow-repository") or "").strip() == "false"
+
+
+def called(main, folder, *arguments):
+    """Runs a command's main() in `folder` as its script does, but in this process, which has the packages already."""
+    import errors
+    out, complaints = io.StringIO(), io.StringIO()
+    with (contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(complaints),
+          unittest.mock.patch.object(sys, "argv", [main.__module__, *map(str, arguments)]), pytest.raises(SystemExit) as end):
+        errors.run(main)
+    return subprocess.CompletedProcess(arguments, end.value.code or 0, out.getvalue(), complaints.getvalue())
 
 
 @pytest.fixture

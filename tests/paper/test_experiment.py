@@ -17,7 +17,7 @@ import run
 import store
 import study
 import tables
-from conftest import ROOT
+from conftest import ROOT, called
 from errors import Refused
 from samples import pairs
 
@@ -275,7 +275,12 @@ def test_hours_are_only_estimated_without_yes(tmp_path):
     (["validity", "--preset", "smoke", "--multiplier", "2"], "experiment validity: --multiplier changes nothing of it"),
 ])
 def test_mistakes_are_one_line(tmp_path, words, line):
-    assert line in experiment(*words, cwd=tmp_path, status=2)
+    end = called(experiment_module.main, tmp_path, *words)
+    assert end.returncode == 2 and line in end.stderr and end.stderr.count("\n") == 1
+
+
+def test_a_mistake_ends_the_process(tmp_path):
+    assert "no such experiment" in experiment("nothing", cwd=tmp_path, status=2)
 
 
 FLAGS = "\ufeffsteps 4 # short\nlr = 0.5\n--limit=32\n\n# nothing\nrecompute\nmodel resnet20\npreset laptop # two words\n"

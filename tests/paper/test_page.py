@@ -12,7 +12,7 @@ import program
 import report
 import study
 import tables
-from conftest import RESULTS
+from conftest import RESULTS, called
 from samples import LATER, evaluations, like, pairs, unfinished
 from tables import CLOSED_FORM, MEASURED, PUBLISHED, Column, Table, Tables
 from test_report import seeds
@@ -25,13 +25,13 @@ def run(folder, *arguments):
 
 
 def done(folder, *arguments):
-    end = run(folder, *arguments)
+    end = called(report.main, folder, *arguments)
     assert end.returncode == 0, end.stderr
     return end.stdout
 
 
 def refused(folder, *arguments, status=1):
-    end = run(folder, *arguments)
+    end = called(report.main, folder, *arguments)
     assert end.returncode == status and end.stderr.count("\n") == 1 and end.stderr.startswith("bcd: "), end.stderr
     return end.stderr
 

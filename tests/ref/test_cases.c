@@ -349,6 +349,9 @@ static void rows_make_sense(void) {
         CHECK(tested[kind], "%s has no row in cases.c", op_name((OpKind)kind));
 }
 
+/* The plain ops are the same text in double: what a sanitizer finds there, it finds in float. */
+static const bool watched_in_double = TEST_SANITIZED && sizeof(real) == sizeof(double);
+
 void test_cases(void) {
     RUN(rows_make_sense);
     RUN(rope_frequencies_are_as_published);
@@ -356,7 +359,7 @@ void test_cases(void) {
     RUN(what_is_saved_is_read);
     for (int i = 0; i < case_count; i++) {
         if (!case_wanted(&cases[i])) continue;
-        run_row(&cases[i], true);
+        if (!TEST_THREADS && !watched_in_double) run_row(&cases[i], true);
         run_row(&cases[i], false);
     }
 }

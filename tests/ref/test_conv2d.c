@@ -76,20 +76,25 @@ static void check_equal(Guarded got, Guarded truth, const char *what) {
     CHECK(guarded_intact(got), "something wrote outside of %s", what);
 }
 
+static void check_as_plain(const Data *data, Conv conv, bool add) {
+    Data truth;
+    create(&truth, conv, add, true);
+    conv2d_forward(truth.y.data, truth.x.data, truth.w.data, truth.conv);
+    conv2d_input_gradient(truth.dx.data, truth.dy.data, truth.w.data, truth.conv, add);
+    conv2d_weight_gradient(truth.dw.data, truth.dy.data, truth.x.data, truth.conv, add);
+    check_equal(data->y, truth.y, "y");
+    check_equal(data->dx, truth.dx, "dx");
+    check_equal(data->dw, truth.dw, "dw");
+    destroy(&truth);
+}
+
 static void is_exact(const void *argument) {
     for (int add = 0; add <= 1; add++) {
-        Data data, truth;
+        Data data;
         create(&data, *(const Conv *)argument, add, true);
-        create(&truth, *(const Conv *)argument, add, true);
         run(&data);
-        conv2d_forward(truth.y.data, truth.x.data, truth.w.data, truth.conv);
-        conv2d_input_gradient(truth.dx.data, truth.dy.data, truth.w.data, truth.conv, add);
-        conv2d_weight_gradient(truth.dw.data, truth.dy.data, truth.x.data, truth.conv, add);
-        check_equal(data.y, truth.y, "y");
-        check_equal(data.dx, truth.dx, "dx");
-        check_equal(data.dw, truth.dw, "dw");
+        if (!TEST_THREADS) check_as_plain(&data, *(const Conv *)argument, add);
         destroy(&data);
-        destroy(&truth);
     }
 }
 
@@ -169,7 +174,7 @@ void test_conv2d(void) {
         {3, 32, 32, 16, 16, 3, 1, 1}, /* an image larger than a group in double */
         {2, 8, 8, 64, 64, 3, 1, 1},   /* tiles of two rows */
         {5, 4, 4, 33, 96, 3, 1, 1},   /* tiles of four rows, three tiles of outputs */
-        {2, 4, 4, 260, 520, 5, 1, 2}, /* one partial sum only: pieces instead of chunks */
+        {2, 2, 2, 260, 520, 5, 1, 2}, /* one partial sum only: pieces instead of chunks */
         {2, 6, 6, 8, 8, 3, 4, 0},     /* stride larger than the kernel */
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) run_all(shapes[i]);

@@ -189,7 +189,8 @@ static void the_same_bits(const void *data) {
 }
 
 static void a_pipeline(const void *row) {
-    static const StageKind kind = {"late", stage_cuda_create, PRECISION_FP32, message_free, NULL};
+    static const StageKind kind = {
+        .name = "late", .create = stage_cuda_create, .message_free = message_free};
     simt_set_late(SEED);
     pipeline_check_same(row, &kind);
     simt_set_late(0);
