@@ -62,10 +62,15 @@ int transport_all_gather(Transport *transport, void *all, const void *mine, size
 }
 
 int transport_barrier(Transport *transport) {
-    char here = 0;
-    int failed = 0;
-    for (int r = 0; r < transport->ranks && !failed; r++)
-        failed = transport_broadcast(transport, r, &here, 1);
+    Transfer *batch = batch_create(transport);
+    char *here = batch ? calloc((size_t)transport->ranks, 1) : NULL;
+    int failed = -1;
+    if (here)
+        failed = all_gather(transport, batch, here, (size_t)transport->ranks, 1);
+    else if (batch)
+        transport_abort(transport, "transport: out of memory for a barrier");
+    free(here);
+    free(batch);
     return failed;
 }
 

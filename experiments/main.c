@@ -34,15 +34,19 @@ static const struct {
     {COMMAND_PLAN, command_plan},
 };
 
-/* Prints the error, with control characters escaped, which names from a file may hold. */
+/* Prints the error, with control characters escaped, which names from a file may hold.  The line is
+ * written at once, as other ranks may write one, too. */
 static int complain(int status, const Options *options) {
+    char line[TEXT_BYTES + 4 * ERROR_BYTES + 8], *end = line;
     const char *text = error_message();
     fflush(stdout);
     if (!*text) return status; /* it has been printed already */
-    fprintf(stderr, "bcd: %s", pipeline_rank_name(options).text);
+    end += sprintf(end, "bcd: %s", pipeline_rank_name(options).text);
     for (; *text; text++)
-        fprintf(stderr, iscntrl((unsigned char)*text) ? "\\x%02x" : "%c", (unsigned char)*text);
-    fprintf(stderr, "\n");
+        end += sprintf(end, iscntrl((unsigned char)*text) ? "\\x%02x" : "%c", (unsigned char)*text);
+    sprintf(end, "\n");
+    pipeline_let_rank_0_speak();
+    fputs(line, stderr);
     return status;
 }
 

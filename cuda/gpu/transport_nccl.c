@@ -74,7 +74,8 @@ static int check(const NcclTransport *n, const Direction *d, ncclResult_t result
 
 /* Waits until NCCL has done on the host what it was asked for and, if there is a message, until it
  * is on the device.  Communicators are non-blocking, so that this can time out.  Returns -1 then,
- * or when it fails; the error names the other rank and says `what` is missing. */
+ * when it fails, or when another rank has given up, of which the control transport hears.  The
+ * error names the other rank and says `what` is missing, or is that one's. */
 static int settle(const NcclTransport *n, const Direction *d, const DeviceMessage *message,
                   const char *what) {
     static const struct timespec moment = {0, 50000};
@@ -87,6 +88,7 @@ static int settle(const NcclTransport *n, const Direction *d, const DeviceMessag
         if (over < 0) return -1;
         if (over && state != ncclInProgress) return 0;
         if (clock_seconds() >= until) return transport_timed_out(&n->base, d->peer, what);
+        if (times % 100 == 99 && transport_sendrecv(n->control, NULL, 0)) return -1;
         if (times < 1000)
             sched_yield();
         else

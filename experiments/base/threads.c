@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "../../ref/base/error.h"
 #include "alloc.h"
@@ -22,6 +23,13 @@ void threads_set_default(void) {
     const double quota = cgroup_processors("/proc/self/cgroup", "/sys/fs/cgroup");
     if (!getenv("OMP_NUM_THREADS"))
         omp_set_num_threads(threads_of_quota(quota, omp_get_max_threads()));
+}
+
+void threads_share(int processes) {
+    const double quota = cgroup_processors("/proc/self/cgroup", "/sys/fs/cgroup");
+    const int each = threads_of_quota(quota, (int)sysconf(_SC_NPROCESSORS_ONLN)) / processes;
+    if (getenv("OMP_NUM_THREADS") || each >= omp_get_max_threads()) return;
+    omp_set_num_threads(each > 1 ? each : 1);
 }
 
 /* ---- start and stacks ------------------------------------------------------------------------ */

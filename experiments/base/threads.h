@@ -5,6 +5,10 @@
  * it fewer, of those.  OMP_NUM_THREADS goes before. */
 void threads_set_default(void);
 
+/* Limits that default to the part of this machine's processors that is one of so many processes',
+ * unless OMP_NUM_THREADS is set: launchers let several ranks share them. */
+void threads_share(int processes);
+
 /* Returns as many of the threads as use a quota, which may be a part of a processor, or INFINITY.
  */
 int threads_of_quota(double processors, int threads);

@@ -8,6 +8,7 @@
 
 #include "../../ref/base/error.h"
 #include "../base/alloc.h"
+#include "../base/threads.h"
 
 enum { MAX_LOCAL = 64 };
 
@@ -37,7 +38,6 @@ static int read_local(int *ranks, const Options *o) {
 typedef struct {
     const char *ranks_name; /* the variable of the environment; NULL: there is no launcher */
     int ranks, rank;
-    int near;    /* ranks on this machine; 1 where the launcher does not say */
     bool is_job; /* a batch script, too, has such variables */
 } Launched;
 
@@ -50,21 +50,29 @@ static int environment_number(const char *name) {
 /* A job of Slurm may start mpirun, whose variables then count. */
 static Launched launched(void) {
     static const struct {
-        const char *ranks, *rank, *near;
+        const char *ranks, *rank;
         bool is_job;
     } launchers[] = {
-        {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
-         false},                                            /* Open MPI's mpirun */
-        {"PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS", false}, /* that of MPICH */
-        {"SLURM_NTASKS", "SLURM_PROCID", "SLURM_STEP_TASKS_PER_NODE", true}}; /* srun */
+        {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", false}, /* Open MPI's mpirun */
+        {"PMI_SIZE", "PMI_RANK", false},         /* that of MPICH; or srun --mpi=pmi2 */
+        {"SLURM_NTASKS", "SLURM_PROCID", true}}; /* srun */
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
-        const int near = environment_number(launchers[i].near);
         const Launched found = {launchers[i].ranks, environment_number(launchers[i].ranks),
-                                environment_number(launchers[i].rank), near > 1 ? near : 1,
-                                launchers[i].is_job};
+                                environment_number(launchers[i].rank), launchers[i].is_job};
         if (found.ranks > 0 && found.rank >= 0) return found;
     }
-    return (Launched){.ranks = 1, .near = 1};
+    return (Launched){.ranks = 1};
+}
+
+/* Returns how many ranks are on this machine; 1 where no launcher says so. */
+static int ranks_near(void) {
+    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
+                                        "SLURM_STEP_TASKS_PER_NODE"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const int near = environment_number(names[i]);
+        if (near > 0) return near;
+    }
+    return 1;
 }
 
 static bool has_processes(const Options *o) {
@@ -83,15 +91,28 @@ Text pipeline_rank_name(const Options *o) {
     return text_of("rank %d on %s: ", l.rank, host);
 }
 
+void pipeline_let_rank_0_speak(void) {
+    if (!joined && launched().rank > 0) sleep(2);
+}
+
+int pipeline_check_alone(const char *run) {
+    const Launched l = launched();
+    if (l.ranks == 1 || (l.is_job && l.rank == 0)) return 0;
+    return error_set(
+        "--resume %s: run.h5 cannot be read here; name --pipeline, as %s says %d ranks", run,
+        l.ranks_name, l.ranks);
+}
+
 /* Has CUDA load our kernels when the device opens: loading one later may wait for the device, and
  * hang if a kernel of NCCL there waits for another GPU (cuda/transport_nccl.h).  It could also hang
  * if streams shared a hardware queue, so that a transfer waited behind another that a different GPU
- * has yet to take; there are 8 queues by default and 32 at most. */
+ * has yet to take; there are 8 queues by default and 32 at most.  Containers and shells set both
+ * variables for other programs, so what they say does not count. */
 static int check_nccl(const Options *o) {
     const DeviceModule *device;
     if (o->device != DEVICE_CUDA) return error_set("--pipeline nccl needs --device cuda");
-    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
     if (setup_device(&device, o)) return -1;
     if (device->transport_nccl_create) return 0;
     return error_set(
@@ -121,6 +142,7 @@ int pipeline_join(Transport **world, const Options *o) {
             "MPI that this program was built with, or by srun with a --mpi that it knows",
             o->pipeline, l.ranks_name, l.ranks, (*world)->ranks);
     joined = true;
+    if (!o->threads) threads_share(ranks_near());
     return 0;
 }
 
@@ -213,7 +235,7 @@ int pipeline_place(Setup *s) {
     Options *o = &s->options;
     if (*o->pipeline && read_local(&s->ranks, o)) return -1;
     if (o->world) s->ranks = o->world->ranks;
-    s->machine_ranks = launched().near;
+    s->machine_ranks = ranks_near();
     if (!s->ranks) return 0;
     double *work = xmalloc((size_t)s->model->blocks * sizeof *work);
     placement_work(work, s->model);

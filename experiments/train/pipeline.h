@@ -13,6 +13,14 @@ bool pipeline_is_worker(const Options *options);
  * joined the others; from then on errors name ranks themselves.  Otherwise "". */
 Text pipeline_rank_name(const Options *options);
 
+/* Waits, in a rank above 0 that has not joined the others: rank 0 most often has the same error,
+ * and when it has said so, the launcher ends all. */
+void pipeline_let_rank_0_speak(void);
+
+/* Refuses to go on with a run whose settings this process cannot read if it is one of several
+ * ranks: without --pipeline each would be a training of its own.  -1 and an error. */
+int pipeline_check_alone(const char *run);
+
 /* Joins the processes that mpirun or srun started together.  Overwrites *world with the transport
  * between them, or with NULL where --pipeline asks for none.  -1 and an error. */
 int pipeline_join(Transport **world, const Options *options);

@@ -231,17 +231,20 @@ int train_run(const Options *options) {
     return result;
 }
 
-/* Overwrites the ranks of a resume that does not name them with those of the run so far.  Processes
- * on other machines may not see its directory; there the user names the pipeline. */
+/* Overwrites the ranks of a resume that does not name them, and their device, with those of the run
+ * so far.  Processes on other machines may not see its directory; there the user names the
+ * pipeline. */
 static int take_ranks(Options *options) {
-    static const char *const flags[] = {"pipeline", "replicas", "timeout", NULL};
-    const char *missing[] = {NULL, NULL, NULL, NULL};
+    static const char *const flags[] = {"pipeline", "replicas", "timeout", "device", NULL};
+    const char *missing[sizeof flags / sizeof *flags] = {NULL};
     Options stored;
     int count = 0;
     for (int i = 0; flags[i]; i++)
         if (!options_given(options, flags[i])) missing[count++] = flags[i];
     options_defaults(&stored, COMMAND_TRAIN);
-    if (!*options->resume || access(rundir_path(options->resume, "run.h5").text, R_OK)) return 0;
+    if (!*options->resume) return 0;
+    if (access(rundir_path(options->resume, "run.h5").text, R_OK))
+        return options_given(options, "pipeline") ? 0 : pipeline_check_alone(options->resume);
     if (rundir_settings(options->resume, &stored))
         return error_set("%s" WITHOUT_CURVES, error_message());
     return options_take(options, &stored, missing, true);

@@ -60,6 +60,13 @@ static const Row rows[] = {
      "$bcd train --data synthetic --limit 8 --batch 4 --steps 1 --quiet --out a; "
      "mpirun -n 4 $bcd " TINY "--steps 1 --out a",
      "a: has a run already"},
+    /* All ranks find these, and the first one says them. */
+    {"a flag that is not known", "mpirun -n 4 $bcd train --nonsense 3 --pipeline mpi --data text",
+     "--nonsense"},
+    {"no device", "mpirun -n 4 $bcd train --pipeline nccl --model gpt2 --data text",
+     "--pipeline nccl needs --device cuda"},
+    {"no run", "mpirun -n 4 $bcd train --resume nothing",
+     "--resume nothing: run.h5 cannot be read here; name --pipeline, as OMPI_COMM_WORLD_SIZE"},
     {"too many ranks", "mpirun -n 7 $bcd " TINY "--steps 1", "too few for 7 ranks"},
     /* Only another rank finds these errors. */
     {"a full disk on rank 1",

@@ -1,11 +1,13 @@
 /* The environment of the program: a container's limits, small stacks, closed streams, terminals of
  * many kinds, too little memory. */
 #include <math.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "../../experiments/base/cgroup.h"
 #include "../../experiments/base/threads.h"
@@ -98,6 +100,26 @@ static void threads_use_a_quota(void) {
         CHECK(used == rows[i].used, "%g processors: %d of %d threads", rows[i].processors, used,
               rows[i].threads);
     }
+}
+
+/* Ranks of a machine have a part of its processors each, or what OMP_NUM_THREADS says. */
+static void ranks_share_the_processors(void) {
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    const int before = omp_get_max_threads();
+    const char *set = getenv("OMP_NUM_THREADS");
+    const Text kept = text_of("%s", set ? set : "");
+    setenv("OMP_NUM_THREADS", "7", 1);
+    omp_set_num_threads(7);
+    threads_share(1 << 20);
+    CHECK(omp_get_max_threads() == 7, "%d threads", omp_get_max_threads());
+    unsetenv("OMP_NUM_THREADS");
+    omp_set_num_threads(1 << 20);
+    threads_share(1);
+    CHECK(omp_get_max_threads() <= processors, "%d threads", omp_get_max_threads());
+    threads_share(1 << 20);
+    CHECK(omp_get_max_threads() == 1, "%d threads", omp_get_max_threads());
+    if (set) setenv("OMP_NUM_THREADS", kept.text, 1);
+    omp_set_num_threads(before);
 }
 
 /* Returns the peak memory in bytes that the program had while it ran a line. */
@@ -296,6 +318,7 @@ void test_environment(void) {
     for (size_t i = 0; i < sizeof containers / sizeof *containers; i++)
         RUN_ROW(containers[i].name, limits_are_found, &containers[i]);
     RUN(threads_use_a_quota);
+    RUN(ranks_share_the_processors);
     RUN(small_stacks_are_refused);
     RUN(closed_streams_get_nothing);
     RUN(escape_codes_are_for_terminals);

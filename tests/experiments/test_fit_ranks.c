@@ -136,6 +136,7 @@ static void launchers_say_who_is_near(void) {
          4},
         {{{"PMI_SIZE", "8"}, {"PMI_RANK", "0"}, {"MPI_LOCALNRANKS", "2"}}, 2},
         {{{"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}, {"SLURM_STEP_TASKS_PER_NODE", "4(x2)"}}, 4},
+        {{{"PMI_SIZE", "8"}, {"PMI_RANK", "0"}, {"SLURM_STEP_TASKS_PER_NODE", "8"}}, 8}, /* pmi2 */
         {{{"SLURM_NTASKS", "8"},
           {"SLURM_PROCID", "0"},
           {"SLURM_STEP_TASKS_PER_NODE", "8"},

@@ -137,6 +137,16 @@ def test_unfinished(runs, tmp_path):
     assert study.unfinished(study.read([str(path)])) == "not at its end: half (running)"
 
 
+def test_a_run_over_nccl_goes_on_with_its_device(runs, tmp_path):
+    """Its ranks join before the run is opened."""
+    path = unfinished(runs / "bcd" / "run.h5", tmp_path / "nccl" / "run.h5")
+    with h5py.File(path, "r+") as file:
+        for name, value in {"device": b"cuda", "pipeline": b"nccl"}.items():
+            file["settings"].attrs[name] = np.bytes_(value)
+    end = subprocess.run([program.find(), "train", "--resume", path.parent], capture_output=True, text=True, check=False)
+    assert end.returncode == 1 and end.stderr.count("\n") == 1 and "needs --device cuda" not in end.stderr, end.stderr
+
+
 def test_a_run_that_diverged(runs, tmp_path):
     """It has the length that was asked for, and nothing at its end; in a study, too."""
     words = f"{SMALL} --lr 1000 --weight-decay 1000 --out {tmp_path}/wild".replace("every 12", "every 1")
