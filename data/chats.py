@@ -1,4 +1,5 @@
 """Chats and instructions in a model's tokens, as its own chat template writes them."""
+import json
 import os
 import re
 
@@ -9,6 +10,10 @@ from texts import NO_TARGET
 # follows without a line break.
 ALPACA = ("Below is an instruction that describes a task{}. Write a response that appropriately "
           "completes the request.\n\n### Instruction:\n{}\n\n{}### Response:")
+
+
+# What messages have as the thoughts of an answer.
+THOUGHTS = "reasoning_content", "reasoning", "thinking"
 
 
 class Chats:
@@ -49,34 +54,65 @@ class Chats:
         for chat in batch:
             if not self.tokenizer.chat_template:
                 raise Stop(f"{chat.where}: has messages, and {self.directory} has no chat template")
+            chat = self.with_objects(chat)
             self.check_written(chat)
             template = self.tokenizer.get_chat_template(tools=chat.tools)
             marked = re.search(r"{%[-+]?\s*generation\s*[-+]?%}", template)
             yield from self.by_marks(chat) if marked else self.by_prefixes(chat)
 
+    def with_objects(self, chat):
+        """Returns the chat with the arguments of its calls as objects, where they are a string of JSON, as from OpenAI,
+        that the template would write as a string of JSON again."""
+        calls = [call.get("function", call) for message in chat.messages for call in message.get("tool_calls") or []]
+        texts = [named["arguments"] for named in calls if isinstance(named.get("arguments"), str)]
+        whole = self.rendered(chat.messages, chat.tools) if texts else None
+        if not any(json.dumps(text, ensure_ascii=False) in (whole or "") for text in texts):
+            return chat
+        return chat._replace(messages=[parsed_arguments(message, chat.where, n)
+                                       for n, message in enumerate(chat.messages, 1)])
+
     def check_written(self, chat):
         """Refuses a chat of which the template leaves out messages, tools or calls."""
         self.check_nulls(chat)
         self.check_messages(chat)
-        calls = [n for n, message in enumerate(chat.messages) if message.get("tool_calls")]
+        self.check_thoughts(chat)
+        calls = [(n, i) for n, message in enumerate(chat.messages) for i in range(len(message.get("tool_calls") or []))]
         whole = self.render(chat.messages, chat.tools) if chat.tools or calls else ""
         if chat.tools and whole == self.rendered(chat.messages):
             raise Stop(f"{chat.where}: the chat template leaves out the tools")
-        for n in calls:
-            if whole == self.rendered(renamed_call(chat, n), chat.tools):
+        for n, i in calls:
+            if whole == self.rendered(renamed_call(chat, n, i), chat.tools):
                 raise Stop(f"{chat.where}: the chat template leaves out tool calls (message {n + 1})")
 
     def check_messages(self, chat):
         """Refuses a message that the template leaves out.  Of each role one that comes first and one that does not
-        are tried, as some templates write a system in the first place alone."""
+        are tried, as some templates write a system in the first place alone; and with tools and calls apart, for which
+        some have another template, or leave out what is said beside a call."""
         for n, message in enumerate(chat.messages):
-            kind, content = (message["role"], n == 0), message.get("content")
+            kind = message["role"], n == 0, bool(message.get("tool_calls")), bool(chat.tools)
+            content = message.get("content")
             if kind in self.written or not (content or "").strip():
                 continue
-            other = [*chat.messages[:n], message | {"content": content + "."}, *chat.messages[n + 1:]]
-            if self.render(chat.messages, chat.tools) == self.rendered(other, chat.tools):
+            if not self.writes(chat, n, "content", len(chat.messages)):
                 raise Stop(f"{chat.where}: the chat template leaves out message {n + 1}, of the role {message['role']!r}")
             self.written.add(kind)
+
+    def check_thoughts(self, chat):
+        """Refuses thoughts that the template leaves out of an answer even where that is the last one."""
+        for n, message in enumerate(chat.messages):
+            for name in THOUGHTS:
+                kind = name, bool(message.get("tool_calls")), bool(chat.tools)
+                if kind in self.written or not isinstance(message.get(name), str) or not message[name].strip():
+                    continue
+                if message["role"] == "assistant" and not self.writes(chat, n, name, n + 1):
+                    raise Stop(f"{chat.where}: the chat template leaves out the {name} of message {n + 1}")
+                self.written.add(kind)
+
+    def writes(self, chat, n, name, end):
+        """Returns true if a text of message n is in what the template writes of the first `end` messages."""
+        message = chat.messages[n]
+        other = [*chat.messages[:n], message | {name: message[name] + "."}, *chat.messages[n + 1:end]]
+        return self.render(chat.messages[:end], chat.tools) != self.rendered(other, chat.tools)
 
     def check_nulls(self, chat):
         """Refuses null as a content where the template would fail, or write "None"."""
@@ -140,10 +176,32 @@ class Chats:
                 self.render(chat.messages[:i + 1], chat.tools))
 
 
-def renamed_call(chat, n):
-    """Returns the messages of a chat, of which message n calls a function of another name first."""
-    call, *more = chat.messages[n]["tool_calls"]
-    named = call.get("function", call)
-    other = named | {"name": named["name"] + "_"}
-    calls = [call | {"function": other} if "function" in call else other, *more]
-    return [*chat.messages[:n], chat.messages[n] | {"tool_calls": calls}, *chat.messages[n + 1:]]
+def with_call(message, i, changed):
+    """Returns a message with what changes in the function of its call i."""
+    calls = list(message["tool_calls"])
+    other = calls[i].get("function", calls[i]) | changed
+    calls[i] = calls[i] | {"function": other} if "function" in calls[i] else other
+    return message | {"tool_calls": calls}
+
+
+def renamed_call(chat, n, i):
+    """Returns the messages of a chat, of which message n has another name in its call i."""
+    call = chat.messages[n]["tool_calls"][i]
+    other = with_call(chat.messages[n], i, {"name": call.get("function", call)["name"] + "_"})
+    return [*chat.messages[:n], other, *chat.messages[n + 1:]]
+
+
+def parsed_arguments(message, where, number):
+    """Returns a message whose calls have objects as their arguments."""
+    for i, call in enumerate(message.get("tool_calls") or []):
+        arguments = call.get("function", call).get("arguments")
+        if not isinstance(arguments, str):
+            continue
+        try:
+            found = json.loads(arguments)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise Stop(f"{where}: message {number} has a call whose arguments are no JSON object")
+        message = with_call(message, i, {"arguments": found})
+    return message

@@ -52,9 +52,10 @@ class Fields:
     """The settings of a GGUF file; one that is missing is an error unless a default is given."""
 
     def __init__(self, reader, path):
-        self.fields, self.path = reader.fields, path
+        self.fields, self.path, self.asked = reader.fields, path, set()
 
     def get(self, name, *default):
+        self.asked.add(name)
         if name in self.fields:
             value = self.fields[name].contents()
             # The shortest decimal number that is this 32-bit one: 1e-05, not 9.999999747378752e-06.
@@ -69,12 +70,21 @@ class Fields:
             raise Stop(f"{self.path}: {name} is {value}; only {' or '.join(map(str, supported))} "
                        "is supported")
 
+    def refuse_others(self, prefix):
+        """Refuses what nobody asked for: it would change what the model computes."""
+        for name in self.fields:
+            if name.startswith(prefix) and name not in self.asked:
+                raise Stop(f"{self.path}: {name} is not supported")
+
 
 def config_of(fields, tied):
     fields.must_be("general.architecture", "llama")
     fields.must_be("llama.rope.scaling.type", "none")
     width, heads = fields.get("llama.embedding_length"), fields.get("llama.attention.head_count")
-    fields.must_be("llama.rope.dimension_count", width // heads)
+    fields.must_be("llama.rope.scaling.factor", 1.0)
+    fields.must_be("llama.rope.scale_linear", 1.0)  # in older files
+    for name in ("rope.dimension_count", "attention.key_length", "attention.value_length"):
+        fields.must_be(f"llama.{name}", width // heads)
     config = {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
@@ -93,6 +103,8 @@ def config_of(fields, tied):
         "torch_dtype": "float32",
         "vocab_size": len(fields.get("tokenizer.ggml.tokens")),
     }
+    fields.must_be("llama.vocab_size", config["vocab_size"])
+    fields.refuse_others("llama.")
     for name in ("bos", "eos", "padding"):
         number = fields.get(f"tokenizer.ggml.{name}_token_id", None)
         if number is not None:

@@ -157,6 +157,8 @@ def form_of(item, where):
         raise Stop(f"{where}: has preferences (chosen and rejected), which cannot be trained on here; "
                    "without these two what is beside them can")
     prompt, answer = item.get("prompt"), next((item[a] for a in ANSWERS if item.get(a) is not None), None)
+    if item.get("chat_template_kwargs"):
+        raise Stop(f"{where}: has chat_template_kwargs, which are not passed to the chat template here")
     for name in ("messages", "conversations"):
         if isinstance(item.get(name), list):
             return chat_of(item, item[name], where)

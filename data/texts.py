@@ -11,6 +11,8 @@ PIECE = 1 << 18  # characters that are encoded at once; the tokenizer takes some
 OVERLAP, AGREE = 1 << 12, 32  # characters, and tokens
 THREADS = min(len(os.sched_getaffinity(0)), 8)  # pieces that are encoded together; more take memory
 PACKAGES = "transformers jinja2"
+# Settings of a tokenizer's model, beside its vocabulary and merges.
+MODEL = "byte_fallback", "fuse_unk", "ignore_merges", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"
 
 
 class Missing(Stop):
@@ -24,7 +26,7 @@ def missing(error):
 
 
 def load(directory):
-    """Returns the tokenizer.  Nothing is downloaded, and no code of the directory is run."""
+    """Returns the tokenizer, and a note for the user.  Nothing is downloaded, and no code of the directory is run."""
     os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error",
                       TRANSFORMERS_NO_ADVISORY_WARNINGS="1", TOKENIZERS_PARALLELISM="true")
     try:
@@ -34,13 +36,46 @@ def load(directory):
     except ImportError as error:
         raise missing(error) from None
     try:
-        return AutoTokenizer.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
+        if getattr(getattr(tokenizer, "backend_tokenizer", None), "fix_mistral_regex", None) is False:  # it warns so
+            return AutoTokenizer.from_pretrained(directory, local_files_only=True, trust_remote_code=False,
+                                                 fix_mistral_regex=True), "words are split by the pattern that " \
+                "transformers has for Mistral, not by that of tokenizer.json, of which it says that it is wrong"
+        return tokenizer, take_steps(tokenizer, directory)
     except ImportError as error:
         raise missing(error) from None
     except Exception as error:  # each kind of tokenizer has its own
         if "trust_remote_code" in str(error):
             raise Stop(f"{directory}: its tokenizer needs a program of its own (auto_map), which is not run") from None
         raise Stop(f"{directory}: cannot read its tokenizer: {first_line(error)}") from None
+
+
+def take_steps(tokenizer, directory):
+    """Gives a tokenizer the steps of its tokenizer.json, with which the model was trained, and returns a note if it had
+    others.  transformers 5 takes only the vocabulary and the merges from the file for some classes, and the steps from
+    its own code."""
+    path = os.path.join(directory, "tokenizer.json")
+    if not tokenizer.is_fast or not os.path.exists(path):
+        return ""
+    import tokenizers
+    import transformers
+    saved, own, taken = tokenizers.Tokenizer.from_file(path), tokenizer.backend_tokenizer, []
+    if any((getattr(saved.model, name, None) or None) != (getattr(own.model, name, None) or None) for name in MODEL):
+        own.model = saved.model
+        taken.append("model")
+    for name in ("normalizer", "pre_tokenizer", "decoder"):
+        step = getattr(saved, name)
+        blank = settings(directory, "tokenizer_config.json").get("add_prefix_space")
+        if isinstance(blank, bool) and hasattr(step, "add_prefix_space"):
+            step.add_prefix_space = blank
+        if state_of(step) != state_of(getattr(own, name)):
+            setattr(own, name, step)
+            taken.append(name)
+    return f"its {', '.join(taken)}: as in tokenizer.json; transformers {transformers.__version__} has its own" if taken else ""
+
+
+def state_of(step):
+    return step and json.loads(step.__getstate__())
 
 
 def first_line(error):
@@ -70,13 +105,15 @@ class Encoder:
     """A tokenizer, the special tokens that go around a text, and the token that ends it."""
 
     def __init__(self, directory):
-        self.directory, self.tokenizer = directory, load(directory)
+        self.directory = directory
+        self.tokenizer, loaded = load(directory)
         self.vocabulary = named = max(self.tokenizer.get_vocab().values()) + 1
         if tokens := settings(directory, "config.json").get("vocab_size"):
             self.vocabulary = min(self.vocabulary, tokens)
         self.names_more = named > self.vocabulary  # some tokenizers name one token more, as <pad>
         self.before, self.after = self.surroundings()
-        self.end, self.note = self.find_end()
+        self.end, ended = self.find_end()
+        self.note = "; ".join(filter(None, [loaded, ended]))
         if self.end is not None and self.after[-1:] != [self.end]:
             self.after = self.after + [self.end]
 

@@ -85,6 +85,10 @@ def write(path, theirs, quantised=(), **changed):
     writer.add_token_merges(["a b", "1 2"])
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(0)
+    if "scale" in changed:
+        writer.add_float32("llama.rope.scale_linear", changed["scale"])
+    if "experts" in changed:
+        writer.add_expert_count(changed["experts"])
     if "ends" in changed:
         writer.add_add_eos_token(changed["ends"])
     writer.add_chat_template("{{ messages }}")
@@ -139,6 +143,8 @@ def test_tokens_of_a_user_are_not_cut(tmp_path, monkeypatch):
 @pytest.mark.parametrize("changed, error", [
     ({"architecture": "qwen2"}, "general.architecture is qwen2; only llama is supported"),
     ({"pre": "llama-bpe"}, "tokenizer.ggml.pre is llama-bpe; only smollm is supported"),
+    ({"scale": 0.25}, "llama.rope.scale_linear is 0.25; only 1.0 is supported"),
+    ({"experts": 8}, "llama.expert_count is not supported"),
     ({"ends": True}, "tokenizer.ggml.add_eos_token is True; only False is supported"),
 ])
 def test_refused(tmp_path, monkeypatch, changed, error):

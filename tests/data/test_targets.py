@@ -7,9 +7,20 @@ from records import Stop
 LIGHT = [*TWICE[:1], TWICE[1] | {"weight": 0}, *TWICE[2:]]
 CALL = {"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {}}}]}
 CALLS = [HI[0], CALL, {"role": "tool", "content": "12"}, HI[1]]
+
+
+def called(*functions):
+    return CALL | {"tool_calls": [{"type": "function", "function": function} for function in functions]}
+
+
 NULL = [HI[0], CALL | {"content": None}, *CALLS[2:]]
 WRITES = ("{% for m in messages %}{{ m.role }}: {{ m.content }}{% for c in m.tool_calls or [] %}{{ c.function.name }}()"
           "{% endfor %}{{ '\n' }}{% endfor %}" + PROMPT)
+ONE_CALL = ("{% for m in messages %}{{ m.role }}: {{ m.content }}{% if m.tool_calls %}{{ m.tool_calls[0].function.name }}()"
+            "{% endif %}{{ '\n' }}{% endfor %}" + PROMPT)
+ARGUMENTS = WRITES.replace("()", "{{ c.function.arguments | tojson }}")
+THINKS = ("{% for m in messages %}{{ m.role }}: {% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>"
+          "{% endif %}{{ m.content }}{{ '\n' }}{% endfor %}" + PROMPT)
 PLUS = MARKED.replace("{% generation %}", "{%+ generation +%}")
 MARKS_LAST = FORGETS.replace("{{ m.content }}\n", "{% if m.role == 'assistant' %}{% generation %}{{ m.content }}\n"
                              "{% endgeneration %}{% else %}{{ m.content }}\n{% endif %}")
@@ -40,6 +51,13 @@ CASES = [
      "system: Be brief\nuser: Hi\nassistant: Hello\n", " Hello\n"),
     ("tool calls", {}, WRITES, [{"messages": CALLS}],
      "user: Hi\nassistant: f()\ntool: 12\nassistant: Hello\n", " f()\n Hello\n"),
+    ("arguments as a string of JSON", {}, ARGUMENTS, [{"messages": [HI[0], called({"name": "f", "arguments": '{"a": 1}'})]}],
+     'user: Hi\nassistant: f{"a": 1}\n', ' f{"a": 1}\n'),
+    ("arguments as a string that is written as it is", {}, ARGUMENTS.replace(" | tojson", ""),
+     [{"messages": [HI[0], called({"name": "f", "arguments": '{"a":1}'})]}],
+     'user: Hi\nassistant: f{"a":1}\n', ' f{"a":1}\n'),
+    ("thoughts", {}, THINKS, [{"messages": [HI[0], HI[1] | {"reasoning_content": "Ciao"}]}],
+     "user: Hi\nassistant: <think>Ciao</think>Hello\n", " <think>Ciao</think>Hello\n"),
     ("a call without content", {}, WRITES, [{"messages": [HI[0], {"role": "assistant", "tool_calls": CALL["tool_calls"]}]}],
      "user: Hi\nassistant: f()\n", " f()\n"),
     ("texts with their start and end", ENDS, None, [{"text": "<s>one</s>"}, {"text": "two"}, {"text": "<s>one"}],
@@ -57,6 +75,18 @@ REFUSED = [
     ("a role", "{% for m in messages if m.role != 'tool' %}{{ m.role }}: {{ m.content }}\n{% endfor %}" + PROMPT,
      [{"messages": [HI[0], {"role": "tool", "content": "12"}, HI[1]]}],
      "the chat template leaves out message 2, of the role 'tool'"),
+    ("what is said beside a call, after another chat",
+     "{% for m in messages %}{{ m.role }}: {% if m.tool_calls %}{{ m.tool_calls[0].function.name }}{% else %}{{ m.content }}{% endif %}\n"
+     "{% endfor %}" + PROMPT, [{"messages": HI}, {"messages": [HI[0], called({"name": "f"}) | {"content": "Ciao"}]}],
+     "the chat template leaves out message 2, of the role 'assistant'"),
+    ("a second call", ONE_CALL, [{"messages": [HI[0], called({"name": "f"}, {"name": "g"})]}],
+     "the chat template leaves out tool calls (message 2)"),
+    ("a string that is no object", ARGUMENTS, [{"messages": [HI[0], called({"name": "f", "arguments": "a"})]}],
+     "message 2 has a call whose arguments are no JSON object"),
+    ("thoughts that are left out", TURNS + PROMPT, [{"messages": [HI[0], HI[1] | {"reasoning_content": "Ciao"}]}],
+     "the chat template leaves out the reasoning_content of message 2"),
+    ("settings of the template", TURNS + PROMPT, [{"messages": HI, "chat_template_kwargs": {"enable_thinking": True}}],
+     "has chat_template_kwargs, which are not passed"),
     ("a role that is written in the first place alone",
      "{% for m in messages %}{% if loop.first or m.role != 'system' %}{{ m.role }}: {{ m.content }}\n{% endif %}"
      "{% endfor %}" + PROMPT,
@@ -85,7 +115,7 @@ def test_case(model, changed, template, items, whole, learned):  # noqa: F811
 
 @pytest.mark.parametrize("template, items, error", [pytest.param(*row[1:], id=row[0]) for row in REFUSED])
 def test_refused(model, template, items, error):  # noqa: F811
-    with pytest.raises(Stop, match="^F: line 1: ") as stop:
+    with pytest.raises(Stop, match=f"^F: line {len(items)}: ") as stop:
         encoded(model(template), lines(items))
     assert error in str(stop.value) and "\n" not in str(stop.value)
 

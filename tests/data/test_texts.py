@@ -245,6 +245,47 @@ def test_long_text_is_cut(model, monkeypatch):
     assert len(lengths) >= len(text) // 1000 and sum(lengths) < 1.3 * len(text) and max(lengths) <= 1200
 
 
+LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+DIGITS = {"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": True}, LEVEL]}
+SPACES = {"pre_tokenizer": None, "decoder": None, "normalizer": {
+    "type": "Replace", "pattern": {"String": "\n"}, "content": "\u0120"}}
+
+
+@pytest.mark.parametrize("kind, family, changed", [
+    ("GPT2Tokenizer", "llama", {"pre_tokenizer": DIGITS}), ("PreTrainedTokenizerFast", "qwen2", {"pre_tokenizer": DIGITS}),
+    ("Qwen2Tokenizer", "llama", {"pre_tokenizer": DIGITS}), ("Qwen2Tokenizer", "qwen2", SPACES),
+    ("LlamaTokenizerFast", "llama", SPACES), ("PreTrainedTokenizerFast", "llama", {"pre_tokenizer": DIGITS})])
+def test_steps_are_those_of_the_file(model, kind, family, changed):
+    """transformers 5 has steps of its own for some of these."""
+    model = model(config={"tokenizer_class": kind}, **changed)
+    model.write("config.json", {"model_type": family, "vocab_size": 600})
+    text = "x     12 = 34\n    6"
+    head, ids = encoded(model, b"text\n" + text.encode())
+    saved = tokenizers.Tokenizer.from_file(os.path.join(model.directory, "tokenizer.json"))
+    assert ids[:-1].tolist() == saved.encode(text).ids and ids[-1] == 1
+    if kind == "GPT2Tokenizer":
+        assert "its pre_tokenizer: as in tokenizer.json; transformers " in head
+    if kind == "PreTrainedTokenizerFast" and family == "llama":
+        assert head == "600 "
+
+
+def test_a_blank_before_a_text_is_as_the_settings_say(model):
+    model = model(config={"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": True}, pre_tokenizer=LEVEL)
+    assert encoded(model, b"text\nHello")[1][:-1].tolist() == model.tokenizer.encode(" Hello").ids
+
+
+def test_a_pattern_that_transformers_says_is_wrong(model, trained):
+    """Of Mistral's tokenizers, which have more than 100,000 tokens: it splits numbers into digits."""
+    vocabulary = trained["model"]["vocab"] | {f"zz{n}zz": n for n in range(600, 100100)}
+    split = {"type": "Split", "pattern": {"Regex": r"\p{L}+|\p{N}+|\s+"}, "behavior": "Isolated", "invert": False}
+    model = model(model=trained["model"] | {"vocab": vocabulary},
+                  pre_tokenizer={"type": "Sequence", "pretokenizers": [split, LEVEL | {"use_regex": False}]})
+    model.write("config.json", {"model_type": "mistral", "vocab_size": 100100, "transformers_version": "4.48.0"})
+    head, ids = encoded(model, b"text\n1234")
+    assert "of which it says that it is wrong" in head
+    assert len(ids) == 5 and model.text(ids) == "1234</s>"
+
+
 # The end token: what the tokenizer's settings and the other files say, the token, and the note that
 # is printed.
 ENDS = [
