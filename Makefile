@@ -248,16 +248,14 @@ sanitize:                             ## run the tests under all sanitizers
 # At -O1 clang vectorises nothing, and would say so of each loop that asks for it.
 at_O1 := -g1 -O1 -Wno-pass-failed
 planted := tests/sanitize/planted.c
-double_suites := matmul conv2d cases step update optimizer muon cross_entropy
 sanitize-address:                     ## ... address and undefined behaviour only
 	@mkdir -p $(BUILD)/asan
 	$(Q)clang $(address_flags) $(planted) -o $(BUILD)/asan/planted
 	$(Q)tests/sanitize/prove $(BUILD)/asan/planted overrun overflow
 	$(Q)$(known_leaks) LEAVE_OUT="$(twice)" $(MAKE) CC=clang BUILD=$(BUILD)/asan \
-	    CFLAGS_EXTRA="$(address_flags) $(CFLAGS_EXTRA)" CUDA=no DOUBLE=no PAPER=no programs test
-	$(if $(TESTS),,$(Q)$(known_leaks) OMP_WAIT_POLICY=passive tests/run $(BUILD)/asan tests-double $(double_suites))
+	    CFLAGS_EXTRA="$(address_flags) $(CFLAGS_EXTRA)" CUDA=no PAPER=no programs test
 # The longest suites run over the SIMT layer; the stand-ins have a dozen others.
-twice := tests-fake stage_(exact|pipeline)
+twice := tests-fake stage_(exact|pipeline)|tests-double (lesson|fixtures)
 address_flags := $(at_O1) -fopenmp -fno-omit-frame-pointer \
                  -fsanitize=address,undefined -fno-sanitize-recover=all
 

@@ -34,8 +34,9 @@ void device_case_round(CaseData *data, Precision precision);
 
 /* ---- differs by device: tests/simt/, tests/gpu/ ---- */
 
-/* Returns the number of orders in which threads can be made to run. On a GPU it is 3: a test is
- * then repeated three times in the GPU's own order. */
+/* Returns the number of orders in which threads can be made to run; 1 where every access is
+ * watched, and on stand-ins, whose kernels are SIMT's. On a GPU it is 3: a test is then repeated
+ * three times in the GPU's own order. */
 int device_orders(void);
 void device_choose_order(int order);
 /* Returns true under SIMT and where every access is watched. Tests then try only one of the

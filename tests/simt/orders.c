@@ -4,18 +4,18 @@
 #include "../../cuda/simt/sanitizer.h"
 #include "../cuda/device_case.h"
 
-int device_orders(void) { return SIMT_ORDERS; }
-
-void device_choose_order(int order) { simt_set_order((SimtOrder)order, 12345); }
-
-bool device_is_slow(void) { return true; }
-
 #ifndef STANDS_IN
 #define STANDS_IN false
 #endif
 bool device_stands_in(void) { return STANDS_IN; }
 
 bool device_is_watched(void) { return simt_checks_races() || SIMT_ADDRESS_SANITIZER; }
+
+int device_orders(void) { return device_stands_in() || device_is_watched() ? 1 : SIMT_ORDERS; }
+
+void device_choose_order(int order) { simt_set_order((SimtOrder)order, 12345); }
+
+bool device_is_slow(void) { return true; }
 
 void device_forbid(void *memory, size_t bytes, bool forbid) {
     if (forbid)
