@@ -12,7 +12,7 @@ from conftest import RESULTS, git, has_history
 
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
-KNOWN = 51, "c348bda1d38c0103"
+KNOWN = 52, "650652a543711f1e"
 
 
 def chained(changes):
