@@ -1,14 +1,11 @@
 """`bcd experiment cost`: what a training costs by the published times and prices."""
 import math
 
-import claims
 import compare
+import cost_tables
 import published
 import study
-import table01
-import tables05_14
 from errors import Refused
-from reductions import Multipliers
 
 
 def multiplier(text):
@@ -48,6 +45,7 @@ def prices(text):
 
 def make(options):
     ours, is_measured = multiplier(options.multiplier)
-    multipliers = Multipliers(ours=ours, is_measured=is_measured)
-    return [table01.cards(), *tables05_14.all_reductions(multipliers), claims.claims(multipliers), claims.speedups(),
-            claims.sentences(), table01.prices(multipliers.published["tables"], prices(options.price))], {}
+    multipliers = cost_tables.Multipliers(ours=ours, is_measured=is_measured)
+    return [cost_tables.cards(), *cost_tables.all_reductions(multipliers), cost_tables.claims(multipliers),
+            cost_tables.speedups(), cost_tables.sentences(),
+            cost_tables.prices(multipliers.published["tables"], prices(options.price))], {}

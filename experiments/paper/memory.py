@@ -1,11 +1,9 @@
 """`bcd experiment memory`: bytes, published, closed form, planned; and the peaks that the allocator counts in
 trainings of a few steps."""
-import figure05
+import memory_tables
 import networks
 import program
 import store
-import table08
-import tables09_11_memory
 from networks import Network
 from tables import CLOSED_FORM, DEVIATION, MEASURED, MIB, NONE, Column, Table
 
@@ -86,6 +84,6 @@ def measure(options, first_number):
 
 
 def make(options):
-    found = [table08.table8(), table08.activations(), figure05.figure(), tables09_11_memory.table()]
+    found = [memory_tables.table8(), memory_tables.activations(), memory_tables.figure5(), memory_tables.tables9to11()]
     measured, provenance = measure(options, len(found))
     return found + measured, provenance

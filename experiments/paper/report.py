@@ -8,7 +8,6 @@ import beyond
 import compare
 import equal_memory
 import errors
-import multipliers
 import printing
 import registered
 import scaling
@@ -43,7 +42,7 @@ def make(trainings, paper=True, heaviest_first=False):
             scaling.lengths(cases), scaling.widths(cases), equal_memory.table(cases)]
     if paper:
         made += [table.make(cases) for table in tables02_09_11.COMPARISONS]
-        made.append(multipliers.table(cases))
+        made.append(tables02_09_11.multipliers(cases))
     made += [table.make(cases) for table in (beyond.CONVERGED, beyond.SAME_LOSS, beyond.PER_UPDATE, beyond.FINETUNE)]
     made.append(beyond.trainings(cases))
     return [table for table in made if table is not None], cases

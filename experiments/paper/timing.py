@@ -4,12 +4,9 @@ import statistics
 
 import cost
 import figure03
-import figure04
-import figure06
 import published
+import step_tables
 import steps
-import table03_04
-import tables15_16
 import timing_measured
 from published import BCD, CACHED, FULL, Step
 from tables import CLOSED_FORM, NONE, PERCENT, SIMULATED, Column, Table
@@ -82,9 +79,9 @@ def submodels():
 
 def simulated(multiplier):
     """The tables of published steps and their simulation."""
-    found = [table03_04.table4(), table03_04.table3(), tables15_16.table()]
+    found = [step_tables.table4(), step_tables.table3(), step_tables.tables15and16()]
     found.append(deviations({table.name: table for table in found}))
-    return [*found, submodels(), figure04.figure(multiplier), *figure06.figures(), offload()]
+    return [*found, submodels(), step_tables.figure4(multiplier), *step_tables.figures6(), offload()]
 
 
 def make(options):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import choose
-import document_tuning
+import document
 import pictures
 import program
 import render
@@ -120,7 +120,7 @@ def test_the_first_update_is_not_timed(trained, monkeypatch):
 
 
 def test_as_text(files):
-    rows = {row["name"]: row for row in document_tuning.fine_tuned()}
+    rows = {row["name"]: row for row in document.fine_tuned()}
     assert rows[choose.FULL]["loss"] == "3.001 ± 0.001" and rows[choose.FULL]["difference"] == rows[choose.FULL]["p"] == ""
     assert rows["BCD-1/3"]["difference"].startswith("-0.100 (-0.10") and rows["BCD-1/3"]["answer"] == "no"
     assert rows["BCD-1/3"]["seconds"] == "0.67" and rows["BCD-1/3"]["gain"] == "90 %"

@@ -6,23 +6,21 @@ from types import SimpleNamespace
 import h5py
 import pytest
 
-import claims
 import cost
+import cost_tables
 import experiment
 import published
-import table01
 import tables
-import tables05_14
+from cost_tables import Multipliers
 from errors import Refused
-from reductions import Multipliers
 from tables import GIVEN
 
 
 @pytest.fixture(scope="module")
 def made():
     multipliers = Multipliers()
-    found = [table01.cards(), *tables05_14.all_reductions(multipliers), claims.claims(multipliers), claims.speedups(),
-             table01.prices(multipliers.published["tables"])]
+    found = [cost_tables.cards(), *cost_tables.all_reductions(multipliers), cost_tables.claims(multipliers), cost_tables.speedups(),
+             cost_tables.prices(multipliers.published["tables"])]
     return {table.name: table for table in found}
 
 
@@ -86,10 +84,10 @@ def test_notes(made, table, text):
 
 def test_claims_follow_from_the_worst_case():
     """The sentences of section 4.3, from Tables 3 and 4."""
-    assert 1 - 2.77 * claims.mean_ratio(3) == pytest.approx(0.420, abs=0.001)
-    assert claims.mean_speedup(3) / 2.77 - 1 == pytest.approx(1.125, abs=0.001)
-    assert 1 - claims.mean_speedup(4) / 2.77 == pytest.approx(0.489, abs=0.0015)
-    assert claims.mean_speedup(4) == pytest.approx(1.41, abs=0.005)
+    assert 1 - 2.77 * cost_tables.mean_ratio(3) == pytest.approx(0.420, abs=0.001)
+    assert cost_tables.mean_speedup(3) / 2.77 - 1 == pytest.approx(1.125, abs=0.001)
+    assert 1 - cost_tables.mean_speedup(4) / 2.77 == pytest.approx(0.489, abs=0.0015)
+    assert cost_tables.mean_speedup(4) == pytest.approx(1.41, abs=0.005)
 
 
 @pytest.mark.parametrize("name", [
@@ -101,14 +99,14 @@ def test_golden(made, name, golden):
 def test_own_multiplier():
     """A multiplier of one's own adds a column: with 1, a step on half of the GPUs saves as much cost as it is
     faster."""
-    table = claims.claims(Multipliers(ours=1.0))
+    table = cost_tables.claims(Multipliers(ours=1.0))
     assert table.cell("time saved over OffLoad (average)", "multiplier_ours").source == GIVEN
     assert table.value("time saved over OffLoad (average)", "multiplier_ours") == pytest.approx(1 - 0.2095, abs=5e-5)
 
 
 def test_own_prices():
     """(1 - 1.249 x ratio of times / 4) with an A100 of four times an RTX 4090's price."""
-    table = table01.prices(1.249, {"rtx4090": 0.5, "a100": 2.0})
+    table = cost_tables.prices(1.249, {"rtx4090": 0.5, "a100": 2.0})
     assert table.cell("--price", "a100").source == GIVEN != table.cell("--price", "a800").source
     assert table.value("--price", "a800") == published.section_prices()["a800"]
     assert table.value("--price", "saved_a100") == pytest.approx(1 - 1.249 * (2414.32 * 8 / (5772 * 4)) / 4)
@@ -150,7 +148,7 @@ def test_wrong_prices(text, wrong):
     ("cost of a 7B model on RTX 4090", "0.0721"), ("operations of BCD-1/3 of ResNet-8", "0.634"),
     ("operations of BCD-1/3 of GPT 4x128", "0.741")])
 def test_sentences(row, value, held):
-    table = claims.sentences()
+    table = cost_tables.sentences()
     held(table, row, "recomputed", value)
     assert "7B" not in row or table.value(row, "meaning").startswith("extrapolation")
 

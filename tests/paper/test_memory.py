@@ -3,16 +3,14 @@ from types import SimpleNamespace
 
 import pytest
 
-import figure05
 import memory
+import memory_tables
 import networks
-import table08
-import tables09_11_memory
 
 
 @pytest.fixture(scope="module")
 def made():
-    found = [table08.table8(), table08.activations(), figure05.figure(), tables09_11_memory.table()]
+    found = [memory_tables.table8(), memory_tables.activations(), memory_tables.figure5(), memory_tables.tables9to11()]
     return {table.name: table for table in found}
 
 

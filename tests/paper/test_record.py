@@ -15,7 +15,6 @@ import document_record
 import published
 import record
 import study
-import written
 from conftest import RESULTS
 from samples import evaluations, training
 
@@ -48,20 +47,20 @@ def test_a_seed_that_diverged_is_neither_ahead_nor_behind(monkeypatch):
 
 
 def test_a_span_has_all_its_values():
-    assert written.span([2.7, 1]) == "1.00 to 2.70"
+    assert document_record.span([2.7, 1]) == "1.00 to 2.70"
     for values in ([2.7, math.nan], [math.nan, 2.7]):
         with pytest.raises(ValueError, match="no span"):
-            written.span(values)
+            document_record.span(values)
 
 
 @pytest.mark.parametrize("p, text", [
     (0.00049, "< 0.001"), (0.00051, "0.001"), (0.0494, "0.049"), (0.0994, "0.099"), (0.0996, "0.10"), (1.0, "1.00")])
 def test_probabilities_as_text(p, text):
-    assert written.p_value(p) == text
+    assert document_record.p_value(p) == text
 
 
 def test_a_bound_that_rounds_to_zero_keeps_its_side():
-    assert written.with_interval(0.5, -0.001, 1.001) == "+0.50 (-0.00 to +1.00)"
+    assert document_record.with_interval(0.5, -0.001, 1.001) == "+0.50 (-0.00 to +1.00)"
 
 
 def test_a_method_is_found_by_its_settings():
@@ -85,9 +84,9 @@ def test_what_a_hundred_seeds_find():
 
 
 def test_seeds_that_are_left_out_are_counted():
-    assert written.mean([1, 2]) == "1.50 ± 0.71" and written.mean([math.nan]) == "–"
-    assert written.mean([1, math.nan, 2]) == "1.50 ± 0.71 (2 of 3)"
-    assert written.mean([1, math.nan], 1) == "1.0 (1 of 2)"
+    assert document_record.mean([1, 2]) == "1.50 ± 0.71" and document_record.mean([math.nan]) == "–"
+    assert document_record.mean([1, math.nan, 2]) == "1.50 ± 0.71 (2 of 3)"
+    assert document_record.mean([1, math.nan], 1) == "1.0 (1 of 2)"
     assert document_record.own_plateau("half", "bcd3 every 1e").endswith(" (2 of 3)")  # one came to none
 
 

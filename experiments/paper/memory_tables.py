@@ -1,10 +1,10 @@
-"""Tables 8 and 4: parameters, gradients and Adam's state; and the activations they leave out."""
+"""The memory of the paper's Tables 4 and 8 to 11 and of its Figure 5: published, by closed form, and planned."""
 import math
 
 import program
 import published
 from program import ask_once
-from tables import CLOSED_FORM, DEVIATION, GIB, NONE, PUBLISHED, RECOMPUTED, Column, Table
+from tables import CLOSED_FORM, DEVIATION, GIB, MIB, NONE, PERCENT, PUBLISHED, RECOMPUTED, Column, Table
 
 UNDESCRIBED = "L-8.0B"  # in Table 4, but not in Table 8
 
@@ -75,3 +75,42 @@ def activations():
         "state.  recomp.: activations when only block inputs are kept.  all: with workspace; per GPU: divided by the GPUs "
         "of Table 8.  The paper speaks of activations of about 0.7 W.")
     return table
+
+
+def figure5():
+    """Memory against UFP, the unfrozen part."""
+    models = list(published.models())
+    table = Table("figure5", "Figure 5: memory against UFP, the unfrozen part", "UFP",
+                  [Column("equal_parts", "equal parts", "", 1, CLOSED_FORM, PERCENT)]
+                  + [Column(model, model, "", 1, CLOSED_FORM, PERCENT) for model in models],
+                  figure="bars", axis="parameters, gradients, state: % of a full update's")
+    for submodels in range(1, 6):
+        table.row("1" if submodels == 1 else f"1/{submodels}", (1 + 3 / submodels) / 4,
+                  *(plan(model, submodels=submodels)["trained"] / plan(model)["equal_parts"]
+                    for model in models))
+    table.note(
+        "Fractions of a full update's bytes.  \"equal parts\": the closed form (1 + 3/M) / 4, the same for all models; the "
+        "others: planned with the largest balanced submodel of whole blocks.  The paper prints no numbers with its Figure 5.")
+    return table
+
+
+def tables9to11():
+    """Of GPT-2 of 0.15B parameters, and ResNet-14."""
+    title = "Tables 9 to 11: parameters, gradients and state of GPT-2 0.15B and ResNet-14"
+    found = Table("tables9to11", title, "table: row", [
+        Column("published", "published", "MiB", 2, PUBLISHED), Column("recomputed", "from its W", "MiB", 2, RECOMPUTED),
+        Column("recomputed_deviation", "off", "", 2, NONE, DEVIATION),
+        Column("closed_form", "our model", "MiB", 2, CLOSED_FORM),
+        Column("closed_form_deviation", "off", "", 2, NONE, DEVIATION), Column("plan", "planned", "MiB", 2, CLOSED_FORM)])
+    for row in (row for number in (9, 10, 11) for row in published.trainings(number)):
+        k = 3 if row.optimizer == "adam" else 2  # gradients and vectors of state
+        recomputed = row.full.mib / (1 + k) * (1 + k / row.submodels) if row.full else math.nan
+        planned = plan(row.model, row.optimizer, row.submodels)
+        ours = planned["equal_parts"] / MIB
+        found.row(f"{row.table}: {row.row}", row.mib, recomputed, recomputed / row.mib - 1, ours, ours / row.mib - 1,
+                  planned["trained"] / MIB)
+    found.note("\"from its W\": W (1 + (1 + k)/M) with the W that the table's own full update implies, k = 2 for Adam, 1 for "
+               "SGD with momentum.")
+    found.note("No usual configuration of GPT-2 has the W of the 0.15B one; 16 layers of width 768 stand in for it.  "
+               "\"planned\": with the largest balanced submodel.")
+    return found
