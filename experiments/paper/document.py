@@ -1,4 +1,5 @@
-"""What the sources of the documents call: cells of tables as text, and the functions of the modules named below."""
+"""What the sources of the documents call: cells of tables as text, the functions of document_record, and those of OTHERS."""
+import collections
 import functools
 import io
 import math
@@ -9,6 +10,7 @@ import numpy as np
 
 import choose
 import compare
+import cost_tables
 import document_record
 import printing
 import published
@@ -17,13 +19,12 @@ import registered
 import report
 import tables
 import tables02_09_11
-# The sources call these.
-from choose import before_tuning, lora_libraries, needs, timed_on, tuned_rates
-from cost_tables import time_over_distributed
 from document_record import mean, p_value, span, with_interval
-from published import largest_loss_difference, perplexity_over_full, with_lower_loss
+from errors import Refused
 
-MODULES = document_record,
+OTHERS = (choose.before_tuning, choose.lora_libraries, choose.needs, choose.timed_on, choose.tuned_rates,
+          cost_tables.time_over_distributed, published.largest_loss_difference, published.perplexity_over_full,
+          published.with_lower_loss)
 CHANGES = record.RESULTS.parent / "paper" / "changes.toml"
 
 
@@ -253,9 +254,16 @@ class Printed:
 
 
 def functions():
-    """All of them, by name, for one document."""
-    found = {name: value for module in MODULES for name, value in vars(module).items()}
-    return found | globals() | {
+    """What a source may name, for one document: the functions that are defined here and in document_record, those of
+    OTHERS, and lists of what was trained.  Each name is of one thing."""
+    found = [(name, value) for module, names in ((__name__, globals()), (document_record.__name__, vars(document_record)))
+             for name, value in names.items() if callable(value) and value.__module__ == module]
+    found += [(function.__name__, function) for function in OTHERS]
+    found += {
         "table": Printed().table, "three_seeds": record.THREE_SEEDS, "ours": OURS, "ours_less": OURS_LESS,
         "all_data_images": [what for what in record.THREE_SEEDS + record.SECOND_TRAININGS if what in record.ALL_DATA],
-        "less_data_images": [what for what in record.THREE_SEEDS if what not in record.ALL_DATA]}
+        "less_data_images": [what for what in record.THREE_SEEDS if what not in record.ALL_DATA]}.items()
+    twice = [name for name, count in collections.Counter(name for name, _ in found).items() if count > 1]
+    if twice:
+        raise Refused(f"document.py: two things are called {twice[0]}")
+    return dict(found)

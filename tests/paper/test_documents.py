@@ -1,6 +1,5 @@
 """The committed documents are what their sources and the files of results give."""
 import ast
-import builtins
 import inspect
 import re
 
@@ -8,6 +7,7 @@ import jinja2.meta
 import pytest
 
 import document
+import document_record
 import pictures
 import published
 import render
@@ -54,11 +54,18 @@ def test_every_function_is_called():
     for source in render.DOCUMENTS:
         text = (ROOT / source).read_text(encoding="utf-8")
         called |= jinja2.meta.find_undeclared_variables(jinja2.Environment().parse(text))
-    for module in (document, *document.MODULES):
+    for module in (document, document_record):
         called |= {node.id for node in ast.walk(ast.parse(inspect.getsource(module)))
                    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     made = {name for name, value in document.functions().items() if callable(value)}
-    assert made - called - set(dir(builtins)) == {document.functions.__name__}
+    assert made - called == {document.functions.__name__}
+
+
+def test_a_source_sees_what_is_meant_for_it(monkeypatch):
+    assert not {"np", "math", "record", "OURS", "Refused"} & set(document.functions())
+    monkeypatch.setattr(document_record, "hours", document_record.seeds, raising=False)
+    with pytest.raises(Refused, match="two things are called hours"):
+        document.functions()
 
 
 def test_all_pictures_are_drawn():
