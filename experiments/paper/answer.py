@@ -49,7 +49,7 @@ def at_equal_memory(cases):
 
 
 def table(cases):
-    """The table that compares each BCD method with the full updates of the same seeds, or None; of a single method the
+    """The table that compares each BCD method with the full updates of the same seeds; of a single method the
     title says what it costs."""
     equal = {axis: at_equal(axis) for axis in (curves.UPDATES, curves.OPERATIONS, curves.SECONDS)}
     equal["memory"] = at_equal_memory(cases)
@@ -73,7 +73,7 @@ def table(cases):
          "compared only as a whole.",
          measures.TEST_NOTE, measures.TIMES_NOTE],
         paired=True).make(cases)
-    if found is not None and len(found.rows) == 1:
+    if len(found.rows) == 1:
         found.title = sentence(found)
     return found
 

@@ -1,9 +1,10 @@
-"""What the sources of the documents call: cells of tables as text, the functions of document_record, and those of OTHERS."""
+"""What the sources of the documents call: the functions of this module and of document_record, and OTHERS."""
 import collections
 import functools
 import io
 import math
 import statistics
+import sys
 import tomllib
 
 import numpy as np
@@ -141,7 +142,7 @@ def fine_tuned():
             "losses": each_of(one.losses), "half_way": each_of(one.after(full.updates / 2)), "lowest_losses": each_of(one.lowest),
             "gain": f"{100 * (before - statistics.fmean(one.losses)) / (before - statistics.fmean(full.losses)):.0f} %",
             "same_time": f"{statistics.fmean(full.after(full.updates * time)):.3f}" if time < 0.95 else "",
-            "difference": with_interval(d.value, d.low, d.high, 3) if d else "", "answer": one.answer,
+            "difference": with_interval(d, 3) if d else "", "answer": one.answer,
             "p": p_value(one.p) if d else "", "seconds": "–" if math.isnan(time) else f"{time:.2f}",
             "operations": "–" if math.isnan(one.operations) else f"{one.operations / full.operations:.2f}",
             "trained": f"{one.trained:.0f}", "updates": one.updates, "rate": f"{one.trainings[0]['lr']:g}".replace("e-0", "e-"),
@@ -159,7 +160,7 @@ def tuned_difference(name, other):
     """By how much lower one method of fine-tuning ended than another, with its interval; and p, of this test alone."""
     losses = {one.method.name: one.losses for one in choose.tuned(choose.trainings(choose.FILE))}
     found = compare.welch(losses[other], losses[name])
-    return with_interval(found.value, found.low, found.high, 3, ""), p_value(found.p)
+    return with_interval(found, 3, ""), p_value(found.p)
 
 
 def each_of(losses):
@@ -217,8 +218,8 @@ def answered(file, label):
     """A row of the answers of a group of the second protocol, as text by columns."""
     table = made_of(file)["answers"]
     value = functools.partial(table.value, label)
-    return {"difference": with_interval(*map(value, ("difference", "low", "high"))), "p": p_value(value("p")),
-            "answer": value("answer")}
+    found = compare.Difference(*map(value, ("difference", "low", "high", "p", "seeds")))
+    return {"difference": with_interval(found), "p": p_value(found.p), "answer": value("answer")}
 
 
 def hours(file):
@@ -256,8 +257,8 @@ class Printed:
 def functions():
     """What a source may name, for one document: the functions that are defined here and in document_record, those of
     OTHERS, and lists of what was trained.  Each name is of one thing."""
-    found = [(name, value) for module, names in ((__name__, globals()), (document_record.__name__, vars(document_record)))
-             for name, value in names.items() if callable(value) and value.__module__ == module]
+    found = [(name, value) for module in (sys.modules[__name__], document_record) for name, value in vars(module).items()
+             if callable(value) and value.__module__ == module.__name__]
     found += [(function.__name__, function) for function in OTHERS]
     found += {
         "table": Printed().table, "three_seeds": record.THREE_SEEDS, "ours": OURS, "ours_less": OURS_LESS,

@@ -33,20 +33,25 @@ def span(values, decimals=2, sign=""):
     return " to ".join(tables.format_number(value, decimals, sign) for value in (min(values), max(values)))
 
 
-def bounds(low, high, decimals=2, sign="+"):
-    """Of an interval.  A bound that rounds to zero keeps its sign, which says on which side the interval ends."""
-    return f"{low:{sign}.{decimals}f} to {high:{sign}.{decimals}f}"
+def bounds(difference, decimals=2, sign="+"):
+    """Of the interval of a compare.Difference.  One that rounds to zero keeps its sign, which says on which side the
+    interval ends."""
+    return f"{difference.low:{sign}.{decimals}f} to {difference.high:{sign}.{decimals}f}"
 
 
-def with_interval(value, low, high, decimals=2, sign="+"):
-    """A difference and its interval: "+1.10 (+0.51 to +1.70)"."""
-    return f"{value:{sign}.{decimals}f} ({bounds(low, high, decimals, sign)})"
+def with_interval(difference, decimals=2, sign="+"):
+    """A compare.Difference and its interval: "+1.10 (+0.51 to +1.70)"."""
+    return f"{difference.value:{sign}.{decimals}f} ({bounds(difference, decimals, sign)})"
 
 
 def p_value(p):
     if p < 0.0005:
         return "< 0.001"
     return f"{p:.3f}" if p < 0.0995 else f"{p:.2f}"
+
+
+def with_interval_and_p(difference):
+    return f"{with_interval(difference)}, p {p_value(difference.p)}"
 
 
 def listed(values):
@@ -175,16 +180,14 @@ def gap_percent(network, method, part, ratio):
 
 def ahead_at_equal_updates(network, method):
     """By how much BCD is ahead of the full update's end after as many updates, with its interval, and p."""
-    found = record.compared(network, method, part=equal_part(network, method))
-    return f"{with_interval(found.value, found.low, found.high)}, p {p_value(found.p)}"
+    return with_interval_and_p(record.compared(network, method, part=equal_part(network, method)))
 
 
 def ahead_at_equal_operations(network, method):
     """The same after as many operations, counted from shapes, as the full update took."""
     bcd, full = record.pairs(network, method)[0]
     spent = curves.updates_within(bcd, curves.OPERATIONS, curves.total_cost(full, curves.OPERATIONS))
-    found = record.compared(network, method, part=spent / bcd["steps"])
-    return f"{with_interval(found.value, found.low, found.high)}, p {p_value(found.p)}"
+    return with_interval_and_p(record.compared(network, method, part=spent / bcd["steps"]))
 
 
 def ends_earlier(network, method, epochs):
@@ -205,8 +208,7 @@ def full_updates_apart(network, other, evaluations=curves.MEAN):
         return [float(np.interp(updates(other), each.evaluation["step"][evaluations - 1:],
                                 curves.trailing(curves.scores(each), evaluations)))
                 for each in record.seeds(which, "full").values()]
-    found = compare.welch(scores(network), scores(other))
-    return with_interval(found.value, found.low, found.high)
+    return with_interval(compare.welch(scores(network), scores(other)))
 
 
 def better_by(network, method):
@@ -215,18 +217,16 @@ def better_by(network, method):
     if not record.first(network, method).is_images:
         found = dataclasses.replace(found, value=-found.value, low=-found.high, high=-found.low)
     three = found.seeds >= compare.TESTED
-    return with_interval(found.value, found.low, found.high) if three else f"{found.value:+.2f}"
+    return with_interval(found) if three else f"{found.value:+.2f}"
 
 
 def difference(network, method, other):
     """Of two methods of BCD: the difference of their scores, and its interval."""
-    found = record.compared(network, method, other)
-    return with_interval(found.value, found.low, found.high)
+    return with_interval(record.compared(network, method, other))
 
 
 def interval(network, method):
-    found = record.compared(network, method)
-    return bounds(found.low, found.high)
+    return bounds(record.compared(network, method))
 
 
 def p(network, method):

@@ -4,8 +4,8 @@ import math
 import compare
 import curves
 import registered
-from measures import Pair, peak
-from tables import FREE, MEASURED, NONE, TEXT, Cell, Column, Table
+from measures import Pair, mean_cell, peak
+from tables import FREE, MEASURED, NONE, TEXT, Column, Table
 
 FILE, SPEED = "equal-memory", "equal-memory-speed"  # the experiments, and their files of results
 TOKENS, SECONDS = "equal tokens", "equal seconds"
@@ -28,9 +28,12 @@ def name(method):
 
 
 def budgets(cases):
-    """(name, updates of each method) of equal tokens, in batches of one size, and of equal seconds: those that the fastest
-    method's updates take.  The latter only where each method was timed, all of them on one computer."""
+    """(name, updates of each method) of equal tokens, in batches of one size, and of equal seconds: those that the
+    fastest method's updates take.  The latter only where each method was timed, all of them on one computer; nothing of
+    a single method."""
     made, timed = methods(cases, FILE), methods(cases, SPEED)
+    if len(made) < 2:
+        return
     fewest = min(method.first["steps"] for method in made)
     yield TOKENS, [fewest] * len(made)
     times = {kind(method): curves.seconds_per_update(method.first) for method in timed}
@@ -47,10 +50,8 @@ def loss_after(training, updates):
 
 
 def table(cases):
-    """The table of the methods of group 7 by rising loss, or None."""
+    """The table of the methods of group 7 by rising loss."""
     made = methods(cases, FILE)
-    if len(made) < 2:
-        return None
     found = Table("lowest", "Which has the lowest loss at this memory?", "training", [
         Column("seeds", "seeds", "", 0), Column("memory", "MiB", "peak", 1, MEASURED), Column("updates", "updates", "", FREE, NONE),
         Column("loss", "loss", "", 4, MEASURED), Column("above", "above the lowest", "", 4, MEASURED),
@@ -64,10 +65,9 @@ def table(cases):
         rows.sort(key=lambda row: nan_last(compare.mean_of_all(row[2])[0]))
         lowest, second = rows[0][2], rows[1][2]
         for place, (method, count, losses) in enumerate(rows):
-            loss, spread, seeds = compare.mean_of_all(losses)
             above = compare.welch(losses, lowest)
             memory = compare.mean([peak(Pair(training, None)) for training in method.trainings])[0]
-            found.row(f"{name(method)}, {budget}", float(seeds), memory, float(count), Cell(loss, MEASURED, spread),
+            found.row(f"{name(method)}, {budget}", float(len(losses)), memory, float(count), mean_cell(losses),
                       *((above.value, above.low, above.high) if place else (None, None, None)),
                       "" if place else "yes" if compare.welch(second, lowest).low > 0 else "undecided")
     found.note(registered.RULES + ": the mean of the last five evaluations up to so many updates; differences from the lowest "

@@ -89,11 +89,9 @@ class MeasureTable:
         return [m.cell(self.pairs(method)) for m in self.measures]
 
     def make(self, cases):
-        """The table of all methods that it is about, or None when there are none."""
+        """The table of all methods that it is about."""
         methods = [method for method in cases.methods if self.selects(method) and
                    (not self.paired or method.first["submodels"] > 1 and self.pairs(method))]
-        if not methods:
-            return None
         table = self.empty()
         for method in methods:
             table.row(method.label, *self.cells(method))
@@ -123,6 +121,12 @@ def welch_of(values):
     """Welch's test of (BCD, full) values, of which those count that are known of both."""
     known = [pair for pair in values if all(map(math.isfinite, pair))]
     return compare.welch([bcd for bcd, _ in known], [full for _, full in known])
+
+
+def mean_cell(values, mean=compare.mean_of_all):
+    """Of measured values: their mean, by a function of compare.py, and the standard deviation of one."""
+    value, spread, _ = mean(values)
+    return Cell(value, MEASURED, spread)
 
 
 def quotient(a, b):

@@ -11,7 +11,8 @@ import compare
 import curves
 import trainings
 from cases import Method, own_name, partner
-from tables import FREE, MEASURED, NONE, TEXT, Cell, Column, Table
+from measures import mean_cell
+from tables import FREE, MEASURED, NONE, TEXT, Column, Table
 
 RULES = "By the rules of the second trainings (experiments/paper/protocol.md)"
 
@@ -63,9 +64,9 @@ def at_its_best(training):
     return float(means.max() if kind_of(training).more_is_better else means.min())
 
 
-def over_seeds(score, method):
-    """(mean, standard deviation, count) of a score; NaN where a seed has none."""
-    return compare.mean_of_all(map(score, method.trainings))
+def mean_over_seeds(score, method):
+    """NaN where a seed has no score."""
+    return compare.mean_of_all(map(score, method.trainings))[0]
 
 
 def is_without_augmentation(training):
@@ -86,7 +87,7 @@ def grids(cases):
 
 
 def best_rates(cases):
-    """The table of the best rates, or None."""
+    """The table of the best rates."""
     table = Table("rates", "The best learning rate of each method", "training", [
         Column("tried", "rates", "tried", kind=TEXT), Column("best", "best", "rate", FREE, NONE),
         Column("score", "score", "", 3, MEASURED), Column("lower", "score", "next lower", 3, MEASURED),
@@ -94,7 +95,7 @@ def best_rates(cases):
     for grid in grids(cases):
         first = grid[0].first
         rates = [method.first.setting("lr") for method in grid]
-        scores = [over_seeds(at_the_end, method)[0] for method in grid]
+        scores = [mean_over_seeds(at_the_end, method) for method in grid]
         tried = " ".join(f"{rate:g}" + (" (diverged)" if method.diverged else "") for rate, method in zip(rates, grid))
         finite = [number for number, score in enumerate(scores) if math.isfinite(score)]
         if not finite:
@@ -104,8 +105,6 @@ def best_rates(cases):
         table.row(grid_name(grid[0]), tried, rates[best], scores[best],
                   scores[best - 1] if best else None, scores[best + 1] if best + 1 < len(grid) else None,
                   "the lowest" if best == 0 else "the highest" if best + 1 == len(grid) else "inside")
-    if not table.rows:
-        return None
     table.note(RULES + ": scores at a constant rate are means of the last five evaluations, with a cosine the last one; per "
                "cent, perplexity, or the loss of fine-tuning.  A best rate that is the lowest or the highest asks for one "
                "beyond it.  An empty score next to it: it diverged, or there is none.")
@@ -158,7 +157,7 @@ class Comparison:
 
     @property
     def margin(self):
-        return self.kind.margin * (over_seeds(self.score, self.full)[0] if self.kind.relative else 1)
+        return self.kind.margin * (mean_over_seeds(self.score, self.full) if self.kind.relative else 1)
 
 
 def answer(difference, margin, adjusted):
@@ -219,7 +218,7 @@ def missing(cases):
 
 
 def answers(cases):
-    """The table of the answers, or None: of comparisons with two seeds or more on both sides."""
+    """The table of the answers: of comparisons with two seeds or more on both sides."""
     table = Table("answers", "As good as the full update?", "training", [
         Column("seeds", "seeds", "", 0), Column("score", "score", "", 3, MEASURED),
         Column("full", "score", "full update", 3, MEASURED), Column("difference", "better by", "", 3, MEASURED),
@@ -227,13 +226,10 @@ def answers(cases):
         Column("margin", "margin", "", 3, NONE), Column("p", "p", "corrected", 3, MEASURED),
         Column("answer", "as good?", kind=TEXT)])
     for made, difference, p, is_as_good in judged(cases):
-        (score, spread, _), (full, full_spread, _) = (
-            over_seeds(made.score, side) for side in (made.method, made.full))
-        table.row(made.method.label + made.reading, float(difference.seeds), Cell(score, MEASURED, spread),
-                  Cell(full, MEASURED, full_spread), difference.value, difference.low, difference.high, made.margin, p,
+        table.row(made.method.label + made.reading, float(difference.seeds),
+                  *(mean_cell(map(made.score, side.trainings)) for side in (made.method, made.full)),
+                  difference.value, difference.low, difference.high, made.margin, p,
                   is_as_good or (f"full update{made.full.diverged}" if made.full.diverged else ""))
-    if not table.rows:
-        return None
     table.note(RULES + ": means over seeds; the difference with its 95 % interval by Welch's t-test, positive where the method "
                "is better; p by Holm's correction for the comparisons of each group.  \"yes\": the interval lies above minus the "
                "margin; \"no\": it lies below zero, and p is below 0.05; \"undecided\": neither.  Where a seed diverged "
@@ -272,20 +268,17 @@ def has_plateau(method):
 
 
 def plateaus(cases):
-    """The table of plateaus of image trainings at a constant rate, or None."""
+    """The table of plateaus of image trainings at a constant rate."""
     table = Table("plateaus", "To its own plateau, and whether that stays", "training", [
         Column("seeds", "seeds", "", 0), Column("updates", "updates", "to its best", 0, MEASURED),
         Column("multiplier", "B-F", "own plateau", 2, MEASURED), Column("gain", "last fifth", "points", 2, MEASURED),
         Column("stays", "plateau", kind=TEXT)])
     for method in filter(has_plateau, cases.methods):
-        updates, spread, seeds = over_seeds(updates_to_its_best, method)
-        gain, gains, _ = over_seeds(last_gain, method)
+        updates, gain = (mean_cell(map(of, method.trainings)) for of in (updates_to_its_best, last_gain))
         full = full_update_of(cases, method)
-        whole = over_seeds(updates_to_its_best, full)[0] if full else math.nan
-        table.row(method.label, float(seeds), Cell(updates, MEASURED, spread), updates / whole, Cell(gain, MEASURED, gains),
-                  "" if math.isnan(gain) else "stays" if gain < CLIMBS else "still climbing")
-    if not table.rows:
-        return None
+        whole = mean_over_seeds(updates_to_its_best, full) if full else math.nan
+        table.row(method.label, float(len(method.trainings)), updates, updates.value / whole, gain,
+                  "" if math.isnan(gain.value) else "stays" if gain.value < CLIMBS else "still climbing")
     table.note(RULES + f": updates to the first mean of five evaluations that is within {NEAR} points of its best; B-F: over "
                "those of the full update, means over seeds.  Last fifth: the mean of the last fifth of the evaluations less "
                f"that of the fifth before; below {CLIMBS} points the plateau stays, also where it falls.")

@@ -45,7 +45,7 @@ def make(trainings, paper=True, heaviest_first=False):
         made.append(tables02_09_11.multipliers(cases))
     made += [table.make(cases) for table in (beyond.CONVERGED, beyond.SAME_LOSS, beyond.PER_UPDATE, beyond.FINETUNE)]
     made.append(beyond.trainings(cases))
-    return [table for table in made if table is not None], cases
+    return [table for table in made if table.rows], cases
 
 
 class Report:

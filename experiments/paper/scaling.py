@@ -10,7 +10,8 @@ import compare
 import curves
 import registered
 from cases import alike_key, settings_key
-from tables import MEASURED, NONE, TEXT, Cell, Column, Table
+from measures import mean_cell
+from tables import MEASURED, NONE, TEXT, Column, Table
 
 
 def loss_at_the_end(training):
@@ -42,7 +43,7 @@ def full_lengths(method):
 
 
 def lengths(cases):
-    """The table of multipliers by length, or None: of BCD where there are full updates of two lengths or more."""
+    """The table of multipliers by length: of BCD where there are full updates of two lengths or more."""
     table = Table("lengths", "How many times the updates, each with a cosine of its own length", "training", [
         Column("seeds", "seeds", "", 0), Column("tried", "updates", "full, lengths", kind=TEXT),
         Column("updates", "updates", "BCD", 0, NONE), Column("loss", "loss", "at the end", 4, MEASURED),
@@ -55,12 +56,8 @@ def lengths(cases):
         same = [updates_to(loss_at_the_end(one), [other for other in full if other["seed"] == one["seed"]])
                 for one in method.trainings]
         ratios = [one["steps"] / updates for one, updates in zip(method.trainings, same)]
-        (loss, loss_spread, seeds), (updates, spread, _), (ratio, ratio_spread, _) = map(
-            compare.mean_of_all, (map(loss_at_the_end, method.trainings), same, ratios))
-        table.row(method.label, float(seeds), " ".join(map(str, tried)), float(method.first["steps"]),
-                  Cell(loss, MEASURED, loss_spread), Cell(updates, MEASURED, spread), Cell(ratio, MEASURED, ratio_spread))
-    if not table.rows:
-        return None
+        table.row(method.label, float(len(same)), " ".join(map(str, tried)), float(method.first["steps"]),
+                  mean_cell(map(loss_at_the_end, method.trainings)), mean_cell(same), mean_cell(ratios))
     table.note(registered.RULES + ": the updates with which the full update of the same seed ends at BCD's loss, interpolated "
                "in their logarithm between its lengths; B-F: those of BCD over them.  Empty: the loss of a seed lies "
                "outside, or it diverged.")
@@ -102,7 +99,7 @@ def gaps(method):
 
 
 def widths(cases):
-    """The table of slopes of the gap over the width, or None."""
+    """The table of slopes of the gap over the width."""
     table = Table("widths", "Does the gap shrink with the width?", "training", [
         Column("widths", "widths", kind=TEXT), Column("points", "points", "", 0), Column("first", "gap", "narrowest", 4, MEASURED),
         Column("last", "gap", "widest", 4, MEASURED), Column("slope", "slope", "", 4, MEASURED),
@@ -121,8 +118,6 @@ def widths(cases):
         narrowest, widest = (compare.mean_of_all(found[place][1])[0] for place in (0, -1))
         table.row(label, " ".join(str(width) for width, _ in found), float(len(points)), narrowest, widest, line.slope, low, high,
                   "shrinks" if high < 0 else "grows" if low > 0 else "may not be extrapolated")
-    if not table.rows:
-        return None
     table.note(registered.RULES + ": the gap is ln of BCD's loss over that of the full update of the same seed, at the end; "
                "the slope is that of a line through all seeds, over ln of the width, with its 95 % interval by Student's t.  "
                "\"may not be extrapolated\": the interval includes zero, or a seed diverged.")

@@ -1,4 +1,4 @@
-"""Tables 2, 9, 10 and 11: below each published training those of ours that are most like it; and mean B-F multipliers."""
+"""Tables 2, 9, 10 and 11: below each published training those of ours that are most like it; mean multipliers."""
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -107,13 +107,11 @@ class Comparison:
                 for method in case.methods if method.is_plain]
 
     def make(self, cases):
-        """The table, or None when there are no trainings for it."""
+        """The table, without rows where there are no trainings for it."""
         methods = self.methods(cases)
-        if not methods:
-            return None
         ours = MeasureTable(self.name, self.title, self.measures)
         table = ours.empty()
-        for row in published.trainings(self.table):
+        for row in published.trainings(self.table) if methods else ():
             if row.is_images != self.images:
                 continue
             self.put_published(table, row)
@@ -170,9 +168,9 @@ def multipliers(cases):
         Column("training_loss", "to equal loss", "in training", 2, MEASURED),
         Column("validation_loss", "to equal loss", "in validation", 2, MEASURED)])
     for label, optimizer, images in KINDS:
-        training, validation = map(compare.mean, compare.multipliers(cases, optimizer, images))
-        table.row(label, published.mean_multiplier(optimizer, images), training[2],
-                  Cell(training[0], MEASURED, training[1]), Cell(validation[0], MEASURED, validation[1]))
+        training, validation = compare.multipliers(cases, optimizer, images)
+        table.row(label, published.mean_multiplier(optimizer, images), compare.mean(training)[2],
+                  *(measures.mean_cell(values, compare.mean) for values in (training, validation)))
     table.note("Means over the trainings here in three submodels, on all of the data, with a full update of the same seed; "
                "of variants in phases, order or rate the first counts.  Spread: the standard deviation of a single "
                "training.  Adam includes AdamW.")

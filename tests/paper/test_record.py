@@ -60,7 +60,7 @@ def test_probabilities_as_text(p, text):
 
 
 def test_a_bound_that_rounds_to_zero_keeps_its_side():
-    assert document_record.with_interval(0.5, -0.001, 1.001) == "+0.50 (-0.00 to +1.00)"
+    assert document_record.with_interval(compare.Difference(0.5, -0.001, 1.001, 0.05, 3)) == "+0.50 (-0.00 to +1.00)"
 
 
 def test_a_method_is_found_by_its_settings():

@@ -95,8 +95,8 @@ def test_rates_of_perplexity():
 def test_not_registered():
     """Trainings of before have no rows."""
     trainings = [like(one, started="2026-11-25T17:33:59Z") for one in of_rates([60, 50, 70, 65])]
-    assert registered.best_rates(Cases(trainings)) is None
-    assert registered.answers(Cases([like(one, seed=seed) for seed in (1, 2) for one in trainings])) is None
+    assert not registered.best_rates(Cases(trainings)).rows
+    assert not registered.answers(Cases([like(one, seed=seed) for seed in (1, 2) for one in trainings])).rows
 
 
 # ---- the answers --------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def test_p_is_corrected_for_all_that_were_registered(monkeypatch):
     assert only(table)["p"] == pytest.approx(4 * alone)
     assert any(note.startswith("1 of the 4 comparisons that were registered") for note in table.notes)
     monkeypatch.setattr(registered, "planned", lambda file: 0)
-    assert registered.answers(Cases(made)) is None
+    assert not registered.answers(Cases(made)).rows
     assert compare.holm([0.01, math.nan, 0.03], 5) == [0.04, pytest.approx(math.nan, nan_ok=True), pytest.approx(0.09)]
 
 
@@ -266,7 +266,7 @@ def test_a_pilot_of_fine_tuning_takes_no_answer_away():
 
 
 def test_single_seeds():
-    assert registered.answers(Cases(seeds([70]) + seeds([60], submodels=3))) is None
+    assert not registered.answers(Cases(seeds([70]) + seeds([60], submodels=3))).rows
 
 
 # ---- plateaus -----------------------------------------------------------------------------------
@@ -298,9 +298,8 @@ def test_a_training_that_diverged_has_no_plateau():
 
 
 def test_plateaus_are_of_constant_rates():
-    assert registered.plateaus(Cases([scored([50] * 10, schedule="cosine"), of_loss(2.0)])) is None
-    few = registered.plateaus(Cases([scored([50] * 4)]))
-    assert few is None
+    for made in [scored([50] * 10, schedule="cosine"), of_loss(2.0)], [scored([50] * 4)]:
+        assert not registered.plateaus(Cases(made)).rows
 
 
 # ---- LoRA, by another program -------------------------------------------------------------------

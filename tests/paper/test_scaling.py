@@ -84,11 +84,11 @@ def test_a_seed_that_diverged_leaves_no_multiplier(submodels, steps):
 
 
 def test_one_length_or_a_constant_rate_has_no_table():
-    assert scaling.lengths(Cases([ended(2.0), ended(2.5, submodels=3)])) is None
+    assert not scaling.lengths(Cases([ended(2.0), ended(2.5, submodels=3)])).rows
     made = [ended(3.0), ended(2.0, 200), ended(2.5, submodels=3)]
     for one in made:
         one.settings["schedule"] = "constant"
-    assert scaling.lengths(Cases(made)) is None
+    assert not scaling.lengths(Cases(made)).rows
 
 
 # ---- width --------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def test_rates_are_chosen_first():
     """A grid of rates at each width has no slope."""
     made = [ended(2.0 + 0.1 * submodels, model=f"gpt:layers=2,width={width},heads=2,context=32", lr=lr, submodels=submodels)
             for width in (64, 128, 256) for lr in (0.1, 0.2) for submodels in (1, 3)]
-    assert scaling.widths(Cases(made)) is None
+    assert not scaling.widths(Cases(made)).rows
 
 
 def test_a_seed_that_diverged_is_no_point():
@@ -148,9 +148,9 @@ def test_a_seed_that_diverged_is_no_point():
 
 
 def test_two_widths_have_no_slope():
-    assert widths_of(lambda width, seed: 0.1, (64, 128)) is None
+    assert not widths_of(lambda width, seed: 0.1, (64, 128)).rows
 
 
 def test_a_constant_rate_has_no_slope():
     """It ends nowhere, so that its last loss is no end of a training."""
-    assert widths_of(lambda width, seed: 0.1, schedule="constant") is None
+    assert not widths_of(lambda width, seed: 0.1, schedule="constant").rows
