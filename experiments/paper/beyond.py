@@ -82,9 +82,8 @@ def to_same_loss(pair):
     return curves.plateau_multiplier(*pair) if compares(pair) else math.nan
 
 
-def end_score(pair):
+def end_score(training):
     """By the rule of protocol.md, for what began after that was registered."""
-    training = pair.training
     return training["end_score"] if is_older(training) or curves.may_be_cut(training) else registered.at_the_end(training)
 
 
@@ -92,7 +91,7 @@ def end_scores(pair):
     training, full = pair
     if full is None or training["submodels"] == 1:
         return math.nan, math.nan
-    return end_score(pair), end_score(measures.Pair(full, full))
+    return end_score(training), end_score(full)
 
 
 def unregistered_ends(pair):
@@ -118,7 +117,7 @@ CONVERGED = MeasureTable(
         Measure("own_epochs", "after", "epochs", 1, measures.column("plateau_epochs")),
         Measure("score", "score", "there", 2, measures.column("plateau_score")),
         Measure("spread", "of five", "spread", 2, measures.column("plateau_spread"), MEAN),
-        Measure("end", "score", "at the end", 2, end_score),
+        Measure("end", "score", "at the end", 2, lambda pair: end_score(pair.training)),
         Measure("end_full", "full update", "at the end", 2, end_of_full, MEAN),
         Measure("at_equal", "score", "at equal upd.", 2, at_equal_updates),
         Measure("own_multiplier", "B-F", "own", 2, own_multiplier),

@@ -8,7 +8,6 @@ import numpy as np
 import compare
 import curves
 import figures
-import measures
 import program
 import record
 import registered
@@ -104,7 +103,7 @@ class Tuned:
     @property
     def peak(self):
         """MiB of parameters, gradients and state, measured; NaN of another program."""
-        return compare.mean([measures.trained_memory(measures.Pair(one, None)) for one in self.trainings])[0]
+        return compare.mean([one.trained_memory for one in self.trainings])[0]
 
     @property
     def equal_parts(self):

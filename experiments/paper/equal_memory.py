@@ -4,7 +4,7 @@ import math
 import compare
 import curves
 import registered
-from measures import Pair, mean_cell, peak
+from measures import mean_cell
 from tables import FREE, MEASURED, NONE, TEXT, Column, Table
 
 FILE, SPEED = "equal-memory", "equal-memory-speed"  # the experiments, and their files of results
@@ -66,7 +66,7 @@ def table(cases):
         lowest, second = rows[0][2], rows[1][2]
         for place, (method, count, losses) in enumerate(rows):
             above = compare.welch(losses, lowest)
-            memory = compare.mean([peak(Pair(training, None)) for training in method.trainings])[0]
+            memory = compare.mean([training.peak for training in method.trainings])[0]
             found.row(f"{name(method)}, {budget}", float(len(losses)), memory, float(count), mean_cell(losses),
                       *((above.value, above.low, above.high) if place else (None, None, None)),
                       "" if place else "yes" if compare.welch(second, lowest).low > 0 else "undecided")

@@ -1,6 +1,7 @@
 """Tables of trainings: a column says what is measured of a training, or of a BCD training and the full update of the
 same seed; a row is a method, over its seeds."""
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -158,11 +159,6 @@ def score(pair):
     return 100 * pair.training["accuracy"] if pair.training.is_images else pair.training["perplexity"]
 
 
-def trained_memory(pair):
-    """Peak MiB of parameters, gradients and optimizer state: what the paper counts as memory."""
-    return sum(pair.training[f"peak_{role}"] for role in ("parameters", "gradients", "state")) / MIB
-
-
 def per_update(training, axis):
     return quotient(curves.total_cost(training, axis), curves.total_cost(training, curves.UPDATES))
 
@@ -174,7 +170,7 @@ def time_ratio(pair):
     return quotient(per_update(pair.training, curves.SECONDS), per_update(pair.full, curves.SECONDS))
 
 
-peak = column("peak_total", 1 / MIB)
+peak, trained_memory = operator.attrgetter("training.peak"), operator.attrgetter("training.trained_memory")
 closed_form = column("closed_form", 1 / MIB)
 multiplier, valid_multiplier = of_bcd("multiplier"), of_bcd("valid_multiplier")
 SEEDS = Measure("seeds", "seeds", "", 0, one, COUNT, NONE)

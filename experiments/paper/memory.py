@@ -4,6 +4,7 @@ import memory_tables
 import networks
 import program
 import store
+import study
 from networks import Network
 from tables import CLOSED_FORM, DEVIATION, MEASURED, MIB, NONE, Column, Table
 
@@ -31,23 +32,15 @@ def columns():
         Column("all_deviation", "off", "", 1, NONE, DEVIATION)]
 
 
-class Peaks:
-    """A training of a step with each submodel: bytes by role, planned and measured."""
-
-    def __init__(self, options, network, submodels):
-        with program.trained(**networks.flags(
-                options, network, submodels=submodels, steps=submodels, switch_every=1 if submodels > 1 else None,
-                schedule="constant", warmup=0, threads=options.flags.get("threads"),
-                recompute=options.flags.get("recompute", False))) as file:
-            roles = store.column(file["memory"], "role")
-            self.planned, self.peak = (
-                dict(zip(roles, store.column(file["memory"], name).tolist())) for name in ("planned", "peak"))
-            self.spec = store.attribute(file["model"], "spec")
-            self.provenance = store.attributes(file["provenance"])
-
-    @staticmethod
-    def trained(roles):
-        return (roles["parameters"] + roles["gradients"] + roles["state"]) / MIB
+def trained(options, network, submodels):
+    """A training of a step with each submodel, the MiB that were planned for it by role, and its provenance."""
+    with program.trained(**networks.flags(
+            options, network, submodels=submodels, steps=submodels, switch_every=1 if submodels > 1 else None,
+            schedule="constant", warmup=0, threads=options.flags.get("threads"),
+            recompute=options.flags.get("recompute", False))) as file:
+        planned = store.column(file["memory"], "planned") / MIB
+        return (study.read_run(file.filename), dict(zip(store.column(file["memory"], "role"), planned.tolist())),
+                store.attributes(file["provenance"]))
 
 
 def table(options, network, number):
@@ -56,22 +49,21 @@ def table(options, network, number):
         f"measured{number}", f"Measured, MiB: {network.model[:80]}, {network.optimizer}, batch {network.batch}, a step "
         "with each submodel", "update", columns(), unit="MiB")
     for submodels in range(1, PRESETS[options.preset][0] + 1):
-        peaks = Peaks(options, network, submodels)
-        planned, trained = (Peaks.trained(roles) for roles in (peaks.planned, peaks.peak))
-        all_planned, all_peak = peaks.planned["total"] / MIB, peaks.peak["total"] / MIB
-        form = program.memory(network.optimizer, submodels, model=peaks.spec, precision=options.flags.get("precision"))
-        found.row(program.way(submodels), form["equal_parts"] / MIB, planned, trained, trained / planned - 1,
-                  peaks.peak["activations"] / MIB, all_planned, all_peak, all_peak / all_planned - 1)
+        made, plan, provenance = trained(options, network, submodels)
+        planned = sum(plan[role] for role in study.TRAINED)
+        found.row(program.way(submodels), made["closed_form"] / MIB, planned, made.trained_memory,
+                  made.trained_memory / planned - 1, made["peak_activations"] / MIB, plan["total"], made.peak,
+                  made.peak / plan["total"] - 1)
     form = CLOSED_FORMS[network.optimizer]
-    if peaks.provenance["precision"] == "bf16":
+    if provenance["precision"] == "bf16":
         form = {"2/M": "1/2 + 3/M", "3/M": "1/2 + 4/M"}[form]
     else:
         form = f"1 + {form}"
     found.note(
-        f"Peaks of the allocator, in {peaks.provenance['precision']} on the {options.flags.get('device', 'cpu')}.  "
+        f"Peaks of the allocator, in {provenance['precision']} on the {options.flags.get('device', 'cpu')}.  "
         "\"planned\" is computed from shapes before the training; \"equal parts\" is the closed form "
         f"W ({form}), which submodels of whole blocks reach only when they can be cut evenly.")
-    return found, peaks.provenance
+    return found, provenance
 
 
 def measure(options, first_number):

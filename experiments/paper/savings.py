@@ -2,10 +2,8 @@
 
 Each way trains for six updates, BCD in phases of one, so that every submodel trains; the program measures the peak of
 its memory.  Of the largest network it is only asked for the plan."""
-import measures
 import program
 import study
-from measures import Pair
 from tables import CLOSED_FORM, MEASURED, MIB, Column, Table
 
 STEPS = {"optimizer": "adam", "steps": 6, "eval-samples": 16, "threads": 1}
@@ -50,10 +48,9 @@ def measured(networks):
         for way, flags in ways:
             with program.trained(**STEPS | network | flags) as file:
                 made = study.read_run(file.filename)
-            provenance, pair = made.provenance, Pair(made, None)
-            full = full or made["peak_total"]
-            table.row(f"{name}: {way}", measures.peak(pair), made["peak_total"] / full, measures.trained_memory(pair),
-                      made["peak_activations"] / MIB, made["peak_workspace"] / MIB)
+            provenance, full = made.provenance, full or made.peak
+            table.row(f"{name}: {way}", made.peak, made.peak / full, made.trained_memory, made["peak_activations"] / MIB,
+                      made["peak_workspace"] / MIB)
     table.note("By the allocator, in fp32. P+G+S: parameters, gradients and optimizer state. Micro-batches and "
                "recomputed activations make the same update as the full one.")
     return table, provenance

@@ -17,11 +17,13 @@ import program
 import store
 from errors import Refused
 from schema import ADDED_FLAGS, COLUMNS, NEEDED, OPTIONAL, PART_KINDS, PARTS, PROVENANCE, REAL, ROLES, TEXT
+from tables import MIB
 
 FORMAT, VERSION = "bcd study", 2
 RUN_FORMAT, RUN_VERSION = "bcd run", 1
 OURS = "full", "BCD", "offload"  # methods of bcd train
 FINISHED, DIVERGED = ENDED = "finished", "diverged"  # the status of a run that does not go on
+TRAINED = "parameters", "gradients", "state"  # roles: what the paper counts as memory
 SEVERAL = " then "  # between the computers, or the commits, of a training that went on elsewhere
 
 
@@ -69,6 +71,16 @@ class Training:
     def is_bcd3(self):
         """BCD in three submodels on all of the data from random weights, as in Table 2."""
         return self["submodels"] == 3 and self.setting("fraction") >= 1 and not self.setting("init")
+
+    @property
+    def peak(self):
+        """MiB of all roles."""
+        return self["peak_total"] / MIB
+
+    @property
+    def trained_memory(self):
+        """Peak MiB of parameters, gradients and optimizer state."""
+        return sum(self[f"peak_{role}"] for role in TRAINED) / MIB
 
     @property
     def computer(self):
