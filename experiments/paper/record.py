@@ -40,15 +40,13 @@ NETWORKS = {
     "gpt4": ("GPT 4x128, 4 epochs", REMEDIES, dict(ALL, model=GPT)),
     "pilot-half": ("ResNet-8x8, SGD", PILOT, dict(ALL, model=HALF, optimizer="sgd")),
     "pilot-half-adam": ("ResNet-8x8, Adam", PILOT, dict(ALL, model=HALF, optimizer="adam")),
-    "pilot-half-cosine": ("ResNet-8x8, SGD, cosine", PILOT, dict(model=HALF, schedule="cosine")),
     "pilot-resnet8": ("ResNet-8, SGD", PILOT, dict(ALL, model="resnet8")),
     "pilot-gpt": ("GPT, Adam", PILOT, dict(ALL, model=GPT)),
 }
 # The phases of a method that names none: 40 updates, a quarter of an epoch, an epoch.
 PHASES = dict.fromkeys(NETWORKS, "40") | dict.fromkeys(
     ["gpt", "gpt-cosine", "gpt4", "pilot-gpt", "resnet8-plain"], "0.25e") | dict.fromkeys(
-    ["half-longest", "half-plain", "half-plain-adam", "pilot-half", "pilot-half-adam", "pilot-half-cosine", "pilot-resnet8"],
-    "1e")
+    ["half-longest", "half-plain", "half-plain-adam", "pilot-half", "pilot-half-adam", "pilot-resnet8"], "1e")
 
 
 # ---- trainings ----------------------------------------------------------------------------------

@@ -26,17 +26,16 @@ def methods(cases):
 
 @dataclass(frozen=True)
 class Score:
-    """name: of the scores; margin: by how much BCD may be worse and still be called as good, a part of the full
-    update's score if `relative`; more_is_better: of accuracies."""
-    name: str
+    """margin: by how much BCD may be worse and still be called as good, a part of the full update's score if
+    `relative`; more_is_better: of accuracies."""
     margin: float
     relative: bool
     more_is_better: bool
 
 
-ACCURACY = Score("accuracy, %", 0.5, False, True)
-PERPLEXITY = Score("perplexity", 0.01, True, False)
-LOSS = Score("loss", 0.01, False, False)  # of fine-tuning
+ACCURACY = Score(0.5, False, True)  # in per cent
+PERPLEXITY = Score(0.01, True, False)
+LOSS = Score(0.01, False, False)  # of fine-tuning
 
 
 def kind_of(training):
