@@ -35,20 +35,20 @@ IMAGES_WITH_SGD = "resnet8", "half10", "half10-cosine", "half", "half-longest", 
 # Ours next to the published trainings: by the label of a row, networks and methods.
 OURS = {
     "ResNet8 SGD, full": [(network, "full") for network in IMAGES_WITH_SGD],
-    "ResNet8 SGD, 1/3": [(network, "bcd3") for network in IMAGES_WITH_SGD],
+    "ResNet8 SGD, 1/3": [(network, "BCD-1/3") for network in IMAGES_WITH_SGD],
     "ResNet8 Adam, full": [(network, "full") for network in ("half10-adam", "half-plain-adam")],
-    "ResNet8 Adam, 1/3": [(network, "bcd3") for network in ("half10-adam", "half-plain-adam")],
-    "ResNet14 SGD, full": [("resnet14", "full")], "ResNet14 SGD, 1/3": [("resnet14", "bcd3")],
-    "ResNet20 SGD, full": [("resnet20", "full")], "ResNet20 SGD, 1/3": [("resnet20", "bcd3")],
+    "ResNet8 Adam, 1/3": [(network, "BCD-1/3") for network in ("half10-adam", "half-plain-adam")],
+    "ResNet14 SGD, full": [("resnet14", "full")], "ResNet14 SGD, 1/3": [("resnet14", "BCD-1/3")],
+    "ResNet20 SGD, full": [("resnet20", "full")], "ResNet20 SGD, 1/3": [("resnet20", "BCD-1/3")],
     "GPT2-wiki Adam, full": [("gpt", "full"), ("gpt-cosine", "full")],
-    "GPT2-wiki Adam, 1/3": [("gpt", "bcd3"), ("gpt-cosine", "bcd3")],
-    "1 Adam": [("gpt", "full")], "1/2 Adam": [("gpt", "bcd2")], "1/3 Adam": [("gpt", "bcd3")],
-    "1/4 Adam": [("gpt", "bcd4")]}
+    "GPT2-wiki Adam, 1/3": [("gpt", "BCD-1/3"), ("gpt-cosine", "BCD-1/3")],
+    "1 Adam": [("gpt", "full")], "1/2 Adam": [("gpt", "BCD-1/2")], "1/3 Adam": [("gpt", "BCD-1/3")],
+    "1/4 Adam": [("gpt", "BCD-1/4")]}
 # The same in Tables 9 and 10.
 OURS_LESS = {
-    9: {"0.9 1/3 Adam": [("gpt", "bcd3 x0.9")], "1 1/3 Adam": [("gpt", "bcd3")], "1 1 Adam": [("gpt", "full")]},
-    10: {"0.9 1/3": [("half10", "bcd3 x0.9 every 2e"), ("half", "bcd3 x0.9 every 1e")],
-         "1 1/3": [("half10", "bcd3 every 2e"), ("half", "bcd3 every 1e")],
+    9: {"0.9 1/3 Adam": [("gpt", "1/3 x.9")], "1 1/3 Adam": [("gpt", "BCD-1/3")], "1 1 Adam": [("gpt", "full")]},
+    10: {"0.9 1/3": [("half10", "1/3 x.9"), ("half", "1/3 x.9")],
+         "1 1/3": [("half10", "BCD-1/3 every 2e"), ("half", "BCD-1/3 every 1e")],
          "1 1": [("half10", "full"), ("half", "full")]}}
 
 
@@ -182,9 +182,19 @@ def made_of(files):
     return report.tables_of([str(record.RESULTS / name) for name in files.split(",")])
 
 
+def made_with(network):
+    """The same of the files of a network."""
+    return made_of(",".join(record.NETWORKS[network][1]))
+
+
 def cell(files, table, row, column):
     """A cell as it is printed, without its mark, by the label of its row and the name of its column."""
     return made_of(files)[table].text(row, column)
+
+
+def cell_of(network, method, table, column):
+    """A cell of the row of a method, in a table of its network's files."""
+    return made_with(network)[table].text(record.find(network, method).label, column)
 
 
 def value(files, table, row, column):
@@ -202,7 +212,7 @@ def brought_by_a_cosine():
             found["full" if label.endswith(" full") else "bcd"].append(
                 table.value(label, "score") - table.value(constant, "score"))
     for method in found:
-        with_it, without = (statistics.fmean(record.scores(network, "full" if method == "full" else "bcd3"))
+        with_it, without = (statistics.fmean(record.scores(network, "full" if method == "full" else "BCD-1/3"))
                             for network in ("half10-cosine", "half10"))
         found[method].append(with_it - without)
     return {method: span(points, 1, "+") for method, points in found.items()}
@@ -214,10 +224,10 @@ def operations():
     return span([cell.value for label, cell in zip(table.labels, table.column("operations")) if "1/3" in label])
 
 
-def answered(file, label):
+def answered(network, method, reading=""):
     """A row of the answers of a group of the second protocol, as text by columns."""
-    table = made_of(file)["answers"]
-    value = functools.partial(table.value, label)
+    table = made_with(network)["answers"]
+    value = functools.partial(table.value, record.find(network, method).label + reading)
     found = compare.Difference(*map(value, ("difference", "low", "high", "p", "seeds")))
     return {"difference": with_interval(found), "p": p_value(found.p), "answer": value("answer")}
 

@@ -65,36 +65,36 @@ def name(network):
 
 
 def parameters(network):
-    return record.first(network, "full")["parameters"]
+    return record.find(network, "full").first["parameters"]
 
 
 def seeds(network, method="full"):
-    return len(record.seeds(network, method))
+    return len(record.find(network, method).trainings)
 
 
 def epochs(network, method="full"):
-    return f"{record.first(network, method)['epochs']:.0f}"
+    return f"{record.find(network, method).first['epochs']:.0f}"
 
 
 def rate(network, method="full"):
-    return f"{record.first(network, method)['lr']:g}"
+    return f"{record.find(network, method).first['lr']:g}"
 
 
 def phases(network, method):
-    return record.first(network, method).settings["switch-every"]
+    return record.find(network, method).first.settings["switch-every"]
 
 
 def fraction(network, method):
-    return f"{record.first(network, method).settings['fraction']:g}"
+    return f"{record.find(network, method).first.settings['fraction']:g}"
 
 
 def updates(network, method="full"):
-    return record.first(network, method)["steps"]
+    return record.find(network, method).first["steps"]
 
 
 def phase_updates(network, method):
     """The lengths of all finished phases: their mean, and their median."""
-    switches = [each.switches["step"].astype(int) for each in record.seeds(network, method).values()]
+    switches = [each.switches["step"].astype(int) for each in record.find(network, method).trainings]
     lengths = np.concatenate([np.diff(steps) for steps in switches])
     return f"{lengths.mean():.0f}", f"{np.median(lengths):.0f}"
 
@@ -131,13 +131,13 @@ def at_equal_updates(network, method):
 def rounded(network, method, decimals, equal=False):
     """The mean score, with its unit; `equal`: after as many updates as the full update had."""
     scores = record.scores(network, method, equal_part(network, method) if equal else 1.0)
-    return f"{statistics.fmean(scores):.{decimals}f}" + (" %" if record.first(network, method).is_images else "")
+    return f"{statistics.fmean(scores):.{decimals}f}" + (" %" if record.find(network, method).first.is_images else "")
 
 
 def of_seeds(value, decimals=2, sign=""):
     """A function of a network and a method: the mean of a value of its trainings."""
     def found(network, method="full"):
-        return mean([value(training) for training in record.seeds(network, method).values()], decimals, sign)
+        return mean([value(training) for training in record.find(network, method).trainings], decimals, sign)
     return found
 
 
@@ -153,12 +153,12 @@ training_loss = of_seeds(lambda each: each["train_loss"], 4)  # of the last fort
 
 def late_spread(network, method="full"):
     """The standard deviations of the scores of the last twenty evaluations: the lowest and the highest of the seeds."""
-    return span([statistics.stdev(curves.scores(each)[-20:]) for each in record.seeds(network, method).values()], 1)
+    return span([statistics.stdev(curves.scores(each)[-20:]) for each in record.find(network, method).trainings], 1)
 
 
 def best(network, method="full"):
     """The highest mean of five evaluations: (score, epoch)."""
-    each, = record.seeds(network, method).values()
+    each, = record.find(network, method).trainings
     means = curves.trailing(curves.scores(each), curves.MEAN)
     at = int(np.argmax(means))
     epoch = curves.epochs_at(each, float(each.evaluation["step"][at + curves.MEAN - 1]))
@@ -193,8 +193,8 @@ def ahead_at_equal_operations(network, method):
 def ends_earlier(network, method, epochs):
     """Had the full update ended 0, 1, ... epochs earlier, and BCD after the same part of its training: at how many of
     these ends BCD is ahead, by how much, and at how many p is below 5 %, corrected as the strictest of those registered."""
-    all_epochs = record.first(network, "full")["epochs"]
-    planned = registered.planned(registered.group_of(record.first(network, method)))
+    all_epochs = record.find(network, "full").first["epochs"]
+    planned = registered.planned(registered.group_of(record.find(network, method).first))
     parts = [1 - earlier / all_epochs for earlier in range(epochs)]
     found = [record.compared(network, method, part=part, other_part=part) for part in parts]
     return {"ahead": sum(each.value > 0 for each in found), "by": span([each.value for each in found], 1),
@@ -207,14 +207,14 @@ def full_updates_apart(network, other, evaluations=curves.MEAN):
     def scores(which):
         return [float(np.interp(updates(other), each.evaluation["step"][evaluations - 1:],
                                 curves.trailing(curves.scores(each), evaluations)))
-                for each in record.seeds(which, "full").values()]
+                for each in record.find(which, "full").trainings]
     return with_interval(compare.welch(scores(network), scores(other)))
 
 
 def better_by(network, method):
     """By how much BCD ends better, in points or perplexity, with its interval where there are three seeds."""
     found = record.compared(network, method)
-    if not record.first(network, method).is_images:
+    if not record.find(network, method).first.is_images:
         found = dataclasses.replace(found, value=-found.value, low=-found.high, high=-found.low)
     three = found.seeds >= compare.TESTED
     return with_interval(found) if three else f"{found.value:+.2f}"
@@ -275,16 +275,17 @@ def gains(*what, part=None):
     after its plateau; the lowest and the highest of those that have one."""
     found = []
     for network, method in what:
-        gained = compare.mean([record.gain(each, part) for each in record.seeds(network, method).values()])[0]
+        gained = compare.mean([record.gain(each, part) for each in record.find(network, method).trainings])[0]
         if math.isfinite(gained):  # not of a cosine
             found.append(gained)
     return span(found, 1, "+")
 
 
-def remedy(change):
-    """Of a change to BCD-1/3 with a cosine: its difference from plain BCD, and p, corrected for the changes tried."""
-    ps = {each: record.compared("half10-cosine", "bcd3 " + each, "bcd3").p for each in record.REMEDIES_TRIED}
-    return dict(zip(ps, map(p_value, compare.holm(list(ps.values())))))[change]
+def remedy(method):
+    """p of the difference of BCD-1/3 with a change from plain BCD, with a cosine, corrected for the changes tried."""
+    tried = [each.name for each in record.case("half10-changed").methods if not each.is_plain]
+    ps = compare.holm([record.compared("half10-changed", each, "BCD-1/3").p for each in tried])
+    return p_value(dict(zip(tried, ps))[method])
 
 
 def pairing():
@@ -310,8 +311,10 @@ def found_by_three(network, method, level):
     return f"{record.found_in_four_of_five(spreads(network, method, 'full'), 3, level):.1f}"
 
 
-def seeds_to_decide(network, method, other, points):
-    """The seeds of each with which a difference of so many points would be found, by the spreads measured here."""
+def seeds_to_decide(network, method, other, points=None):
+    """The seeds of each with which a difference of so many points, or of those measured here, would be found, by the
+    spreads measured here."""
+    points = points or record.compared(network, method, other).value
     return record.seeds_for(points, math.sqrt(statistics.fmean(each**2 for each in spreads(network, method, other))))
 
 
@@ -333,7 +336,7 @@ def same_loss_means():
     """The lowest and the highest of the mean multipliers to the same validation loss, of all long trainings from scratch
     on all data that can be compared."""
     found = [compare.mean(record.multipliers(*each, curves.plateau_multiplier))[0]
-             for each in [*record.ALL_DATA, ("resnet8-plain", "bcd3")]]
+             for each in [*record.ALL_DATA, ("resnet8-plain", "BCD-1/3")]]
     return span([each for each in found if math.isfinite(each)])
 
 
@@ -347,7 +350,7 @@ def mean_own_plateau(*what):
 def thirds_with_adam():
     """The pairs of BCD-1/3 with Adam that train on all data."""
     return [what for what in record.ALL_DATA
-            if what[1].startswith("bcd3") and record.first(*what)["optimizer"].startswith("adam")]
+            if what[1].startswith("BCD-1/3") and record.find(*what).first["optimizer"].startswith("adam")]
 
 
 def plateaus():

@@ -13,45 +13,31 @@ import figures_of_tables
 import page
 import program
 import record
-from cases import Cases
 from figures import BLUE, GREEN, GREY, INK, PINK, RED
 from tables import MIB
 
-# A picture of scores against updates: its files, and the name of the case there.
+# Pictures of the scores of a network's case against updates.
 SCORES = {
-    "converged-resnet8.svg": (record.LONG, "resnet8 cifar10 sgd"),
-    "converged.svg": (record.LONG, "resnet-8x8 cifar10[:10000] sgd"),
-    "converged-cosine.svg": (record.LONG, "resnet-8x8 cifar10[:10000] sgd cosine"),
-    "converged-gpt.svg": (record.LONG, "gpt-4x128 wikitext2:2048 adam"),
-    "plateau.svg": (record.LONGEST, "resnet-8x8 cifar10 sgd"),
-    "no-augmentation.svg": (record.PLAIN_IMAGES, "resnet-8x8 cifar10 sgd"),
-    "no-augmentation-adam.svg": (record.PLAIN_IMAGES, "resnet-8x8 cifar10 adam"),
-    "resnet8-not-augmented.svg": (record.RUNS, "resnet8 cifar10 sgd"),
-}
+    "converged-resnet8.svg": "resnet8", "converged.svg": "half10", "converged-cosine.svg": "half10-cosine",
+    "converged-gpt.svg": "gpt", "plateau.svg": "half-longest", "no-augmentation.svg": "half-plain",
+    "no-augmentation-adam.svg": "half-plain-adam", "resnet8-not-augmented.svg": "resnet8-plain"}
 CYCLE = "trace", "--model", "resnet8", "--data", "synthetic", "--limit", "500", "--batch", "64"
 # Lines of the gap against the budget: network, method, name, colour, dashes.
 IMAGES = [
-    ("resnet8", "bcd3", "ResNet-8, all images", BLUE, "-"),
-    ("half", "bcd3", "ResNet-8x8, all images", RED, "-"),
-    ("half", "bcd3 every 1e", "the same, phases of an epoch", RED, "--"),
-    ("half-longest", "bcd3", "the same, longest", RED, ":"),
-    ("half10", "bcd3", "ResNet-8x8, 10,000 images", GREEN, "-"),
-    ("half10-adam", "bcd3", "the same, Adam", GREEN, ":"),
-    ("resnet14", "bcd3", "ResNet-14, all images", PINK, "-."),
-    ("resnet20", "bcd3", "ResNet-20, all images", GREY, "-.")]
-TEXT = [("gpt", "bcd2", "GPT 4x128, BCD-1/2", BLUE, "-"), ("gpt", "bcd3", "GPT 4x128, BCD-1/3", RED, "-"),
-        ("gpt", "bcd4", "GPT 4x128, BCD-1/4", GREEN, "-")]
+    ("resnet8", "BCD-1/3", "ResNet-8, all images", BLUE, "-"),
+    ("half", "BCD-1/3", "ResNet-8x8, all images", RED, "-"),
+    ("half", "BCD-1/3 every 1e", "the same, phases of an epoch", RED, "--"),
+    ("half-longest", "BCD-1/3", "the same, longest", RED, ":"),
+    ("half10", "BCD-1/3", "ResNet-8x8, 10,000 images", GREEN, "-"),
+    ("half10-adam", "BCD-1/3", "the same, Adam", GREEN, ":"),
+    ("resnet14", "BCD-1/3", "ResNet-14, all images", PINK, "-."),
+    ("resnet20", "BCD-1/3", "ResNet-20, all images", GREY, "-.")]
+TEXT = [("gpt", "BCD-1/2", "GPT 4x128, BCD-1/2", BLUE, "-"), ("gpt", "BCD-1/3", "GPT 4x128, BCD-1/3", RED, "-"),
+        ("gpt", "BCD-1/4", "GPT 4x128, BCD-1/4", GREEN, "-")]
 PARTS = [k / 8 for k in range(1, 9)]
 # Against which bytes the losses of fine-tuning are drawn.
 BYTES = [(lambda each: each.trained, "parameters, gradients, state, MiB (LoRA: closed form)"),
          (lambda each: each.mean("resident", 1 / MIB), "resident in the process, MiB")]
-
-
-def scores(files, name):
-    """The scores of a case."""
-    found = Cases([one for file in files for one in record.trainings(file)], heaviest_first=True).cases
-    case, = (case for case in found if case.name == name)
-    return figures_of_cases.score(page.ShownCase(case))
 
 
 def gap():
@@ -128,8 +114,8 @@ NAMES = [*SCORES, "cycle.svg", "gap.svg", *CHOOSE]
 @matplotlib.rc_context(figures.STYLE)
 def draw(folder):
     """Writes all pictures into a folder, by their NAMES."""
-    for name, case in SCORES.items():
-        page.save(scores(*case), str(folder / name))
+    for name, network in SCORES.items():
+        page.save(figures_of_cases.score(page.ShownCase(record.case(network))), str(folder / name))
     page.save(figures_of_tables.cycle(program.ask(*CYCLE)), str(folder / "cycle.svg"))
     page.save(gap(), str(folder / "gap.svg"))
     for name, picture in CHOOSE.items():

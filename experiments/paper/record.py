@@ -12,41 +12,34 @@ from scipy import stats
 import compare
 import curves
 import study
+from cases import Cases
 
 RESULTS = pathlib.Path(__file__).resolve().parents[1] / "results"
-GPT = "gpt:layers=4,width=128,heads=4,context=64"
-HALF = "resnet:depth=8,width=8"
-LONG, REMEDIES, PILOT = ("converged.h5",), ("remedies.h5",), ("converged-pilot.h5",)
-RUNS = "resnet8-cifar10-full.h5", "resnet8-cifar10-bcd3.h5"
-PLAIN_IMAGES, LONGEST = ("no-augmentation.h5",), ("plateau.h5",)
-FEW = dict(model=HALF, limit=10000)
-ALL = dict(limit=0, schedule="constant")
-# A network of the record: its name in tables, the files and the settings that its trainings share.
+LONG, PLAIN_IMAGES, PILOT = ("converged.h5",), ("no-augmentation.h5",), ("converged-pilot.h5",)
+# A network of the record: its name in tables, its files and its case in them.
 NETWORKS = {
-    "half10": ("ResNet-8x8, 10,000 images", LONG, dict(FEW, optimizer="sgd", schedule="constant")),
-    "half10-cosine": ("the same, cosine", LONG + REMEDIES, dict(FEW, optimizer="sgd", schedule="cosine")),
-    "half10-adam": ("the same, Adam", LONG, dict(FEW, optimizer="adam", schedule="constant")),
-    "half": ("ResNet-8x8, all images", LONG, dict(ALL, model=HALF)),
-    "half-longest": ("ResNet-8x8, all images, longest", LONGEST, dict(ALL, model=HALF)),
-    "resnet8": ("ResNet-8, all images", LONG, dict(ALL, model="resnet8")),
-    "resnet8-plain": ("ResNet-8, no augmentation", RUNS, dict(ALL, model="resnet8", augment=0)),
-    "half-plain": ("ResNet-8x8, no augmentation", PLAIN_IMAGES, dict(ALL, model=HALF, optimizer="sgd", augment=0)),
-    "half-plain-adam": ("the same, Adam", PLAIN_IMAGES, dict(ALL, model=HALF, optimizer="adam", augment=0)),
-    "resnet14": ("ResNet-14, all images", LONG, dict(ALL, model="resnet14")),
-    "resnet20": ("ResNet-20, all images", LONG, dict(ALL, model="resnet20")),
-    "gpt": ("GPT 4x128", LONG, dict(ALL, model=GPT)),
-    "gpt-cosine": ("GPT 4x128, cosine", LONG, dict(model=GPT, schedule="cosine")),
-    "gpt8": ("GPT 4x128, 8 epochs", ("converged-gpt-8-epochs.h5",), dict(ALL, model=GPT)),
-    "gpt4": ("GPT 4x128, 4 epochs", REMEDIES, dict(ALL, model=GPT)),
-    "pilot-half": ("ResNet-8x8, SGD", PILOT, dict(ALL, model=HALF, optimizer="sgd")),
-    "pilot-half-adam": ("ResNet-8x8, Adam", PILOT, dict(ALL, model=HALF, optimizer="adam")),
-    "pilot-resnet8": ("ResNet-8, SGD", PILOT, dict(ALL, model="resnet8")),
-    "pilot-gpt": ("GPT, Adam", PILOT, dict(ALL, model=GPT)),
+    "half10": ("ResNet-8x8, 10,000 images", LONG, "resnet-8x8 cifar10[:10000] sgd"),
+    "half10-cosine": ("the same, cosine", LONG, "resnet-8x8 cifar10[:10000] sgd cosine"),
+    "half10-changed": ("the same, with changes", (*LONG, "remedies.h5"), "resnet-8x8 cifar10[:10000] sgd cosine"),
+    "half10-adam": ("the same, Adam", LONG, "resnet-8x8 cifar10[:10000] adam"),
+    "half": ("ResNet-8x8, all images", LONG, "resnet-8x8 cifar10 sgd"),
+    "half-longest": ("ResNet-8x8, all images, longest", ("plateau.h5",), "resnet-8x8 cifar10 sgd"),
+    "resnet8": ("ResNet-8, all images", LONG, "resnet8 cifar10 sgd"),
+    "resnet8-plain": ("ResNet-8, no augmentation", ("resnet8-cifar10-full.h5", "resnet8-cifar10-bcd3.h5"),
+                      "resnet8 cifar10 sgd"),
+    "half-plain": ("ResNet-8x8, no augmentation", PLAIN_IMAGES, "resnet-8x8 cifar10 sgd"),
+    "half-plain-adam": ("the same, Adam", PLAIN_IMAGES, "resnet-8x8 cifar10 adam"),
+    "resnet14": ("ResNet-14, all images", LONG, "resnet14 cifar10 sgd"),
+    "resnet20": ("ResNet-20, all images", LONG, "resnet20 cifar10 sgd"),
+    "gpt": ("GPT 4x128", LONG, "gpt-4x128 wikitext2:2048 adam"),
+    "gpt-cosine": ("GPT 4x128, cosine", LONG, "gpt-4x128 wikitext2:2048 adam cosine"),
+    "gpt8": ("GPT 4x128, 8 epochs", ("converged-gpt-8-epochs.h5",), "gpt-4x128 wikitext2:2048 adam"),
+    "gpt4": ("GPT 4x128, 4 epochs", ("remedies.h5",), "gpt-4x128 wikitext2:2048 adam"),
+    "pilot-half": ("ResNet-8x8, SGD", PILOT, "resnet-8x8 cifar10 sgd"),
+    "pilot-half-adam": ("ResNet-8x8, Adam", PILOT, "resnet-8x8 cifar10 adam"),
+    "pilot-resnet8": ("ResNet-8, SGD", PILOT, "resnet8 cifar10 sgd"),
+    "pilot-gpt": ("GPT, Adam", PILOT, "gpt-4x128 wikitext2:2048 adam"),
 }
-# The phases of a method that names none: 40 updates, a quarter of an epoch, an epoch.
-PHASES = dict.fromkeys(NETWORKS, "40") | dict.fromkeys(
-    ["gpt", "gpt-cosine", "gpt4", "pilot-gpt", "resnet8-plain"], "0.25e") | dict.fromkeys(
-    ["half-longest", "half-plain", "half-plain-adam", "pilot-half", "pilot-half-adam", "pilot-resnet8"], "1e")
 
 
 # ---- trainings ----------------------------------------------------------------------------------
@@ -59,44 +52,26 @@ def trainings(*names):
     return found
 
 
-# What a method's settings are unless it names another one.
-PLAIN = {"always-active": "", "submodel-lr": "", "order": "cyclic", "keep-state": 0, "correct-above": 0,
-         "switch-warmup": 0, "frozen-norm": "running"}
+@functools.cache
+def cases(*names):
+    """The cases of files of results, by name.  What a method is called depends on the others of its case, so a file
+    alone and the same file among others may call it differently."""
+    return {case.name: case for case in Cases(trainings(*names)).cases}
+
+
+def case(network):
+    _, files, name = NETWORKS[network]
+    return cases(*files)[name]
 
 
 @functools.cache
-def seeds(network, method):
-    """The trainings of a method, by seed.  A method is full or bcd3 (BCD-1/3), with what is not as usual:
-    "bcd3 every 2e", "bcd3 x0.9 every 2e", "full lr=0.1", "bcd3 always-active=ends"."""
-    words = method.replace(" every ", " switch-every=").split()
-    _, files, shared = NETWORKS[network]
-    wanted = dict(shared)
-    wanted["submodels"] = 1 if words[0] == "full" else int(words[0][3:])
-    wanted["fraction"] = 1.0
-    if words[0] != "full":
-        wanted["switch-every"] = PHASES[network]
-    changed = dict(PLAIN)
-    for word in words[1:]:
-        flag, _, value = ("fraction", "", word[1:]) if word[0] == "x" else word.partition("=")
-        (wanted if flag in wanted else changed)[flag] = value
-    found = {}
-    for each in trainings(*files):
-        if all(same(each.setting(flag), value) for flag, value in (changed | wanted).items()):
-            if found.setdefault(each["seed"], each) is not each:
-                raise KeyError(f"{network}: {method} names several trainings")
-    if not found:
-        raise KeyError(f"{network}: no training {method}")
-    return found
-
-
-def first(network, method):
-    """Any of them: they differ in the seed alone."""
-    return next(iter(seeds(network, method).values()))
-
-
-def same(value, wanted):
-    """Whether a flag's value, text or a number, is the one that is wanted."""
-    return value == str(wanted) if isinstance(value, str) else float(value) == float(wanted)
+def find(network, method):
+    """A cases.Method by its name in its case: "full", "1/3 x.9", "BCD-1/3 every 2e", "BCD-1/3 always-active ends".
+    Without phases, where some differ in them, it is the first of these, with the usual ones."""
+    for each in case(network).methods:
+        if method in (each.name, each.named(without={"switch-every"})):
+            return each
+    raise KeyError(f"{network}: no method {method}")
 
 
 def score_at(training, part=1.0):
@@ -108,12 +83,12 @@ def score_at(training, part=1.0):
 
 
 def scores(network, method, part=1.0):
-    return [score_at(each, part) for each in seeds(network, method).values()]
+    return [score_at(each, part) for each in find(network, method).trainings]
 
 
 def pairs(network, method, full=None):
     """The trainings of BCD and of the full update, of that network or of another one, that have the same seed."""
-    bcd, full = seeds(network, method), seeds(full or network, "full")
+    bcd, full = find(network, method).by_seed, find(full or network, "full").by_seed
     return [(bcd[seed], full[seed]) for seed in sorted(set(bcd) & set(full))]
 
 
@@ -158,19 +133,15 @@ def compared(network, method, other="full", part=1.0, other_part=1.0):
 
 # Every comparison with three seeds, and with fewer.
 THREE_SEEDS = [
-    ("resnet8", "bcd3"), ("half", "bcd3"), ("half", "bcd3 every 1e"), ("half", "bcd3 every auto"),
-    ("half", "bcd3 x0.9 every 1e"), ("half", "bcd3 x0.3 every 1e"), ("half10", "bcd3"), ("half10", "bcd3 every 2e"),
-    ("half10", "bcd3 x0.9 every 2e"), ("half10", "bcd3 x0.3 every 2e"), ("half10-cosine", "bcd3"),
-    ("half10-adam", "bcd3")]
-FEWER_SEEDS = [("gpt", "bcd2"), ("gpt", "bcd3"), ("gpt", "bcd4"), ("gpt", "bcd3 x0.9"), ("gpt-cosine", "bcd3"),
-               ("resnet14", "bcd3"), ("resnet20", "bcd3")]
+    ("resnet8", "BCD-1/3"), ("half", "BCD-1/3"), ("half", "BCD-1/3 every 1e"), ("half", "BCD-1/3 every auto"),
+    ("half", "1/3 x.9"), ("half", "1/3 x.3"), ("half10", "BCD-1/3"), ("half10", "BCD-1/3 every 2e"),
+    ("half10", "1/3 x.9"), ("half10", "1/3 x.3"), ("half10-cosine", "BCD-1/3"), ("half10-adam", "BCD-1/3")]
+FEWER_SEEDS = [("gpt", "BCD-1/2"), ("gpt", "BCD-1/3"), ("gpt", "BCD-1/4"), ("gpt", "1/3 x.9"),
+               ("gpt-cosine", "BCD-1/3"), ("resnet14", "BCD-1/3"), ("resnet20", "BCD-1/3")]
 # Groups 2 and 5 of the second trainings, with three seeds, whose comparisons are corrected by group.
-SECOND_TRAININGS = [("half-longest", "bcd3"), ("half-plain", "bcd3"), ("half-plain-adam", "bcd3")]
+SECOND_TRAININGS = [("half-longest", "BCD-1/3"), ("half-plain", "BCD-1/3"), ("half-plain-adam", "BCD-1/3")]
 # Those whose epochs are of all data, so that epochs are updates.
-ALL_DATA = [what for what in THREE_SEEDS + FEWER_SEEDS + SECOND_TRAININGS if " x0." not in what[1]]
-# What was tried to bring BCD-1/3 closer, on 10,000 images with a cosine.
-REMEDIES_TRIED = ["always-active=ends", "submodel-lr=0.5,1,2", "submodel-lr=2,1,0.5", "keep-state=1",
-                  "order=descending", "correct-above=1", "switch-warmup=40"]
+ALL_DATA = [what for what in THREE_SEEDS + FEWER_SEEDS + SECOND_TRAININGS if " x." not in what[1]]
 
 
 @functools.cache

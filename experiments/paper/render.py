@@ -3,9 +3,9 @@
 
     experiments/paper/render.py
 
-A source calls the functions that document.py names: {{ score("resnet8", "bcd3") }} becomes "82.14 ± 0.28".  What a document
-has is plain text: paragraphs are filled, tables are aligned, and one that is too wide goes on below, with its labels
-again."""
+A source calls the functions that document.py names: {{ score("resnet8", "BCD-1/3") }} becomes "82.14 ± 0.28".  What a
+document has is plain text: paragraphs are filled, tables are aligned, and one that is too wide goes on below, with its
+labels again."""
 import pathlib
 import re
 import textwrap
