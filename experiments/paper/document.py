@@ -23,7 +23,7 @@ import tables02_09_11
 from document_record import mean, p_value, span, with_interval
 from errors import Refused
 
-OTHERS = (choose.before_tuning, choose.lora_libraries, choose.needs, choose.timed_on, choose.tuned_rates,
+OTHERS = (record.thirds_of, choose.before_tuning, choose.lora_libraries, choose.needs, choose.timed_on, choose.tuned_rates,
           cost_tables.time_over_distributed, published.largest_loss_difference, published.perplexity_over_full,
           published.with_lower_loss)
 CHANGES = record.RESULTS.parent / "paper" / "changes.toml"
@@ -35,7 +35,7 @@ IMAGES_WITH_SGD = "resnet8", "half10", "half10-cosine", "half", "half-longest", 
 # Ours next to the published trainings: by the label of a row, networks and methods.
 OURS = {
     "ResNet8 SGD, full": [(network, "full") for network in IMAGES_WITH_SGD],
-    "ResNet8 SGD, 1/3": [(network, "BCD-1/3") for network in IMAGES_WITH_SGD],
+    "ResNet8 SGD, 1/3": [(network, record.thirds_of(network)) for network in IMAGES_WITH_SGD],
     "ResNet8 Adam, full": [(network, "full") for network in ("half10-adam", "half-plain-adam")],
     "ResNet8 Adam, 1/3": [(network, "BCD-1/3") for network in ("half10-adam", "half-plain-adam")],
     "ResNet14 SGD, full": [("resnet14", "full")], "ResNet14 SGD, 1/3": [("resnet14", "BCD-1/3")],
@@ -212,7 +212,7 @@ def brought_by_a_cosine():
             found["full" if label.endswith(" full") else "bcd"].append(
                 table.value(label, "score") - table.value(constant, "score"))
     for method in found:
-        with_it, without = (statistics.fmean(record.scores(network, "full" if method == "full" else "BCD-1/3"))
+        with_it, without = (statistics.fmean(record.scores(network, "full" if method == "full" else record.thirds_of(network)))
                             for network in ("half10-cosine", "half10"))
         found[method].append(with_it - without)
     return {method: span(points, 1, "+") for method, points in found.items()}

@@ -68,11 +68,11 @@ def test_a_bound_that_rounds_to_zero_keeps_its_side():
 def test_a_method_is_found_by_its_name():
     assert sorted(record.find("half", "1/3 x.9").by_seed) == [1, 2, 3]
     phases = [record.find(*what).first["switching"] for what in
-              [("half10", "1/3 x.9"), ("half", "BCD-1/3 every 1e"), ("half", "BCD-1/3"), ("pilot-half", "BCD-1/3 rate 0.2"),
-               ("pilot-gpt", "BCD-1/3 rate 0.002")]]
-    assert phases == ["2e", "1e", "40", "1e", "0.25e"]  # the last three are the usual ones there
-    for network, method in [("half", "BCD-1/5"), ("pilot-half", "full")]:  # of which there are four rates
-        with pytest.raises(KeyError, match=f"{network}: no method {method}"):
+              [("half10", "1/3 x.9"), ("half", "BCD-1/3 every 1e"), ("half", "BCD-1/3 every 40"), ("pilot-half", "BCD-1/3 rate 0.2"),
+               ("pilot-gpt", "BCD-1/3 every 0.25e rate 0.002")]]
+    assert phases == ["2e", "1e", "40", "1e", "0.25e"]
+    for network, method, count in [("half", "BCD-1/5", 0), ("half", "BCD-1/3", 3), ("pilot-half", "full", 0)]:
+        with pytest.raises(KeyError, match=f"{network}: {count} methods {method}"):
             record.find(network, method)
 
 
@@ -124,7 +124,7 @@ def test_45_of_47_pairs_end_behind():
 def test_scores_are_those_of_the_raw_curves():
     found = raw()
     half = found["resnet:depth=8,width=8", 0, "sgd", "constant", 3, "40", 1.0]
-    assert record.scores("half", "BCD-1/3") == pytest.approx([half[1], half[2], half[3]])
+    assert record.scores("half", "BCD-1/3 every 40") == pytest.approx([half[1], half[2], half[3]])
     gpt = found["gpt:layers=4,width=128,heads=4,context=64", 0, "adam", "constant", 1, "1e", 1.0]
     assert record.scores("gpt", "full") == pytest.approx([gpt[1], gpt[2]])
     every = [score for what in record.THREE_SEEDS + record.FEWER_SEEDS for score in record.scores(*what)]
@@ -153,7 +153,7 @@ def test_the_answer_of_group_2_is_that_of_the_raw_curves():
 
 @pytest.mark.parametrize("what, rule, expected", [
     # found by an independent recomputation from the raw curves
-    (("half10", "BCD-1/3"), curves.plateau_multiplier, 2.78), (("half", "BCD-1/3"), curves.plateau_multiplier, 3.86),
+    (("half10", "BCD-1/3 every 40"), curves.plateau_multiplier, 2.78), (("half", "BCD-1/3 every 40"), curves.plateau_multiplier, 3.86),
     (("resnet8", "BCD-1/3"), curves.plateau_multiplier, 3.66), (("resnet14", "BCD-1/3"), curves.plateau_multiplier, 3.41),
     (("resnet20", "BCD-1/3"), curves.plateau_multiplier, 3.07), (("gpt", "BCD-1/2"), curves.plateau_multiplier, 2.54),
     (("gpt", "BCD-1/3"), curves.plateau_multiplier, 3.50), (("gpt", "BCD-1/4"), curves.plateau_multiplier, 5.31),
@@ -195,10 +195,10 @@ def test_where_the_gap_shrinks():
     def gaps(network, method):
         return [abs(statistics.fmean(record.gaps(network, method, part))) for part in (0.25, 0.5, 0.75, 1)]
 
-    for what in [("resnet8", "BCD-1/3"), ("half", "BCD-1/3"), ("half", "BCD-1/3 every 1e"), ("gpt", "BCD-1/2"),
+    for what in [("resnet8", "BCD-1/3"), ("half", "BCD-1/3 every 40"), ("half", "BCD-1/3 every 1e"), ("gpt", "BCD-1/2"),
                  ("gpt", "BCD-1/3"), ("gpt", "BCD-1/4")]:
         assert gaps(*what) == sorted(gaps(*what), reverse=True), what
-    for what in [("half10", "BCD-1/3"), ("half10-adam", "BCD-1/3"), ("resnet14", "BCD-1/3"), ("resnet20", "BCD-1/3")]:
+    for what in [("half10", "BCD-1/3 every 40"), ("half10-adam", "BCD-1/3"), ("resnet14", "BCD-1/3"), ("resnet20", "BCD-1/3")]:
         assert gaps(*what) != sorted(gaps(*what), reverse=True), what
 
 
@@ -236,7 +236,7 @@ def test_the_longest_trainings_and_the_first_ones():
 
 @pytest.mark.parametrize("network", ["half-longest", "half-plain", "half-plain-adam", "half10", "half", "resnet8"])
 def test_after_as_many_updates_bcd_is_nowhere_ahead_by_more_than_chance(network):
-    found = record.compared(network, "BCD-1/3", part=document_record.equal_part(network, "BCD-1/3"))
+    found = record.compared(network, record.thirds_of(network), part=document_record.equal_part(network, record.thirds_of(network)))
     assert found.value < 0 or found.p > 0.05
 
 
@@ -275,7 +275,7 @@ def test_at_the_published_ratios_halves_and_thirds_fall_back():
 def test_bcd_still_climbs():
     for network in "resnet8", "half", "half10", "resnet14", "resnet20":
         bcd, full = ([record.gain(each, 0.75) for each in record.find(network, method).trainings]
-                     for method in ("BCD-1/3", "full"))
+                     for method in (record.thirds_of(network), "full"))
         assert statistics.fmean(bcd) > statistics.fmean(full) and statistics.fmean(bcd) > 1
 
 
@@ -309,7 +309,7 @@ def test_what_three_seeds_decide():
 
 def test_plateaus_come_early():
     """BCD stops at its own plateau after 1.32 times the epochs, at a worse score, and gains points after it."""
-    images = [(network, "BCD-1/3") for network in ("half10", "half", "resnet8")]
+    images = [(network, record.thirds_of(network)) for network in ("half10", "half", "resnet8")]
     text = [("gpt", f"BCD-1/{m}") for m in (2, 3, 4)]
     assert document_record.mean_own_plateau(*images, *text) == "1.32"
     for network, method in images + text:
