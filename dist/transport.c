@@ -13,14 +13,19 @@
  * hold several without much memory. */
 enum { PIECE_BYTES = 1 << 20 };
 
-/* Allocates a batch with room for a send and a receive for every rank.  The others wait for this
- * one in a collective, so it tells them if it has no memory. */
-static Transfer *batch_create(Transport *transport) {
-    Transfer *batch = calloc(2 * (size_t)transport->ranks, sizeof *batch);
-    if (batch) return batch;
+/* Allocates for every rank.  The others wait for this one in a collective, so it tells them if it
+ * has no memory. */
+static void *for_ranks(Transport *transport, size_t bytes) {
+    void *made = calloc((size_t)transport->ranks, bytes);
+    if (made) return made;
     error_set("transport: out of memory for %d ranks", transport->ranks);
     transport_abort(transport, error_message());
     return NULL;
+}
+
+/* Allocates a batch with room for a send and a receive for every rank. */
+static Transfer *batch_create(Transport *transport) {
+    return for_ranks(transport, 2 * sizeof(Transfer));
 }
 
 static void add(Transfer *batch, int *count, bool send, int peer, void *data, size_t bytes) {
@@ -63,12 +68,8 @@ int transport_all_gather(Transport *transport, void *all, const void *mine, size
 
 int transport_barrier(Transport *transport) {
     Transfer *batch = batch_create(transport);
-    char *here = batch ? calloc((size_t)transport->ranks, 1) : NULL;
-    int failed = -1;
-    if (here)
-        failed = all_gather(transport, batch, here, (size_t)transport->ranks, 1);
-    else if (batch)
-        transport_abort(transport, "transport: out of memory for a barrier");
+    char *here = batch ? for_ranks(transport, 1) : NULL;
+    int failed = here ? all_gather(transport, batch, here, (size_t)transport->ranks, 1) : -1;
     free(here);
     free(batch);
     return failed;
