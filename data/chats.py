@@ -12,7 +12,7 @@ ALPACA = ("Below is an instruction that describes a task{}. Write a response tha
           "completes the request.\n\n### Instruction:\n{}\n\n{}### Response:")
 
 
-# What messages have as the thoughts of an answer.
+# Messages have the thoughts of an answer under these names.
 THOUGHTS = "reasoning_content", "reasoning", "thinking"
 
 

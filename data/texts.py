@@ -11,7 +11,9 @@ PIECE = 1 << 18  # characters that are encoded at once; the tokenizer takes some
 OVERLAP, AGREE = 1 << 12, 32  # characters, and tokens
 THREADS = min(len(os.sched_getaffinity(0)), 8)  # pieces that are encoded together; more take memory
 PACKAGES = "transformers jinja2"
-# Settings of a tokenizer's model, beside its vocabulary and merges.
+CORRECTED = ("words are split by the pattern that transformers has for Mistral, not by that of tokenizer.json, of which "
+             "it says that it is wrong")
+# These are the settings of a tokenizer's model beside its vocabulary and merges.
 MODEL = "byte_fallback", "fuse_unk", "ignore_merges", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"
 
 
@@ -37,17 +39,22 @@ def load(directory):
         raise missing(error) from None
     try:
         tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
-        if getattr(getattr(tokenizer, "backend_tokenizer", None), "fix_mistral_regex", None) is False:  # it warns so
-            return AutoTokenizer.from_pretrained(directory, local_files_only=True, trust_remote_code=False,
-                                                 fix_mistral_regex=True), "words are split by the pattern that " \
-                "transformers has for Mistral, not by that of tokenizer.json, of which it says that it is wrong"
-        return tokenizer, take_steps(tokenizer, directory)
+        if not has_wrong_pattern(tokenizer):
+            return tokenizer, take_steps(tokenizer, directory)
+        return AutoTokenizer.from_pretrained(directory, local_files_only=True, trust_remote_code=False,
+                                             fix_mistral_regex=True), CORRECTED
     except ImportError as error:
         raise missing(error) from None
     except Exception as error:  # each kind of tokenizer has its own
         if "trust_remote_code" in str(error):
             raise Stop(f"{directory}: its tokenizer needs a program of its own (auto_map), which is not run") from None
         raise Stop(f"{directory}: cannot read its tokenizer: {first_line(error)}") from None
+
+
+def has_wrong_pattern(tokenizer):
+    """Tells whether transformers found the pattern of an older tokenizer of Mistral's, of which it warns.  It then sets
+    this attribute to False, and to nothing elsewhere."""
+    return getattr(getattr(tokenizer, "backend_tokenizer", None), "fix_mistral_regex", None) is False
 
 
 def take_steps(tokenizer, directory):
