@@ -49,6 +49,15 @@ def test_no_operations_of_what_cannot_be_trained(flags, line):
         estimate.operations_share(row, estimate.Probe("resnet8", 1.0, 10000, 128))
 
 
+def test_less_data_is_less_work():
+    """The first counts in epochs of the part that a submodel uses; BCD-1/3 has two thirds of the operations."""
+    def work(**flags):
+        return pool.relative_work(trainings.Row("x", {"epochs": 800, "submodels": 3, **flags}))
+    assert work(fraction=0.3) == pytest.approx(0.3 * work())
+    assert work(limit=5000) == pytest.approx(0.1 * work())
+    assert work() == pytest.approx(2 / 3 * work(submodels=1))
+
+
 def test_what_is_no_number_is_refused_before_it_trains():
     row = trainings.Row("x", {"epochs": 1, "submodels": 1, "limit": "x"})
     with pytest.raises(Refused, match="--limit x: expected a number"):
