@@ -8,7 +8,6 @@ import curves
 import measures
 import registered
 import study
-from cases import is_older
 from curves import OPERATIONS, SECONDS
 from measures import COUNT, DIFFERENCE, HIGH, LOW, MEAN, RATIO, SEEDS, VERDICT, Measure, MeasureTable
 from tables import CLOSED_FORM, MIB, NONE
@@ -82,16 +81,11 @@ def to_same_loss(pair):
     return curves.plateau_multiplier(*pair) if compares(pair) else math.nan
 
 
-def end_score(training):
-    """By the rule of protocol.md, for what began after that was registered."""
-    return training["end_score"] if is_older(training) or curves.may_be_cut(training) else registered.at_the_end(training)
-
-
 def end_scores(pair):
     training, full = pair
     if full is None or training["submodels"] == 1:
         return math.nan, math.nan
-    return end_score(training), end_score(full)
+    return registered.end_score(training), registered.end_score(full)
 
 
 def unregistered_ends(pair):
@@ -117,7 +111,7 @@ CONVERGED = MeasureTable(
         Measure("own_epochs", "after", "epochs", 1, measures.column("plateau_epochs")),
         Measure("score", "score", "there", 2, measures.column("plateau_score")),
         Measure("spread", "of five", "spread", 2, measures.column("plateau_spread"), MEAN),
-        Measure("end", "score", "at the end", 2, lambda pair: end_score(pair.training)),
+        Measure("end", "score", "at the end", 2, lambda pair: registered.end_score(pair.training)),
         Measure("end_full", "full update", "at the end", 2, end_of_full, MEAN),
         Measure("at_equal", "score", "at equal upd.", 2, at_equal_updates),
         Measure("own_multiplier", "B-F", "own", 2, own_multiplier),

@@ -11,6 +11,7 @@ from scipy import stats
 
 import compare
 import curves
+import registered
 import study
 from cases import Cases
 
@@ -86,7 +87,7 @@ def score_at(training, part=1.0):
     of a cosine, and of a training that diverged."""
     if not training.is_finished or part < 1 and not curves.may_be_cut(training):
         return math.nan
-    return curves.mean_score_at(training, part * training["steps"])
+    return registered.end_score(training) if part == 1 else curves.mean_score_at(training, part * training["steps"])
 
 
 def scores(network, method, part=1.0):

@@ -10,7 +10,7 @@ import numpy as np
 import compare
 import curves
 import trainings
-from cases import Method, own_name, partner
+from cases import Method, is_older, own_name, partner
 from measures import mean_cell
 from tables import FREE, MEASURED, NONE, TEXT, Column, Table
 
@@ -53,6 +53,11 @@ def at_the_end(training):
     if not training.is_finished or not len(scores):
         return math.nan
     return curves.mean_of_last(training, scores)[0] if curves.may_be_cut(training) else float(scores[-1])
+
+
+def end_score(training):
+    """The same for what began after the protocol was registered; of what is older, always the mean."""
+    return training["end_score"] if is_older(training) or curves.may_be_cut(training) else at_the_end(training)
 
 
 def at_its_best(training):

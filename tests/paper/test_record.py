@@ -14,24 +14,24 @@ import document
 import document_record
 import published
 import record
-import study
 from cases import Method
 from conftest import RESULTS
-from samples import evaluations, training
+from samples import LATER, evaluations, like, training
 
 
 # ---- rules --------------------------------------------------------------------------------------
 
 def test_a_score_is_the_mean_of_five_that_end_at_the_part():
-    evaluation = {"step": np.arange(10.0, 101, 10), "accuracy": np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 20]) / 100}
-    each = study.Training({"steps": 100, "input": "images", "status": "finished"}, {"schedule": "constant"}, {}, "", {},
-                          evaluation, {})
+    each = training(steps=100)
+    each.evaluation = evaluations(range(10, 101, 10), [1] * 10, np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 20]) / 100)
+    compare.converge([each])
     assert record.score_at(each) == pytest.approx((6 + 7 + 8 + 9 + 20) / 5)
     assert record.score_at(each, 0.5) == pytest.approx(3)
     assert record.score_at(each, 0.54) == pytest.approx(3.4)  # between two
     assert math.isnan(record.score_at(each, 0.4))  # four evaluations
     each.settings["schedule"] = "cosine"
     assert record.score_at(each) == pytest.approx(10) and math.isnan(record.score_at(each, 0.5))
+    assert record.score_at(like(each, started=LATER)) == pytest.approx(20)  # by the rule that was registered
     each.row["status"] = "diverged"
     assert math.isnan(record.score_at(each))
 
@@ -41,6 +41,7 @@ def test_a_seed_that_diverged_is_neither_ahead_nor_behind(monkeypatch):
     for m, by_seed in made.items():
         for one in by_seed.values():
             one.evaluation = evaluations(range(40, 240, 40), [1] * 5, [0.8 - 0.1 * m] * 5)
+        compare.converge(list(by_seed.values()))
     made[3][2].row["status"] = "diverged"
     methods = {m: Method(None, list(by_seed.values())) for m, by_seed in made.items()}
     monkeypatch.setattr(record, "find", lambda network, method: methods[1 if method == "full" else 3])
