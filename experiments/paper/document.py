@@ -31,7 +31,7 @@ CHANGES = record.RESULTS.parent / "paper" / "changes.toml"
 
 # ---- published trainings ------------------------------------------------------------------------
 
-IMAGES_WITH_SGD = "resnet8", "half10", "half10-cosine", "half", "half-longest", "half-plain"
+IMAGES_WITH_SGD = "resnet8", "half10", "half10-cosine", "half", "half-longest", "half-longest-cosine", "half-plain"
 # Ours next to the published trainings: by the label of a row, networks and methods.
 OURS = {
     "ResNet8 SGD, full": [(network, "full") for network in IMAGES_WITH_SGD],
@@ -202,8 +202,9 @@ def value(files, table, row, column):
 
 
 def brought_by_a_cosine():
-    """What a cosine brings in points, at the best rate of each schedule, wherever both were trained on images: to the
-    full update, and to BCD.  Of the best rates one seed, on images that no score uses."""
+    """What a cosine brings in points, at the best rate of each schedule (in the longest trainings also its best phases),
+    wherever both were trained on images: to the full update, and to BCD.  Of the best rates one seed, on images that no
+    score uses."""
     table = made_of("rates.h5")["rates"]
     found = {"full": [], "bcd": []}
     for label in table.labels:
@@ -212,10 +213,18 @@ def brought_by_a_cosine():
             found["full" if label.endswith(" full") else "bcd"].append(
                 table.value(label, "score") - table.value(constant, "score"))
     for method in found:
-        with_it, without = (statistics.fmean(record.scores(network, "full" if method == "full" else record.thirds_of(network)))
-                            for network in ("half10-cosine", "half10"))
-        found[method].append(with_it - without)
+        for decays, constant in (("half10-cosine", "half10"), ("half-longest-cosine", "half-longest")):
+            with_it, without = (
+                statistics.fmean(record.scores(network, "full" if method == "full" else record.thirds_of(network)))
+                for network in (decays, constant))
+            found[method].append(with_it - without)
     return {method: span(points, 1, "+") for method, points in found.items()}
+
+
+def next_to_best(files, row):
+    """By how many points the rates next to the best one of a grid are behind it: the lowest and the highest."""
+    table = made_of(files)["rates"]
+    return span([table.value(row, "score") - table.value(row, column) for column in ("lower", "higher")], 1)
 
 
 def operations():

@@ -211,6 +211,17 @@ def full_updates_apart(network, other, evaluations=curves.MEAN):
     return with_interval(compare.welch(scores(network), scores(other)))
 
 
+def brought(network, other, method):
+    """What a network's training has more than another's by the same method, in the mean of the seeds."""
+    ends = [statistics.fmean(record.scores(which, method)) for which in (network, other)]
+    return f"{ends[0] - ends[1]:+.1f}"
+
+
+def ahead_of_other(network, method, other, other_method):
+    """By how much a method of one network ends ahead of one of another, with its interval."""
+    return with_interval(compare.welch(record.scores(network, method), record.scores(other, other_method)))
+
+
 def better_by(network, method):
     """By how much BCD ends better, in points or perplexity, with its interval where there are three seeds."""
     found = record.compared(network, method)

@@ -19,7 +19,8 @@ from tables import MIB
 # Pictures of the scores of a network's case against updates.
 SCORES = {
     "converged-resnet8.svg": "resnet8", "converged.svg": "half10", "converged-cosine.svg": "half10-cosine",
-    "converged-gpt.svg": "gpt", "plateau.svg": "half-longest", "no-augmentation.svg": "half-plain",
+    "converged-gpt.svg": "gpt", "plateau.svg": "half-longest", "plateau-cosine.svg": "half-longest-cosine",
+    "no-augmentation.svg": "half-plain",
     "no-augmentation-adam.svg": "half-plain-adam", "resnet8-not-augmented.svg": "resnet8-plain"}
 CYCLE = "trace", "--model", "resnet8", "--data", "synthetic", "--limit", "500", "--batch", "64"
 # Lines of the gap against the budget: network, method, name, colour, dashes.

@@ -25,6 +25,7 @@ NETWORKS = {
     "half10-adam": ("the same, Adam", LONG, "resnet-8x8 cifar10[:10000] adam"),
     "half": ("ResNet-8x8, all images", LONG, "resnet-8x8 cifar10 sgd"),
     "half-longest": ("ResNet-8x8, all images, longest", ("plateau.h5",), "resnet-8x8 cifar10 sgd"),
+    "half-longest-cosine": ("ResNet-8x8, longest, cosine", ("plateau.h5",), "resnet-8x8 cifar10 sgd cosine"),
     "resnet8": ("ResNet-8, all images", LONG, "resnet8 cifar10 sgd"),
     "resnet8-plain": ("ResNet-8, no augmentation", ("resnet8-cifar10-full.h5", "resnet8-cifar10-bcd3.h5"),
                       "resnet8 cifar10 sgd"),
@@ -147,7 +148,8 @@ THREE_SEEDS = [
 FEWER_SEEDS = [("gpt", "BCD-1/2"), ("gpt", "BCD-1/3"), ("gpt", "BCD-1/4"), ("gpt", "1/3 x.9"),
                ("gpt-cosine", "BCD-1/3"), ("resnet14", "BCD-1/3"), ("resnet20", "BCD-1/3")]
 # Groups 2 and 5 of the second trainings, with three seeds, whose comparisons are corrected by group.
-SECOND_TRAININGS = [("half-longest", "BCD-1/3"), ("half-plain", "BCD-1/3"), ("half-plain-adam", "BCD-1/3")]
+SECOND_TRAININGS = [("half-longest", "BCD-1/3"), ("half-longest-cosine", "BCD-1/3"), ("half-plain", "BCD-1/3"),
+                    ("half-plain-adam", "BCD-1/3")]
 # Those whose epochs are of all data, so that epochs are updates.
 ALL_DATA = [what for what in THREE_SEEDS + FEWER_SEEDS + SECOND_TRAININGS if " x." not in what[1]]
 
