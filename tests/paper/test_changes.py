@@ -12,7 +12,7 @@ from conftest import RESULTS, git, has_history
 
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
-KNOWN = 52, "650652a543711f1e"
+KNOWN = 53, "06ce2db147d31a1f"
 
 
 def chained(changes):
