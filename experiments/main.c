@@ -35,8 +35,8 @@ static const struct {
 };
 
 /* Prints the error, with control characters escaped, which names from a file may hold.  The line is
- * written at once, as other ranks may write one, too. */
-static int complain(int status, const Options *options) {
+ * written at once, as other ranks may write one, too.  `read`: the command line is read. */
+static int complain(int status, const Options *options, bool read) {
     char line[TEXT_BYTES + 4 * ERROR_BYTES + 8], *end = line;
     const char *text = error_message();
     fflush(stdout);
@@ -45,7 +45,7 @@ static int complain(int status, const Options *options) {
     for (; *text; text++)
         end += sprintf(end, iscntrl((unsigned char)*text) ? "\\x%02x" : "%c", (unsigned char)*text);
     sprintf(end, "\n");
-    pipeline_let_rank_0_speak();
+    pipeline_let_rank_0_speak(options, read);
     fputs(line, stderr);
     return status;
 }
@@ -176,7 +176,7 @@ int main(int argc, char **argv) {
     Options *options = &line.options;
     if (command_line_parse(&line, argc, argv)) {
         become_command(argc, argv);
-        return complain(WRONG_USE, options);
+        return complain(WRONG_USE, options, false);
     }
     if (line.help) {
         options_print_help(options->command);
@@ -184,14 +184,14 @@ int main(int argc, char **argv) {
     }
     if (!pipeline_is_worker(options) &&
         (resolve_names(options) || check_needed(&line) || check_out(&line) || check_names(options)))
-        return complain(WRONG_USE, options);
+        return complain(WRONG_USE, options, true);
     threads_set_default();
     if (options->threads) omp_set_num_threads(options->threads);
-    if (threads_check()) return complain(1, options);
+    if (threads_check()) return complain(1, options, true);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (commands[i].command == options->command) {
             int status = commands[i].run(&line);
-            if (status < 0) status = complain(-status, options);
+            if (status < 0) status = complain(-status, options, true);
             /* Ends the threads, as leak checkers report those that outlive main. */
             omp_pause_resource_all(omp_pause_hard);
             return finish_output(status);

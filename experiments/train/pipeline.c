@@ -91,8 +91,10 @@ Text pipeline_rank_name(const Options *o) {
     return text_of("rank %d on %s: ", l.rank, host);
 }
 
-void pipeline_let_rank_0_speak(void) {
-    if (!joined && launched().rank > 0) sleep(2);
+void pipeline_let_rank_0_speak(const Options *o, bool read) {
+    /* A resume takes its pipeline from the run, and behind a wrong flag one may still be named. */
+    const bool may_join = has_processes(o) || *o->resume || !read;
+    if (may_join && !joined && launched().rank > 0) sleep(2);
 }
 
 int pipeline_check_alone(const char *run) {

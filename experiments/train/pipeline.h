@@ -13,9 +13,10 @@ bool pipeline_is_worker(const Options *options);
  * joined the others; from then on errors name ranks themselves.  Otherwise "". */
 Text pipeline_rank_name(const Options *options);
 
-/* Waits, in a rank above 0 that has not joined the others: rank 0 most often has the same error,
- * and when it has said so, the launcher ends all. */
-void pipeline_let_rank_0_speak(void);
+/* Waits, in a rank above 0 that has not joined the others, but may have been about to: rank 0 most
+ * often has the same error, and when it has said so, the launcher ends all.  `read` says that the
+ * options are all of those given. */
+void pipeline_let_rank_0_speak(const Options *options, bool read);
 
 /* Refuses to go on with a run whose settings this process cannot read if it is one of several
  * ranks: without --pipeline each would be a training of its own.  -1 and an error. */

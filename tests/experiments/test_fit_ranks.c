@@ -6,6 +6,7 @@
 
 #include "../../experiments/train/fit.h"
 #include "../../experiments/train/pipeline.h"
+#include "../../ref/base/clock.h"
 #include "../../ref/base/error.h"
 #include "../../ref/blocks/models.h"
 #include "../test.h"
@@ -156,9 +157,25 @@ static void launchers_say_who_is_near(void) {
     }
 }
 
+/* Of processes that a launcher starts, and that do not join, none waits for another one. */
+static void a_process_alone_does_not_wait(void) {
+    Options options;
+    options_defaults(&options, COMMAND_TRAIN);
+    if (getenv("OMPI_COMM_WORLD_SIZE")) SKIP("a launcher has started the tests");
+    setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+    setenv("OMPI_COMM_WORLD_RANK", "1", 1);
+    const double start = clock_seconds();
+    pipeline_let_rank_0_speak(&options, true);
+    const double waited = clock_seconds() - start;
+    unsetenv("OMPI_COMM_WORLD_SIZE");
+    unsetenv("OMPI_COMM_WORLD_RANK");
+    CHECK(waited < 1, "waited %g s", waited);
+}
+
 void test_fit_ranks(void) {
     RUN(each_process_has_a_gpu);
     RUN(each_replica_keeps_a_cache);
     RUN(nccl_takes_its_part);
     RUN(launchers_say_who_is_near);
+    RUN(a_process_alone_does_not_wait);
 }
