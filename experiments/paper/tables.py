@@ -31,7 +31,8 @@ MARKS = {GIVEN: "g", MEASURED: "m", SIMULATED: "s", CLOSED_FORM: "c", RECOMPUTED
 NUMBER, PERCENT, DEVIATION, TEXT = KINDS = "number", "per cent", "deviation", "text"
 FREE = -1  # decimals: as many as the number has
 FIGURES = "", "lines", "bars", "timeline"
-UNITS = "ms", "s", "h", "bytes", "MiB", "GiB", "$", "$/h", "points", "1/s", "updates", "ms/1k tok."
+UNITS = ("us", "ms", "s", "h", "epochs", "bytes", "MiB", "GiB", "$", "$/h", "points", "1/s", "GB/s", "GFLOP/s", "TFLOP/s",
+         "updates", "ms/1k tok.")
 FORMAT, VERSION = "bcd tables", 1
 MIB, GIB = 1024.0**2, 1024.0**3
 

@@ -16,8 +16,8 @@ static const char *const shape_names[FIGURE_SHAPES] = {"", "lines", "bars", "tim
 /* Finds the unit of the numbers in a column, "" if there is none.  A column's `unit` may be another
  * qualifier, or begin with the unit ("ms by cost"); that of a ratio contains a slash. */
 static const char *unit_of(const Table *table, const TableColumn *column) {
-    static const char *const units[] = {"ms", "s",   "h",      "bytes", "MiB",     "GiB",
-                                        "$",  "$/h", "points", "1/s",   "updates", "ms/1k tok."};
+    static const char *const units[] = {"us", "ms",  "s",   "h",    "epochs",  "MiB",    "GiB",
+                                        "$",  "$/h", "1/s", "GB/s", "GFLOP/s", "TFLOP/s"};
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         const size_t length = strlen(units[i]);
         const char behind = strncmp(column->unit, units[i], length) ? '-' : column->unit[length];

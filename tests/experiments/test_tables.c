@@ -176,6 +176,36 @@ static void case_file_schema(void) {
           "files of an earlier program have version 1");
     h5_close(&file);
 }
+/* The file has the unit of a column that has one, whatever it is. */
+static void case_units(void) {
+    static const char *const units[] = {"us", "ms",  "s",   "h",    "epochs",  "MiB",    "GiB",
+                                        "$",  "$/h", "1/s", "GB/s", "GFLOP/s", "TFLOP/s"};
+    enum { UNITS = sizeof units / sizeof *units };
+    H5File file;
+    Tables tables = {0};
+    CommandLine line;
+    Table *table = tables_add(&tables, "units", "Units", "row", NULL, 0);
+    command_line_defaults(&line, COMMAND_TRACE);
+    for (int u = 0; u < UNITS; u++) {
+        TableColumn column = {.head = "in", .kind = COLUMN_NUMBER};
+        snprintf(column.name, sizeof column.name, "in_%d", u);
+        snprintf(column.unit, sizeof column.unit, "%s", units[u]);
+        table_columns(table, &column, 1);
+    }
+    table_row(table, "one");
+    CHECK(tables_write(&tables, &line, scratch_path("units.h5")) == 0, "%s", error_message());
+    tables_free(&tables);
+    if (!CHECK(h5_open(&file, scratch_path("units.h5")) == 0, "%s", error_message())) return;
+    for (int u = 0; u < UNITS; u++) {
+        const Text path = text_of("/tables/units/in_%d", u);
+        char text[H5_NAME] = "";
+        CHECK(h5_get_text(&file, path.text, "unit", text, sizeof text) == 0 &&
+                  strcmp(text, units[u]) == 0 && !h5_has(&file, path.text, "below"),
+              "%s: \"%s\"", units[u], text);
+    }
+    h5_close(&file);
+}
+
 
 /* A failure is remembered until the table is used. */
 static void case_too_much(void) {
@@ -248,6 +278,7 @@ void test_tables(void) {
     RUN(case_wide);
     RUN(case_long_letters);
     RUN(case_file_round_trip);
+    RUN(case_units);
     RUN(case_file_schema);
     RUN(case_too_much);
     RUN(case_nothing_is_left);
