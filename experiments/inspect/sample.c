@@ -12,7 +12,7 @@
 #include "../cli/commands.h"
 #include "../convert/convert.h"
 #include "../train/open_model.h"
-#include "../train/python.h"
+#include "python.h"
 #include "generate.h"
 
 enum { ENDS = 64 };

@@ -13,7 +13,7 @@
 #include "../../ref/base/error.h"
 #include "../cli/commands.h"
 #include "../train/interrupt.h"
-#include "../train/python.h"
+#include "python.h"
 
 static int show(void *context, const TokenizeStats *stats) {
     double *shown = context, now = clock_seconds();

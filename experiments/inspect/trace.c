@@ -11,7 +11,7 @@
 #include "../base/alloc.h"
 #include "../cli/commands.h"
 #include "../tables/table.h"
-#include "../train/bench.h"
+#include "bench.h"
 #include "operations.h"
 #include "trace_pipeline.h"
 

@@ -3,7 +3,7 @@
 
 #include "../cli/command_line.h"
 #include "../tables/table.h"
-#include "../train/bench.h"
+#include "bench.h"
 
 /* Returns how many steps are timed: one before them to warm up, or two, which fill a cache and the
  * pipeline; up to --steps, fewer if they take long. */

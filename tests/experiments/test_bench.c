@@ -1,7 +1,7 @@
-/* Steps that experiments/train/bench.h times, and the costs of their blocks. */
+/* Steps that experiments/inspect/bench.h times, and the costs of their blocks. */
 #include <math.h>
 
-#include "../../experiments/train/bench.h"
+#include "../../experiments/inspect/bench.h"
 #include "../../ref/base/error.h"
 #include "../leak.h"
 #include "../test.h"

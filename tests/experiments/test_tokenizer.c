@@ -7,7 +7,7 @@
 
 #include "../../data/tokens.h"
 #include "../../experiments/convert/convert.h"
-#include "../../experiments/train/python.h"
+#include "../../experiments/inspect/python.h"
 #include "../../ref/base/error.h"
 #include "cli.h"
 

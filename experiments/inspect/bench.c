@@ -6,7 +6,7 @@
 
 #include "../../ref/base/error.h"
 #include "../base/alloc.h"
-#include "progress.h"
+#include "../train/progress.h"
 
 int bench_open(Bench *bench, const Options *options, bool by_block) {
     Setup *setup = &bench->setup;

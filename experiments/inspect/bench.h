@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../../dist/cost.h"
-#include "setup.h"
+#include "../train/setup.h"
 
 typedef struct {
     Setup setup;
