@@ -62,9 +62,16 @@ static struct sigaction ignore_broken_pipes(void) {
     return before;
 }
 
+/* Opens our end of a pipe, or closes it: as long as it is open, a child waits for its input. */
+static FILE *open_end(int pipe_end, const char *mode) {
+    FILE *file = fdopen(pipe_end, mode);
+    if (!file) close(pipe_end);
+    return file;
+}
+
 /* Writes a child's standard input. */
 static int write_input(const PythonInput *in, int pipe_end) {
-    FILE *to = fdopen(pipe_end, "wb");
+    FILE *to = open_end(pipe_end, "wb");
     if (!to) return error_set("python: no memory for its input");
     const struct sigaction before = ignore_broken_pipes();
     const int failed = in->write(in->context, to);
@@ -197,8 +204,8 @@ static int begin(PythonProcess *p) {
     p->child = start(p->invocation.argv, to[0], from[1], p->invocation.complaints);
     close(to[0]);
     close(from[1]);
-    p->to = fdopen(to[1], "wb");
-    p->from = fdopen(from[0], "rb");
+    p->to = open_end(to[1], "wb");
+    p->from = open_end(from[0], "rb");
     return p->to && p->from ? 0 : error_set("%s: no memory for its pipes", p->invocation.script);
 }
 
