@@ -33,14 +33,14 @@ static int find_script(char path[PATH], const char *script) {
     return error_set("%s is neither next to the program nor in its source tree", name);
 }
 
-/* Starts one Python, whose standard input and output are these files (-1: our own).  Returns 0 if
- * there is none. */
+/* Starts one Python, whose standard input and output are these files.  Returns 0 if there is none.
+ */
 static pid_t start(char *const argv[], int in, int out, FILE *complaints) {
     posix_spawn_file_actions_t streams;
     pid_t child;
     posix_spawn_file_actions_init(&streams);
-    if (in >= 0) posix_spawn_file_actions_adddup2(&streams, in, 0);
-    if (out >= 0) posix_spawn_file_actions_adddup2(&streams, out, 1);
+    posix_spawn_file_actions_adddup2(&streams, in, 0);
+    posix_spawn_file_actions_adddup2(&streams, out, 1);
     posix_spawn_file_actions_adddup2(&streams, fileno(complaints), 2);
     const bool started = posix_spawnp(&child, argv[0], &streams, NULL, argv, environ) == 0;
     posix_spawn_file_actions_destroy(&streams);
@@ -83,12 +83,14 @@ static int write_input(const PythonInput *in, int pipe_end) {
 /* Runs one Python and sets *status.  Returns -1 and an error if its input failed. */
 static int run_one(int *status, char *const argv[], const PythonInput *in, FILE *out,
                    FILE *complaints) {
-    int ends[2] = {-1, -1}, failed = 0;
-    if (in && pipe2(ends, O_CLOEXEC)) return error_set("%s: no pipe: %s", argv[0], strerror(errno));
-    const pid_t child = start(argv, ends[0], out ? fileno(out) : -1, complaints);
-    if (in) close(ends[0]);
-    if (in && child) failed = write_input(in, ends[1]);
-    if (in && !child) close(ends[1]);
+    int ends[2], failed = 0;
+    if (pipe2(ends, O_CLOEXEC)) return error_set("%s: no pipe: %s", argv[0], strerror(errno));
+    const pid_t child = start(argv, ends[0], fileno(out), complaints);
+    close(ends[0]);
+    if (child)
+        failed = write_input(in, ends[1]);
+    else
+        close(ends[1]);
     *status = wait_for(child);
     return failed;
 }
@@ -162,24 +164,23 @@ static bool invocation_next(Invocation *c, int python) {
 /* Takes back what a Python without the packages wrote before it found that out.  -1 and an error.
  */
 static int go_back(FILE *out, off_t begin) {
-    if (!out || (fseeko(out, begin, SEEK_SET) == 0 && ftruncate(fileno(out), begin) == 0)) return 0;
+    if (fseeko(out, begin, SEEK_SET) == 0 && ftruncate(fileno(out), begin) == 0) return 0;
     return error_set("the output of Python cannot be taken back: %s", strerror(errno));
 }
 
 /* ---- once ------------------------------------------------------------------------------------ */
 
-PythonResult python_run(const char *script, const char *const arguments[], int count,
-                        const PythonInput *in, FILE *out) {
+int python_run(const char *script, const char *const arguments[], int count, const PythonInput *in,
+               FILE *out) {
     Invocation c;
     int status = NO_PYTHON << 8, failed = 0;
-    if (invocation_open(&c, script, arguments, count)) return PYTHON_FAILED;
-    const off_t begin = out ? ftello(out) : 0;
+    if (invocation_open(&c, script, arguments, count)) return -1;
+    const off_t begin = ftello(out);
     for (int i = 0; !failed && is_missing(status) && invocation_next(&c, i); i++)
         failed = (i && go_back(out, begin)) || run_one(&status, c.argv, in, out, c.complaints);
     if (!failed && status) set_error(status, c.complaints, script);
     fclose(c.complaints);
-    if (!failed && is_missing(status)) return PYTHON_MISSING;
-    return failed || status ? PYTHON_FAILED : PYTHON_DONE;
+    return failed || status ? -1 : 0;
 }
 
 /* ---- a conversation -------------------------------------------------------------------------- */

@@ -3,13 +3,10 @@
  * and /usr/bin/python3 that has the packages; a script that lacks one exits with status 3. */
 #pragma once
 
+#include <stddef.h>
 #include <stdio.h>
 
-#include "../cli/command_line.h"
-
-enum { PYTHON_ARGUMENTS = 8 + POSITIONAL_MAX };
-
-typedef enum { PYTHON_DONE, PYTHON_MISSING, PYTHON_FAILED } PythonResult;
+enum { PYTHON_ARGUMENTS = 8 };
 
 /* Writes standard input for a script: to its end, or until the file has an error, as a script may
  * end early.  Called once for each Python that is tried.  Non-zero and an error makes the run
@@ -20,12 +17,11 @@ typedef struct {
 } PythonInput;
 
 /* Runs `script`, a path in the source tree, with arguments[count], at most PYTHON_ARGUMENTS - 4 of
- * them.  Its input comes from `in`, its output goes to `out`, a regular file;
- * NULL stands for our own.  Returns
- * PYTHON_MISSING if there is no Python with the packages, PYTHON_FAILED if the script fails; the
- * error is then the last line that it printed to standard error, or the signal that ended it. */
-PythonResult python_run(const char *script, const char *const arguments[], int count,
-                        const PythonInput *in, FILE *out);
+ * them.  Its input comes from `in`, its output goes to `out`, a regular file.  -1 and an error:
+ * there is no Python with the packages, or the script fails; the error is then the last line that
+ * it printed to standard error, or the signal that ended it. */
+int python_run(const char *script, const char *const arguments[], int count, const PythonInput *in,
+               FILE *out);
 
 /* A script that goes on running, and answers questions. */
 typedef struct PythonProcess PythonProcess;

@@ -70,7 +70,7 @@ static int encode_files(FILE **encoded, const CommandLine *line, TokenizeStats *
         if (!encoded[i])
             failed = error_set("tokenize: no temporary file: %s", strerror(errno));
         else
-            failed = python_run("data/encode.py", arguments, 2, &in, encoded[i]) != PYTHON_DONE;
+            failed = python_run("data/encode.py", arguments, 2, &in, encoded[i]);
     }
     if (feed.shown > 0) printf("\r\033[K");
     return failed;
