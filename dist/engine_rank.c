@@ -166,7 +166,8 @@ static int tensor_block(const Model *m, TensorRole role, int number) {
  * ranks have nothing to do. */
 static size_t rank_read(Engine *base, TensorRole role, int number, real *data) {
     RankEngine *e = of(base);
-    int owner = block_rank(e, tensor_block(base->model, role, number)), rank = e->transport->rank;
+    int owner = placement_rank(e->placement, tensor_block(base->model, role, number));
+    int rank = e->transport->rank;
     size_t count = 0;
     if (e->replicas->rank > 0 || (rank != owner && rank != 0)) return 0;
     if (rank == owner) count = stage_read(e->stage, role, number, data);

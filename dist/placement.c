@@ -101,16 +101,20 @@ void placement_work(double *work, const Model *m) {
     }
 }
 
-bool placement_splits_tied(const Placement *p, const Model *m) {
+int placement_tied_user(const Placement *p, const Model *m, int param) {
+    const int owner = placement_rank(p, m->param[param].block);
     for (int i = 0; i < m->nodes; i++) {
         const Node *node = &m->node[i];
-        int user = p->rank_of[p->chunk_of[node_block(m, node)]];
-        for (int k = 0; k < 2; k++) {
-            int param = k ? node->bias : node->weight;
-            if (param >= 0 && p->rank_of[p->chunk_of[m->param[param].block]] != user) return true;
-        }
+        const int user = placement_rank(p, node_block(m, node));
+        if ((node->weight == param || node->bias == param) && user != owner) return user;
     }
-    return false;
+    return -1;
+}
+
+bool placement_splits_tied(const Placement *p, const Model *m) {
+    int param = 0;
+    while (param < m->params && placement_tied_user(p, m, param) < 0) param++;
+    return param < m->params;
 }
 
 void placement_free(Placement *p) {

@@ -26,6 +26,11 @@ typedef struct {
     int *rank_of;     /* [chunks] */
 } Placement;
 
+/* Returns the rank that holds a block. */
+static inline int placement_rank(const Placement *placement, int block) {
+    return placement->rank_of[placement->chunk_of[block]];
+}
+
 /* Makes a placement whose chunk_of and submodel_of are still to be filled in.  -1 and an error if
  * memory runs out. */
 int placement_reserve(Placement *placement, const Model *model, PlacementKind kind, int ranks,
@@ -40,6 +45,8 @@ int placement_make(Placement *placement, const Model *model, PlacementKind kind,
 /* Overwrites work[blocks] with the operations of a full update of one sample, plus 1. */
 void placement_work(double *work, const Model *model);
 
+/* Returns the rank that uses a tied parameter, but does not own it; -1 if there is none. */
+int placement_tied_user(const Placement *placement, const Model *model, int param);
 /* Returns true if a tied parameter is used on two ranks.  Its gradient is then added up in another
  * order than on one device, and the training differs from that by rounding. */
 bool placement_splits_tied(const Placement *placement, const Model *model);

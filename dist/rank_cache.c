@@ -10,7 +10,8 @@
 #include "rank_inside.h"
 
 bool rank_cache_is_here(const RankEngine *e) {
-    return e->cache.lowest > 0 && block_rank(e, e->cache.lowest) == e->transport->rank;
+    return e->cache.lowest > 0 &&
+           placement_rank(e->placement, e->cache.lowest) == e->transport->rank;
 }
 
 size_t rank_cache_width(const RankEngine *e) {
@@ -63,7 +64,8 @@ int rank_cache_look_up(RankEngine *e) {
     if (rank_cache_is_here(e))
         found = prefix_cache_get(&c->prefix, rank_cache_values(e), e->batch.ids, e->batch.n);
     if (found < 0) return -1;
-    if (transport_broadcast(e->transport, block_rank(e, c->lowest), &found, sizeof found))
+    if (transport_broadcast(e->transport, placement_rank(e->placement, c->lowest), &found,
+                            sizeof found))
         return -1;
     c->hit = found;
     return 0;

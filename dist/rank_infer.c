@@ -26,7 +26,7 @@ static bool infers(const RankEngine *e) { return e->transport->rank < e->setting
 static int share_tensor(RankEngine *e, TensorRole role, int number, int block, size_t count) {
     real *data = malloc((count + 1) * sizeof *data);
     if (!data) return error_set("pipeline: out of memory for a tensor of %zu elements", count);
-    int owner = block_rank(e, block);
+    int owner = placement_rank(e->placement, block);
     int failed = (owner == e->transport->rank && rank_read_stage(e, role, number, data)) ||
                  transport_broadcast(e->transport, owner, data, count * sizeof *data);
     if (!failed && infers(e)) {
@@ -116,7 +116,7 @@ static int infer_share(RankEngine *e, real *values, int first, int end) {
 
 /* The ranks infer their shares, and bring them together. */
 static int infer_shares(RankEngine *e) {
-    const int rank = e->transport->rank, holder = block_rank(e, e->cache.lowest);
+    const int rank = e->transport->rank, holder = placement_rank(e->placement, e->cache.lowest);
     const size_t width = rank_cache_width(e);
     real *values = rank == holder ? rank_cache_values(e) : e->inference.values;
     if (infers(e) && infer_share(e, values + (size_t)share_first(e, rank) * width,

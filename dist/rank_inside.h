@@ -78,9 +78,6 @@ typedef struct {
 static inline int chunk_rank(const RankEngine *e, int chunk) {
     return e->placement->rank_of[chunk];
 }
-static inline int block_rank(const RankEngine *e, int block) {
-    return chunk_rank(e, e->placement->chunk_of[block]);
-}
 /* Reads a tensor of this rank's stage. */
 static inline int rank_read_stage(RankEngine *e, TensorRole role, int number, real *data) {
     return stage_read(e->stage, role, number, data) == READ_FAILED ? -1 : 0;

@@ -42,7 +42,7 @@ static int blocks_reserve(RankBlocks *blocks, int count) {
 
 int rank_blocks_create(RankBlocks *blocks, const Placement *p, const Model *model, int rank) {
     if (blocks_reserve(blocks, model->blocks)) return -1;
-    for (int b = 0; b < model->blocks; b++) blocks->local[b] = p->rank_of[p->chunk_of[b]] == rank;
+    for (int b = 0; b < model->blocks; b++) blocks->local[b] = placement_rank(p, b) == rank;
     return 0;
 }
 

@@ -10,19 +10,6 @@
  * A tied parameter is owned and updated by the rank of its own block.  Another rank that uses it
  * has a copy, and sends its part of the gradient to the owner. */
 
-/* Returns the rank that has a copy of an active parameter of another rank, or -1 if none has. */
-static int tied_user(const RankEngine *e, int param) {
-    const Model *m = e->base.model;
-    if (!e->active[m->param[param].block]) return -1;
-    int owner = block_rank(e, m->param[param].block);
-    for (int i = 0; i < m->nodes; i++) {
-        const Node *node = &m->node[i];
-        int user = block_rank(e, node_block(m, node));
-        if ((node->weight == param || node->bias == param) && user != owner) return user;
-    }
-    return -1;
-}
-
 /* Sends a tensor from one rank to another, which adds a gradient to its own. */
 static int move_tensor(RankEngine *e, TensorRole role, int param, int from, int to) {
     size_t count = e->base.model->param[param].count;
@@ -44,7 +31,9 @@ int tied_exchange(RankEngine *e, TensorRole role) {
     const Model *m = e->base.model;
     bool new_value = role == TENSOR_PARAMETER;
     for (int p = 0; p < m->params; p++) {
-        int owner = block_rank(e, m->param[p].block), user = tied_user(e, p);
+        if (!e->active[m->param[p].block]) continue;
+        int owner = placement_rank(e->placement, m->param[p].block);
+        int user = placement_tied_user(e->placement, m, p);
         int from = new_value ? owner : user, to = new_value ? user : owner;
         if (user >= 0 && move_tensor(e, role, p, from, to)) return -1;
     }

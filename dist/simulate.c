@@ -22,10 +22,6 @@ typedef struct {
     SchedulePlan plan;
 } Simulation;
 
-static int rank_of_block(const Simulation *s, int block) {
-    return s->placement->rank_of[s->placement->chunk_of[block]];
-}
-
 /* ---- times: those of the passes by their schedule, the others in closed form ---- */
 
 /* Adds up the blocks' costs by chunk. */
@@ -47,7 +43,7 @@ static double message_time(const Configuration *c, int from, int to, double byte
 
 static void time_transfers(Simulation *s) {
     for (int b = 0; b < s->c->model->blocks - 1; b++) {
-        int below = rank_of_block(s, b), above = rank_of_block(s, b + 1);
+        int below = placement_rank(s->placement, b), above = placement_rank(s->placement, b + 1);
         if (below != above)
             s->transfer_s[s->placement->chunk_of[b]] =
                 message_time(s->c, below, above, s->block[b].out_bytes);
@@ -115,7 +111,8 @@ static double tied_time(const Simulation *s) {
     const Node *head = &m->node[m->nodes - 1];
     if (head->weight < 0) return 0;
     const Param *param = &m->param[head->weight];
-    int owner = rank_of_block(s, param->block), user = rank_of_block(s, m->blocks - 1);
+    int owner = placement_rank(s->placement, param->block);
+    int user = placement_rank(s->placement, m->blocks - 1);
     if (owner == user || !s->active[param->block]) return 0;
     double count = (double)param->count;
     return message_time(s->c, user, owner, count * sizeof(float)) +
@@ -141,7 +138,7 @@ static double reduce_time(const Simulation *s, int rank, double *update_s) {
     double bytes = 0;
     *update_s = 0;
     for (int b = 0; b < c->model->blocks; b++) {
-        if (rank_of_block(s, b) != rank) continue;
+        if (placement_rank(s->placement, b) != rank) continue;
         bytes += (double)s->bytes[b].gradients;
         *update_s += s->block[b].update_s;
     }

@@ -15,10 +15,6 @@ typedef struct {
     BlockCost *cost;
 } InferSimulation;
 
-static int owner(const InferSimulation *s, int block) {
-    return s->placement->rank_of[s->placement->chunk_of[block]];
-}
-
 /* Returns the bytes of a block's parameters and buffers, which travel as floats. */
 static double tensor_bytes(const Model *m, int block) {
     double count = 0;
@@ -32,11 +28,12 @@ static double tensor_bytes(const Model *m, int block) {
 /* A rank sends its tensors to one rank after the other, and the ranks take turns. */
 static double parameters_time(const InferSimulation *s, int lowest) {
     double time = 0;
-    for (int b = 0; b < lowest; b++)
+    for (int b = 0; b < lowest; b++) {
+        const int owner = placement_rank(s->placement, b);
+        const double bytes = tensor_bytes(s->c->model, b);
         for (int r = 0; r < s->c->pipeline; r++)
-            if (r != owner(s, b))
-                time +=
-                    cluster_message_s(&s->c->cluster, owner(s, b), r, tensor_bytes(s->c->model, b));
+            if (r != owner) time += cluster_message_s(&s->c->cluster, owner, r, bytes);
+    }
     return time;
 }
 
@@ -44,7 +41,7 @@ static double parameters_time(const InferSimulation *s, int lowest) {
  * each holder to those of the other replicas. */
 static double gather_time(const InferSimulation *s, int lowest) {
     const Configuration *c = s->c;
-    const int holder = owner(s, lowest);
+    const int holder = placement_rank(s->placement, lowest);
     const double samples = (double)c->stage.batch * c->micro_batches;
     const double bytes =
         samples * sizeof(float) * (double)value_count(c->model, c->model->block[lowest - 1].out, 1);

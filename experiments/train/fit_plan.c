@@ -157,7 +157,7 @@ int fit_plan_all(FitBytes *bytes, const Setup *s) {
 
 /* Returns the rank of a pipeline that holds a block; 0 on one device. */
 static int place_of(const Setup *s, int block) {
-    return s->ranks ? s->placement.rank_of[s->placement.chunk_of[block]] : 0;
+    return s->ranks ? placement_rank(&s->placement, block) : 0;
 }
 
 /* Returns the numbers of a sample's outputs of the widest frozen prefix that is not cached at
