@@ -140,23 +140,17 @@ static int coordinator_evaluate(Engine *base, const Batch *batch, Loss *loss) {
     return call_all(of(base), call);
 }
 
-/* Returns the bytes of a tensor, where it exists. */
-static size_t tensor_bytes(const Model *m, TensorRole role, int number) {
-    size_t count = role == TENSOR_BUFFER ? (size_t)m->buffer[number].count : m->param[number].count;
-    return count * sizeof(real);
-}
-
 static size_t coordinator_read(Engine *base, TensorRole role, int number, real *data) {
     size_t count;
     RemoteCall call = {.kind = CALL_READ, .role = role, .number = number, .count = &count};
-    call.bytes = data ? tensor_bytes(base->model, role, number) : 0;
+    call.bytes = data ? tensor_elements(base->model, role, number) * sizeof *data : 0;
     call.data = data;
     return call_all(of(base), call) ? READ_FAILED : count;
 }
 
 static int coordinator_write(Engine *base, TensorRole role, int number, const real *data) {
     RemoteCall call = {.kind = CALL_WRITE, .role = role, .number = number, .data = (void *)data};
-    call.bytes = tensor_bytes(base->model, role, number);
+    call.bytes = tensor_elements(base->model, role, number) * sizeof *data;
     return call_all(of(base), call);
 }
 

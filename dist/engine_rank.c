@@ -156,12 +156,6 @@ static int rank_evaluate(Engine *base, const Batch *batch, Loss *loss) {
 
 /* ---- tensors ---- */
 
-static int tensor_block(const Model *m, TensorRole role, int number) {
-    if (role == TENSOR_BUFFER) return m->buffer[number].block;
-    if (role == TENSOR_VALUE || role == TENSOR_VALUE_GRADIENT) return number;
-    return m->param[number].block;
-}
-
 /* Reads a tensor on the rank that has it, in the first replica, and sends it to rank 0 alone; other
  * ranks have nothing to do. */
 static size_t rank_read(Engine *base, TensorRole role, int number, real *data) {

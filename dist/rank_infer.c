@@ -23,10 +23,12 @@ static bool infers(const RankEngine *e) { return e->transport->rank < e->setting
 /* ---- the stage of the prefix ---- */
 
 /* Copies a tensor from its owner to the stages of the prefix on all ranks. */
-static int share_tensor(RankEngine *e, TensorRole role, int number, int block, size_t count) {
+static int share_tensor(RankEngine *e, TensorRole role, int number) {
+    const Model *m = e->base.model;
+    const size_t count = tensor_elements(m, role, number);
     real *data = malloc((count + 1) * sizeof *data);
     if (!data) return error_set("pipeline: out of memory for a tensor of %zu elements", count);
-    int owner = placement_rank(e->placement, block);
+    int owner = placement_rank(e->placement, tensor_block(m, role, number));
     int failed = (owner == e->transport->rank && rank_read_stage(e, role, number, data)) ||
                  transport_broadcast(e->transport, owner, data, count * sizeof *data);
     if (!failed && infers(e)) {
@@ -39,14 +41,9 @@ static int share_tensor(RankEngine *e, TensorRole role, int number, int block, s
 
 static int share_prefix(RankEngine *e) {
     const Model *m = e->base.model;
-    for (int p = 0; p < m->params; p++)
-        if (m->param[p].block < e->cache.lowest &&
-            share_tensor(e, TENSOR_PARAMETER, p, m->param[p].block, m->param[p].count))
-            return -1;
-    for (int i = 0; i < m->buffers; i++)
-        if (m->buffer[i].block < e->cache.lowest &&
-            share_tensor(e, TENSOR_BUFFER, i, m->buffer[i].block, (size_t)m->buffer[i].count))
-            return -1;
+    for (TensorRole role = TENSOR_PARAMETER; role <= TENSOR_BUFFER; role++)
+        for (int i = 0; i < tensor_count(m, role); i++)
+            if (tensor_block(m, role, i) < e->cache.lowest && share_tensor(e, role, i)) return -1;
     return 0;
 }
 

@@ -55,17 +55,16 @@ int replica_samples(const RankEngine *e, int samples) {
 
 /* Returns the elements of a tensor if this rank trains it, otherwise 0. */
 static size_t trained(const RankEngine *e, TensorRole role, int i) {
-    const Model *m = e->base.model;
-    bool buffer = role == TENSOR_BUFFER;
-    int block = buffer ? m->buffer[i].block : m->param[i].block;
+    const int block = tensor_block(e->base.model, role, i);
     if (!e->active[block] || !e->blocks.local[block]) return 0;
-    return buffer ? (size_t)m->buffer[i].count : m->param[i].count;
+    return tensor_elements(e->base.model, role, i);
 }
 
 /* Reads as many tensors from `first` on as fit into sum[capacity], multiplied by `weight`.  Returns
  * the end of their range and sets *used; -1 and an error if the stage cannot read one. */
-static int pack(RankEngine *e, TensorRole role, int first, int tensors, real weight, real *sum,
-                size_t capacity, size_t *used) {
+static int pack(RankEngine *e, TensorRole role, int first, real weight, real *sum, size_t capacity,
+                size_t *used) {
+    const int tensors = tensor_count(e->base.model, role);
     int i = first;
     *used = 0;
     for (; i < tensors && *used + trained(e, role, i) <= capacity; i++) {
@@ -90,7 +89,8 @@ static int unpack(RankEngine *e, TensorRole role, int first, int end, const real
 }
 
 /* Overwrites all tensors of one role with their weighted sum over the replicas. */
-static int add_up(RankEngine *e, TensorRole role, int tensors, real weight) {
+static int add_up(RankEngine *e, TensorRole role, real weight) {
+    const int tensors = tensor_count(e->base.model, role);
     size_t capacity = 0, used;
     if (e->replicas->ranks == 1) return 0;
     for (int i = 0; i < tensors; i++)
@@ -100,7 +100,7 @@ static int add_up(RankEngine *e, TensorRole role, int tensors, real weight) {
     real *sum = malloc(capacity * sizeof *sum);
     int failed = sum ? 0 : error_set("pipeline: out of memory to add up gradients");
     for (int first = 0, end; first < tensors && !failed; first = end) {
-        end = pack(e, role, first, tensors, weight, sum, capacity, &used);
+        end = pack(e, role, first, weight, sum, capacity, &used);
         failed = end < 0 || (used && (transport_all_reduce(e->replicas, sum, used) ||
                                       unpack(e, role, first, end, sum)));
     }
@@ -108,13 +108,11 @@ static int add_up(RankEngine *e, TensorRole role, int tensors, real weight) {
     return failed ? -1 : 0;
 }
 
-int replicas_reduce_gradients(RankEngine *e) {
-    return add_up(e, TENSOR_GRADIENT, e->base.model->params, e->batch.n > 0);
-}
+int replicas_reduce_gradients(RankEngine *e) { return add_up(e, TENSOR_GRADIENT, e->batch.n > 0); }
 
 int replicas_average_buffers(RankEngine *e) {
     real weight = (real)e->batch.n / (real)e->global_batch->n;
-    return add_up(e, TENSOR_BUFFER, e->base.model->buffers, weight);
+    return add_up(e, TENSOR_BUFFER, weight);
 }
 
 int replicas_reduce_loss(RankEngine *e, Loss *loss) {

@@ -18,10 +18,9 @@ typedef struct {
 /* Returns the bytes of a block's parameters and buffers, which travel as floats. */
 static double tensor_bytes(const Model *m, int block) {
     double count = 0;
-    for (int p = 0; p < m->params; p++)
-        if (m->param[p].block == block) count += (double)m->param[p].count;
-    for (int i = 0; i < m->buffers; i++)
-        if (m->buffer[i].block == block) count += m->buffer[i].count;
+    for (TensorRole role = TENSOR_PARAMETER; role <= TENSOR_BUFFER; role++)
+        for (int i = 0; i < tensor_count(m, role); i++)
+            if (tensor_block(m, role, i) == block) count += (double)tensor_elements(m, role, i);
     return count * sizeof(float);
 }
 

@@ -94,6 +94,19 @@ typedef enum {
 
 #define READ_FAILED SIZE_MAX
 
+/* What the model alone says of its tensors; gradients and state are those of parameters.  Outputs
+ * have no size without a batch, so only their blocks are known. */
+static inline int tensor_count(const Model *model, TensorRole role) {
+    return role == TENSOR_BUFFER ? model->buffers : model->params;
+}
+static inline int tensor_block(const Model *model, TensorRole role, int number) {
+    if (role == TENSOR_VALUE || role == TENSOR_VALUE_GRADIENT) return number;
+    return role == TENSOR_BUFFER ? model->buffer[number].block : model->param[number].block;
+}
+static inline size_t tensor_elements(const Model *model, TensorRole role, int number) {
+    return role == TENSOR_BUFFER ? (size_t)model->buffer[number].count : model->param[number].count;
+}
+
 typedef enum { MODE_EVALUATE, MODE_TRAIN } Mode;
 
 typedef struct Stage Stage;

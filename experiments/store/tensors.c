@@ -6,10 +6,6 @@
 #include "../base/alloc.h"
 #include "../base/text.h"
 
-int tensor_count(const Model *model, TensorRole role) {
-    return role == TENSOR_BUFFER ? model->buffers : model->params;
-}
-
 /* Names the dimensions of a parameter after what its op uses them for. */
 static void name_dims(H5Dim dims[4], const Model *model, int param) {
     static const char *const names[5][4] = {{NULL},

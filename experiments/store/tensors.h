@@ -4,9 +4,6 @@
 #include "../../ref/engine.h"
 #include "h5.h"
 
-/* How many tensors of a role there are. */
-int tensor_count(const Model *model, TensorRole role);
-
 /* A buffer or a parameter; its gradient and its state have the same name and shape. */
 typedef struct {
     const char *name;
