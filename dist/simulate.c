@@ -185,18 +185,25 @@ static int plan_submodel(Simulation *s, int submodel, const BlockCost *measured)
     return 0;
 }
 
+int simulate_full_costs(BlockCost *cost, const Configuration *c) {
+    const size_t blocks = (size_t)c->model->blocks;
+    bool *active = malloc(blocks * sizeof *active);
+    if (!active) return error_set("simulate: out of memory");
+    for (size_t b = 0; b < blocks; b++) active[b] = true;
+    const int failed =
+        block_costs(cost, c->model, &c->stage, active, c->cluster.gpu, &c->cluster.efficiency);
+    free(active);
+    return failed;
+}
+
 int simulate_place(Placement *placement, const Configuration *c) {
     const Model *m = c->model;
     const bool given = !c->equal_work && c->placement != PLACEMENT_FIGURE2;
     size_t blocks = (size_t)m->blocks;
     BlockCost *cost = calloc(blocks, sizeof *cost);
     double *work = calloc(blocks, sizeof *work);
-    bool *active = calloc(blocks, sizeof *active);
     Partition partition = {0};
-    int failed = cost && work && active ? 0 : error_set("simulate: out of memory");
-    for (size_t b = 0; b < blocks && !failed; b++) active[b] = true;
-    failed =
-        failed || block_costs(cost, m, &c->stage, active, c->cluster.gpu, &c->cluster.efficiency);
+    int failed = cost && work ? simulate_full_costs(cost, c) : error_set("simulate: out of memory");
     for (size_t b = 0; b < blocks && !failed; b++)
         for (int pass = 0; pass < PASSES; pass++) work[b] += cost[b].pass_s[pass];
     failed = failed ||
@@ -206,7 +213,6 @@ int simulate_place(Placement *placement, const Configuration *c) {
     partition_free(&partition);
     free(cost);
     free(work);
-    free(active);
     return failed ? -1 : 0;
 }
 
@@ -309,8 +315,7 @@ static void finish(const Configuration *c, Prediction *p) {
     p->update_s /= m;
     p->bubble /= m * p->passes_s; /* a fraction from here on */
     p->step_s = step_time(p);
-    p->samples_per_s = samples / p->step_s;
-    p->tokens_per_s = p->samples_per_s * c->model->targets;
+    p->tokens_per_s = samples / p->step_s * c->model->targets;
     p->fits = p->total_bytes <= gpu_usable_bytes(c->cluster.gpu->memory_bytes);
     p->host_bytes = host_bytes(c) / c->pipeline * sharing(c);
 }
@@ -343,11 +348,10 @@ int simulate_bound(Prediction *prediction, const Configuration *c) {
     return simulate_either(prediction, NULL, c, NULL, true);
 }
 
-int simulate_timeline(Schedule *schedule, const Configuration *c, int submodel,
-                      const BlockCost *measured) {
+int simulate_timeline(Schedule *schedule, const Configuration *c, int submodel) {
     Simulation s;
     if (simulation_open(&s, c)) return -1;
-    int failed = plan_submodel(&s, submodel, measured) || schedule_make(schedule, &s.plan);
+    int failed = plan_submodel(&s, submodel, NULL) || schedule_make(schedule, &s.plan);
     simulation_free(&s);
     return failed ? -1 : 0;
 }

@@ -35,7 +35,7 @@ typedef struct {
     double step_s;                               /* the mean over the submodels */
     double passes_s, reduce_s, tied_s, update_s; /* the parts of step_s */
     double bubble;                               /* the fraction of passes_s in which GPUs wait */
-    double samples_per_s, tokens_per_s;
+    double tokens_per_s;                         /* of images: images */
     /* Of the rank and submodel that need most; messages between ranks are in the workspace. */
     double bytes[MEM_ROLES], total_bytes;
     double host_bytes; /* of the fullest node: float copies of bf16, and what is offloaded */
@@ -56,8 +56,11 @@ int simulate_bound(Prediction *prediction, const Configuration *configuration);
 
 /* Overwrites *schedule with the forward and backward passes of one submodel, whose tasks have their
  * times in seconds, for schedule_free to free.  -1 and an error as above. */
-int simulate_timeline(Schedule *schedule, const Configuration *configuration, int submodel,
-                      const BlockCost *measured);
+int simulate_timeline(Schedule *schedule, const Configuration *configuration, int submodel);
+
+/* Overwrites cost[blocks] with the roofline's for a micro-batch of a full update.  -1 and an error
+ * when memory runs out. */
+int simulate_full_costs(BlockCost *cost, const Configuration *configuration);
 
 /* Makes the placement of a configuration that has none, as a training has it, for placement_free to
  * free: submodels have the same number of parameters, and ranks the same share of the roofline's

@@ -129,14 +129,10 @@ static int compare(const void *left, const void *right) {
 static int add_work(double pass_s[PASSES], const Configuration *c) {
     size_t blocks = (size_t)c->model->blocks;
     BlockCost *cost = xcalloc(blocks, sizeof *cost);
-    bool *active = xmalloc(blocks * sizeof *active);
-    for (size_t b = 0; b < blocks; b++) active[b] = true;
-    int failed =
-        block_costs(cost, c->model, &c->stage, active, c->cluster.gpu, &c->cluster.efficiency);
+    const int failed = simulate_full_costs(cost, c);
     for (size_t b = 0; !failed && b < blocks; b++)
         for (int pass = 0; pass < PASSES; pass++) pass_s[pass] += cost[b].pass_s[pass];
     free(cost);
-    free(active);
     return failed;
 }
 

@@ -191,7 +191,7 @@ void timeline_add(Tables *tables, const char *name, const char *title, const Con
                   int submodel) {
     Schedule schedule;
     Table *table = tables_add(tables, name, title, "rank", task_columns, TASK_COLUMNS);
-    if (simulate_timeline(&schedule, c, submodel, NULL)) {
+    if (simulate_timeline(&schedule, c, submodel)) {
         table_fail(table);
         return;
     }

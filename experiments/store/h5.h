@@ -58,7 +58,7 @@ int h5_open_format(H5File *file, const char *path, const char *format, int versi
                    const char *what);
 void h5_close(H5File *file);
 
-/* Writes a data set, creating its groups.  Rank 0 is a scalar; unit NULL: dimensionless. */
+/* Writes a data set, creating its groups.  rank >= 1; unit NULL: dimensionless. */
 void h5_write(H5File *file, const char *name, H5Kind kind, const void *data, int rank,
               const H5Dim *dims, const char *unit);
 /* Overwrites data; a data set of other dimensions is an error. */
@@ -93,7 +93,7 @@ typedef struct {
     const char *name;
     H5Kind kind;
     size_t offset;
-    const char *unit, *what; /* attributes of the column; or NULL */
+    const char *unit; /* an attribute of the column; or NULL */
     bool optional; /* may be missing, and is then read as "", 0 or, in a column of H5_DOUBLE, NAN */
 } H5Column;
 #define H5_FIELD(type, field, its_kind) \

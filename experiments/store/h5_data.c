@@ -24,7 +24,7 @@ static bool name_dimension(hid_t file, hid_t data, int number, const H5Dim *dim)
 static void set_checksum(hid_t creation, const hsize_t *size, int rank, size_t element_bytes) {
     hsize_t chunk[H5_RANK], row_bytes = element_bytes;
     for (int i = 1; i < rank; i++) row_bytes *= chunk[i] = size[i];
-    if (!rank || !size[0] || !row_bytes) return;
+    if (!size[0] || !row_bytes) return;
     const hsize_t rows = row_bytes < 1 << 20 ? (1 << 20) / row_bytes : 1;
     const hsize_t pieces = (size[0] + rows - 1) / rows;
     chunk[0] = (size[0] + pieces - 1) / pieces;
@@ -38,7 +38,7 @@ void h5_write(H5File *file, const char *name, H5Kind kind, const void *data, int
     hsize_t size[H5_RANK];
     for (int i = 0; i < rank; i++) size[i] = dims[i].size;
     hid_t type = h5_memory_type(kind), creation = H5Pcreate(H5P_DATASET_CREATE);
-    hid_t space = rank ? H5Screate_simple(rank, size, NULL) : H5Screate(H5S_SCALAR);
+    hid_t space = H5Screate_simple(rank, size, NULL);
     H5Pset_obj_track_times(creation, false);
     set_checksum(creation, size, rank, h5_kind_size(kind));
     hid_t set = H5Dcreate2(file->id, name, type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
@@ -97,7 +97,6 @@ static void write_column(H5File *file, const char *path, const H5Column *column,
     char *values = xmalloc(dim->size * size + 1);
     for (size_t r = 0; r < dim->size; r++) memcpy(values + r * size, fields + r * row_size, size);
     h5_write(file, path, column->kind, values, 1, dim, column->unit);
-    if (column->what) h5_set_text(file, path, "what", column->what);
     free(values);
 }
 
