@@ -197,8 +197,7 @@ void timeline_add(Tables *tables, const char *name, const char *title, const Con
     }
     double busy_ms = 0, all_ms = 1e3 * schedule.time * schedule.ranks;
     for (int r = 0; r < schedule.ranks; r++) busy_ms += put_rank(table, &schedule.rank[r], r);
-    table->figure = FIGURE_TIMELINE;
-    strcpy(table->axis, "ms");
+    table->timeline = true;
     table_note(table, "The %ss wait %.0f %% of the %.4g ms of the passes; %d micro-batch%s.",
                plan_unit(c->cluster.gpu), 100 * fmax(0, 1 - busy_ms / all_ms), 1e3 * schedule.time,
                c->micro_batches, c->micro_batches > 1 ? "es" : "");

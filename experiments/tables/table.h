@@ -1,5 +1,5 @@
-/* Tables whose numbers know where they come from.  They are printed, written as HDF5, and read
- * back; bcd report (experiments/paper/tables.py) shows such files.
+/* Tables whose numbers know where they come from.  They are printed, and written as HDF5; bcd
+ * report (experiments/paper/tables.py) shows such files.
  *
  * A table remembers its first failure (a note too long, a step that cannot be simulated); later
  * calls do nothing, and tables_write and table_print return -1.  So the code that fills a table
@@ -53,10 +53,6 @@ typedef struct {
     char text[H5_NAME]; /* of a COLUMN_TEXT */
 } Cell;
 
-/* How the page draws a table: the rows along the x axis with a line or a bar for each numeric
- * column, or tasks along the time (plan/cluster.c). */
-typedef enum { FIGURE_NONE, FIGURE_LINES, FIGURE_BARS, FIGURE_TIMELINE, FIGURE_SHAPES } FigureShape;
-
 enum {
     TABLE_COLUMNS = 16,
     TABLE_NOTES = 24,
@@ -69,8 +65,7 @@ typedef struct {
     char name[TABLE_NAME];   /* of its group in the file */
     char title[TABLE_TITLE]; /* "Table 8: memory of a full update" */
     char row_head[48];       /* printed above the labels */
-    FigureShape figure;
-    char axis[64]; /* label of the figure's y axis, e.g. "ms per iteration" */
+    bool timeline;           /* the page draws its rows as tasks along the time (plan/cluster.c) */
     char unit[24]; /* stored as the unit of number columns whose own `unit` is another qualifier */
     int notes, columns, rows, capacity;
     char note[TABLE_NOTES][TABLE_NOTE]; /* printed below the table, a paragraph each */

@@ -11,7 +11,6 @@ enum { VERSION = 1, NOTES = TABLE_NOTES * (TABLE_NOTE + 1) };
 
 const char tables_format[] = "bcd tables";
 static const char *const kind_names[] = {"number", "per cent", "deviation", "text"};
-static const char *const shape_names[FIGURE_SHAPES] = {"", "lines", "bars", "timeline"};
 
 /* Finds the unit of the numbers in a column, "" if there is none.  A column's `unit` may be another
  * qualifier, or begin with the unit ("ms by cost"); that of a ratio contains a slash. */
@@ -79,8 +78,8 @@ static void write_table(H5File *file, const Table *table, int number) {
     h5_set_text(file, group, "title", table->title);
     h5_set_text(file, group, "head", table->row_head);
     h5_set_text(file, group, "notes", notes);
-    h5_set_text(file, group, "figure", shape_names[table->figure]);
-    h5_set_text(file, group, "axis", table->axis);
+    h5_set_text(file, group, "figure", table->timeline ? "timeline" : "");
+    h5_set_text(file, group, "axis", table->timeline ? "ms" : "");
     h5_set(file, group, "number", H5_INT, &number);
     for (int c = 0; c < table->columns; c++) write_column(file, group, table, c);
 }

@@ -137,7 +137,7 @@ int table_print(FILE *out, const Table *table) {
     Widths width = {.label = column_width(table, LABEL)};
     if (table->failed) return -1;
     print_wrapped(out, table->title, 0, WIDTH);
-    if (table->figure == FIGURE_TIMELINE) return print_notes(out, table);
+    if (table->timeline) return print_notes(out, table);
     for (int c = 0; c < table->columns; c++) width.column[c] = column_width(table, c);
     putc('\n', out);
     do { /* blocks of columns, one below the other */

@@ -34,9 +34,7 @@ static void add_times(Tables *tables) {
         {"large", "G-large", "ms", COLUMN_NUMBER, 1, SOURCE_NONE},
     };
     Table *table = tables_add(tables, "second", "Sample: times & \"more\"", "UFP", columns, 2);
-    table->figure = FIGURE_LINES;
-    /* Every format must quote this text. */
-    strcpy(table->axis, "ms per iteration \"; exit ' # <b>");
+    table->timeline = true;
     for (int m = 3; m <= 5; m++) {
         table_row(table, "1/%d", m);
         table_number(table, 0, 1000.0 / m, SOURCE_MEASURED);
@@ -110,16 +108,17 @@ static void read_column(const H5File *file, const char *group, Table *table, int
 }
 
 static void read_table(const H5File *file, const char *group, Table *table) {
-    static const char *const shapes[FIGURE_SHAPES] = {"", "lines", "bars", "timeline"};
     static const H5Column labels = {.name = "row", .kind = H5_TEXT};
-    char notes[TABLE_NOTES * TABLE_NOTE] = "", shape[24] = "", name[H5_NAME];
+    char notes[TABLE_NOTES * TABLE_NOTE] = "", figure[24] = "", axis[24] = "", name[H5_NAME];
     size_t rows = 0;
     read_text(file, group, "title", table->title, sizeof table->title);
     read_text(file, group, "head", table->row_head, sizeof table->row_head);
-    read_text(file, group, "axis", table->axis, sizeof table->axis);
-    read_text(file, group, "figure", shape, sizeof shape);
+    read_text(file, group, "axis", axis, sizeof axis);
+    read_text(file, group, "figure", figure, sizeof figure);
     read_text(file, group, "notes", notes, sizeof notes);
-    table->figure = (FigureShape)find(shape, shapes, FIGURE_SHAPES);
+    table->timeline = strcmp(figure, "timeline") == 0;
+    CHECK(strcmp(axis, table->timeline ? "ms" : "") == 0, "the axis of \"%s\" is \"%s\"", figure,
+          axis);
     for (char *note = strtok(notes, "\n"); note; note = strtok(NULL, "\n"))
         table_note(table, "%s", note);
     for (int i = 0; i < h5_count(file, group) && h5_name(file, group, i, name) == 0; i++) {
