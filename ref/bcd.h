@@ -75,6 +75,11 @@ typedef struct BcdState {
  * it. */
 typedef int (*BcdWatch)(void *context, const BcdState *state, const Loss *loss, double lr);
 
+/* Returns the phase of that step. */
+static inline uint64_t bcd_phase_done(const BcdState *state) {
+    return state->phase - (state->phase_steps == 0);
+}
+
 /* Trains until settings->steps updates are done.  `state` is all zero at the start; to resume, it
  * is what the checkpoint holds, and the caller has activated its submodel and written back
  * parameters and optimizer state.  `watch` may be NULL.  Returns 0 when done, 1 when the watch (or

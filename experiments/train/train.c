@@ -103,12 +103,7 @@ static void note_switch(Training *t, const BcdState *state) {
     RunFile *run = &t->run;
     const SwitchRule *rule = &t->setup.bcd.rule;
     const SwitchRow *last = run->switch_rows ? &run->switches[run->switch_rows - 1] : NULL;
-    SwitchRow row = {state->step - 1,
-                     state->submodel,
-                     state->phase - (state->phase_steps == 0),
-                     "start",
-                     NAN,
-                     NAN};
+    SwitchRow row = {state->step - 1, state->submodel, bcd_phase_done(state), "start", NAN, NAN};
     if (last && last->phase == row.phase) return;
     if (last) strcpy(row.reason, switch_reason(rule, row.step - last->step).text);
     if (last && rule->kind == SWITCH_AUTO)

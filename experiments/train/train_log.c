@@ -143,9 +143,7 @@ int train_log_samples(Training *t, const BcdState *state) {
     const BcdSettings *bcd = &t->setup.bcd;
     if (!t->samples) return 0;
     int *ids = xmalloc((size_t)bcd->batch * sizeof *ids);
-    /* After the last update of a phase the state is already that of the next one. */
-    const uint64_t phase = state->phase - (state->phase_steps == 0);
-    sampler_draw(&t->sampler, bcd->fraction < 1 ? phase : 0);
+    sampler_draw(&t->sampler, bcd->fraction < 1 ? bcd_phase_done(state) : 0);
     sampler_ids(&t->sampler, ids, state->position - (uint64_t)bcd->batch, bcd->batch);
     fprintf(t->samples, "%llu", (unsigned long long)state->step);
     for (int i = 0; i < bcd->batch; i++) fprintf(t->samples, " %d", ids[i]);
