@@ -61,12 +61,11 @@ static int finish_output(int status) {
 /* Fills in the settings of --like, and for what trains nothing the model of --init. */
 static int resolve_names(Options *options) {
     const bool plans = options->command == COMMAND_PLAN || options->command == COMMAND_INFO;
-    int longer;
     if (*options->like) return train_like(options);
     if (!plans || !*options->init) return 0;
     if (*options->model)
         return error_set("--init %s: the model comes from there; leave out --model", options->init);
-    return setup_default_context(options, &longer) ||
+    return setup_default_context(options, NULL) ||
                    convert_spec(options->model, options->init, options->context)
                ? -1
                : 0;

@@ -68,9 +68,13 @@ int convert_spec(char spec[OPTION_TEXT], const char *dir, int context) {
     return failed ? -1 : 0;
 }
 
-int convert_positions_of(const char *dir) {
+Model *convert_model(const char *dir, int context) {
     char spec[OPTION_TEXT];
-    Model *whole = convert_spec(spec, dir, 0) ? NULL : model_create(spec);
+    return convert_spec(spec, dir, context) ? NULL : model_create(spec);
+}
+
+int convert_positions_of(const char *dir) {
+    Model *whole = convert_model(dir, 0);
     const int positions = whole ? whole->input.w : -1;
     model_free(whole);
     return positions;
@@ -93,9 +97,8 @@ static Text apart(const char *spec, const char *other) {
 }
 
 int convert_check_config(const Model *model, const char *dir) {
-    char spec[OPTION_TEXT];
     if (!dir_has(dir, "config.json") && !dir_has(dir, "adapter_config.json")) return 0;
-    Model *whole = convert_spec(spec, dir, 0) ? NULL : model_create(spec);
+    Model *whole = convert_model(dir, 0);
     if (!whole) return -1;
     const Text theirs = apart(whole->spec, model->spec), ours = apart(model->spec, whole->spec);
     model_free(whole);

@@ -13,6 +13,9 @@
  * kind of model, a setting that ours does not have. */
 int convert_spec(char spec[OPTION_TEXT], const char *dir, int context);
 
+/* Creates that model.  NULL and an error. */
+Model *convert_model(const char *dir, int context);
+
 /* Refuses what is no model's directory, but a known thing that one can be made of:
  * pytorch_model.bin, GGUF, a LoRA adapter.  -1 and an error that says how. */
 int convert_check_foreign(const char *init);

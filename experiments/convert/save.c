@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "../../ref/base/error.h"
-#include "../../ref/blocks/models.h"
 #include "../base/alloc.h"
 #include "../store/rundir.h"
 #include "families.h"
@@ -66,14 +65,13 @@ bool convert_is_refused(const Model *model) {
 }
 
 int convert_keeps_config(bool *same, const Model *m, const char *init) {
-    char spec[OPTION_TEXT];
     *same = false;
     if (!*init) return 0;
     const int positions = convert_positions_of(init);
     if (positions < m->input.w) return positions < 0 ? -1 : 0;
-    if (convert_spec(spec, init, m->input.w)) return -1;
-    Model *theirs = model_create(spec);
-    *same = theirs && strcmp(theirs->spec, m->spec) == 0;
+    Model *theirs = convert_model(init, m->input.w);
+    if (!theirs) return -1;
+    *same = strcmp(theirs->spec, m->spec) == 0;
     model_free(theirs);
     return 0;
 }

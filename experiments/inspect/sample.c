@@ -7,13 +7,12 @@
 #include "../../data/file.h"
 #include "../../ref/base/error.h"
 #include "../../ref/base/random.h"
-#include "../../ref/blocks/models.h"
 #include "../base/alloc.h"
 #include "../cli/commands.h"
 #include "../convert/convert.h"
 #include "../train/open_model.h"
-#include "python.h"
 #include "generate.h"
+#include "python.h"
 
 enum { ENDS = 64 };
 
@@ -199,17 +198,15 @@ static int open_run(Sampling *s, const CommandLine *line) {
 /* Opens the model in a directory, with as long a context as the text will need. */
 static int open_directory(Sampling *s, const CommandLine *line) {
     CommandLine sized = *line;
-    char spec[OPTION_TEXT], name[TOKENIZER_NAME];
+    char name[TOKENIZER_NAME];
+    int positions;
     s->dir = line->options.init;
-    if (tokenizer_of_model(name, s->dir) || convert_spec(spec, s->dir, 0) ||
+    if (tokenizer_of_model(name, s->dir) || (positions = convert_positions_of(s->dir)) < 0 ||
         encode_prompt(s, &line->options.sample))
         return -1;
-    Model *model = model_create(spec);
-    if (!model) return -1;
     const size_t needed = s->count + (size_t)line->options.sample.tokens;
     if (!line->options.context)
-        sized.options.context = needed < (size_t)model->input.w ? (int)needed : model->input.w;
-    model_free(model);
+        sized.options.context = needed < (size_t)positions ? (int)needed : positions;
     return model_open(&s->setup, &sized);
 }
 

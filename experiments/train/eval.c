@@ -86,8 +86,7 @@ int command_eval(const CommandLine *line) {
     Setup setup = {.model = NULL};
     EvaluationRow row;
     Dataset *data = NULL;
-    int longer,
-        failed = setup_default_context(&sized.options, &longer) || model_open(&setup, &sized);
+    int failed = setup_default_context(&sized.options, NULL) || model_open(&setup, &sized);
     setup.options.augment = false;
     interrupt_tell_bus_error();
     failed = failed ||

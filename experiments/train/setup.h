@@ -85,8 +85,8 @@ Model *setup_model(const char *spec, int outputs, int context);
 int setup_default_ends(Options *options);
 
 /* Sets options->context where a model in options->init says how long it may be, and the user does
- * not: to at most 1024 tokens.  Overwrites *model_context with the model's own if that is longer.
- * -1 and an error. */
+ * not: to at most 1024 tokens.  Overwrites *model_context, unless it is NULL, with the model's own
+ * if that is longer.  -1 and an error. */
 int setup_default_context(Options *options, int *model_context);
 
 /* Sets the phases of a training that does not say them.  A fine-tuning is often shorter than an

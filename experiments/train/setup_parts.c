@@ -133,17 +133,13 @@ int setup_default_ends(Options *o) {
 
 int setup_default_context(Options *o, int *model_context) {
     enum { TOKENS = 1024 }; /* models of 8,192 and more would need tens of times the memory */
-    char spec[OPTION_TEXT];
     if (!*o->init || convert_is_tensors(o->init) || o->context) return 0;
-    if (convert_spec(spec, o->init, 0)) return -1;
-    Model *model = model_create(spec);
-    if (!model) return -1;
-    if (model->input.w > TOKENS) {
-        *model_context = model->input.w;
+    const int positions = convert_positions_of(o->init);
+    if (positions > TOKENS) {
+        if (model_context) *model_context = positions;
         o->context = TOKENS;
     }
-    model_free(model);
-    return 0;
+    return positions < 0 ? -1 : 0;
 }
 
 bool setup_has_batch_norm(const Model *model) {
