@@ -119,24 +119,22 @@ int llama_read(char spec[OPTION_TEXT], Config *c, int context, const HfFamily *f
     if (r->original > 0)
         text_add(&text, ",rope_low=%.15g,rope_high=%.15g,rope_original=%.15g", r->low, r->high,
                  r->original);
-    if (family->read_more(&text, c, s.layers)) return -1;
+    if (family->read_more(&text, c)) return -1;
     strcpy(spec, text.text); /* at most 450 characters */
     return 0;
 }
 
 /* ---- what the relatives of LLaMA have of their own ------------------------------------------- */
 
-int llama_more(Text *spec, Config *c, int layers) {
+int llama_more(Text *spec, Config *c) {
     bool bias = false;
-    (void)layers;
     if (config_bool(c, "attention_bias", &bias)) return -1;
     if (bias) text_add(spec, ",attention_bias=1");
     return 0;
 }
 
-int mistral_more(Text *spec, Config *c, int layers) {
+int mistral_more(Text *spec, Config *c) {
     int window = 4096; /* if it is left out */
-    (void)layers;
     if (config_must_be(c, "attention_bias", "false", NULL)) return -1;
     const bool none = !config_find(c, "sliding_window") &&
                       cJSON_GetObjectItemCaseSensitive(c->root, "sliding_window");
@@ -160,15 +158,13 @@ static int check_windows(Config *c) {
     return 0;
 }
 
-int qwen2_more(Text *spec, Config *c, int layers) {
-    (void)spec, (void)layers;
+int qwen2_more(Text *spec, Config *c) {
+    (void)spec;
     return check_windows(c) || config_must_be(c, "attention_bias", "false", NULL) ||
            config_must_be(c, "use_mrope", "false", NULL);
 }
 
-int qwen3_more(Text *spec, Config *c, int layers) {
-    return check_windows(c) || llama_more(spec, c, layers);
-}
+int qwen3_more(Text *spec, Config *c) { return check_windows(c) || llama_more(spec, c); }
 
 /* Overwrites *skip with the interval of the layers whose number in the list is 0, which means no
  * rotary positions; 0 if there are none.  -1 and an error if they are not evenly spaced. */
@@ -185,10 +181,11 @@ static int read_interval(Config *c, const cJSON *list, int layers, int *skip) {
                 : config_refuse(c, "no_rope_layers", "one number for each layer, every n-th 0,");
 }
 
-int smollm3_more(Text *spec, Config *c, int layers) {
-    int skip = 4;
+int smollm3_more(Text *spec, Config *c) {
+    int layers = 0, skip = 4;
     const cJSON *list = config_find(c, "no_rope_layers");
-    if (qwen3_more(spec, c, layers) || config_optional_size(c, "no_rope_layer_interval", &skip) ||
+    if (qwen3_more(spec, c) || config_size(c, "num_hidden_layers", &layers) ||
+        config_optional_size(c, "no_rope_layer_interval", &skip) ||
         (list && read_interval(c, list, layers, &skip)))
         return -1;
     text_add(spec, ",rope_skip=%d", skip);

@@ -98,13 +98,13 @@ int convert_check_config(const Model *model, const char *dir);
 int convert_write_config(const char *path, const Model *model, NumberKind numbers,
                          const char *init);
 
-enum { CONVERT_PARTS = PARAM_PARTS, CONVERT_NAME = 96 };
+enum { CONVERT_NAME = 96 };
 
 /* What they call one of our parameters.  Its rows may be in several tensors, one after the other;
  * `transposed`: theirs is [in][out]. */
 typedef struct {
-    char name[CONVERT_PARTS][CONVERT_NAME];
-    size_t rows[CONVERT_PARTS], columns;
+    char name[PARAM_PARTS][CONVERT_NAME];
+    size_t rows[PARAM_PARTS], columns;
     int parts;
     bool transposed;
 } TheirName;

@@ -28,18 +28,9 @@ static const Module llama_modules[] = {
     {"head", {"lm_head"}},
     {NULL, {NULL}},
 };
-static const Module olmo2_modules[] = {
-    {"attention.qkv", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}},
-    {"attention.q_norm", {"self_attn.q_norm"}},
-    {"attention.k_norm", {"self_attn.k_norm"}},
-    {"attention.out", {"self_attn.o_proj"}},
+static const Module olmo2_norms[] = {
     {"norm1", {"post_attention_layernorm"}},
-    {"mlp.gate_up", {"mlp.gate_proj", "mlp.up_proj"}},
-    {"mlp.down", {"mlp.down_proj"}},
     {"norm2", {"post_feedforward_layernorm"}},
-    {"embedding.token", {"model.embed_tokens"}},
-    {"head.norm", {"model.norm"}},
-    {"head", {"lm_head"}},
     {NULL, {NULL}},
 };
 
@@ -113,7 +104,8 @@ const HfFamily hf_families[] = {
      LIKE_LLAMA,
      .read_more = llama_more,
      .write_more = bias_write,
-     .module = olmo2_modules,
+     .module = llama_modules,
+     .renamed = olmo2_norms,
      .eps = 1e-5,
      .rope_theta = 1e4},
     {.model_type = NULL},

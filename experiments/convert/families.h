@@ -43,7 +43,7 @@ int config_check_rest(const Config *config, bool whole_file);
 
 /* One of our modules and theirs.  Its tensors are called weight and bias in both. */
 typedef struct {
-    const char *ours, *theirs[CONVERT_PARTS];
+    const char *ours, *theirs[PARAM_PARTS];
 } Module;
 
 typedef struct HfFamily HfFamily;
@@ -53,14 +53,15 @@ struct HfFamily {
     /* Overwrites `spec` with our specification; see convert_spec. */
     int (*read)(char spec[OPTION_TEXT], Config *config, int context, const HfFamily *family);
     /* Of LLaMA's relatives: appends the settings of their own. */
-    int (*read_more)(Text *spec, Config *config, int layers);
+    int (*read_more)(Text *spec, Config *config);
     /* Adds the settings to a config.json. */
     void (*write)(cJSON *root, const Model *model);
     void (*write_more)(cJSON *root, TransformerSizes sizes); /* NULL: there are no more */
-    const char *layers;   /* the list of layers that their names begin with */
-    const Module *module; /* those of a layer come first; ends with a NULL */
-    bool transposed;      /* linear layers are stored as [in][out] */
-    bool divided;         /* transformers refuses a width that is no multiple of the heads */
+    const char *layers;    /* the list of layers that their names begin with */
+    const Module *module;  /* ends with a NULL */
+    const Module *renamed; /* those of them with other names than in `module`; NULL: none */
+    bool transposed;       /* linear layers are stored as [in][out] */
+    bool divided;          /* transformers refuses a width that is no multiple of the heads */
     /* What transformers takes for settings that are left out. */
     double eps, rope_theta;
     bool tied;
@@ -75,11 +76,11 @@ const HfFamily *hf_family_of(const Model *model);
 /* config_read.c */
 int gpt_read(char spec[OPTION_TEXT], Config *config, int context, const HfFamily *family);
 int llama_read(char spec[OPTION_TEXT], Config *config, int context, const HfFamily *family);
-int llama_more(Text *spec, Config *config, int layers);
-int mistral_more(Text *spec, Config *config, int layers);
-int qwen2_more(Text *spec, Config *config, int layers);
-int qwen3_more(Text *spec, Config *config, int layers);
-int smollm3_more(Text *spec, Config *config, int layers);
+int llama_more(Text *spec, Config *config);
+int mistral_more(Text *spec, Config *config);
+int qwen2_more(Text *spec, Config *config);
+int qwen3_more(Text *spec, Config *config);
+int smollm3_more(Text *spec, Config *config);
 
 /* config_write.c */
 void gpt_write(cJSON *root, const Model *model);

@@ -14,7 +14,7 @@
 static int list_tensors(SafeTensor **list, TheirName **names, const Model *m) {
     int count = 0;
     *names = xcalloc((size_t)m->params, sizeof **names);
-    *list = xcalloc((size_t)m->params * CONVERT_PARTS, sizeof **list);
+    *list = xcalloc((size_t)m->params * PARAM_PARTS, sizeof **list);
     for (int p = 0; p < m->params; p++) {
         TheirName *theirs = &(*names)[p];
         convert_name(theirs, m, p);
