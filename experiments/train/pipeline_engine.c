@@ -37,7 +37,7 @@ static Engine *make_rank(void *context, Transport *world) {
               rank_blocks_create(&blocks, &s->placement, s->model, place) == 0;
     settings.local = blocks.local;
     settings.in_flight = blocks.in_flight;
-    if (ok) stage = setup_stage(s->device, s->model, settings);
+    if (ok) stage = how.infer_stage(s->model, settings);
     /* All ranks enter NCCL together, so what may fail on one rank alone comes before it. */
     if (stage && setup_uses_nccl(&s->options))
         pipeline = s->device->transport_nccl_create(pipeline);

@@ -213,7 +213,8 @@ int setup_engine(Setup *setup, const char *cache_dir, BlockTimes *times, double 
                                .cache_dir = cache_dir,
                                .times = times,
                                .update_ms = update_ms};
-    Stage *stage = setup_stage(setup->device, setup->model, setup->stage_settings);
+    Stage *stage = setup->device ? setup->device->stage_create(setup->model, setup->stage_settings)
+                                 : stage_ref_create(setup->model, setup->stage_settings);
     if (!stage) return -1;
     /* Images are copied to a device once; in a pipeline they are sent with each batch instead. */
     const bool kept =

@@ -114,9 +114,6 @@ int setup_device(const DeviceModule **device, const Options *options);
 /* Returns true for --pipeline nccl, which needs memory of the GPUs for itself. */
 bool setup_uses_nccl(const Options *options);
 
-/* Creates a stage on a device, NULL for the CPU.  NULL and an error. */
-Stage *setup_stage(const DeviceModule *device, const Model *model, StageSettings settings);
-
 /* ---- optimizer ------------------------------------------------------------------------------- */
 
 /* Puts the defaults into the options: those of the optimizer, or of a language model.  The default

@@ -36,10 +36,6 @@ int setup_device(const DeviceModule **device, const Options *o) {
     return *device ? 0 : -1;
 }
 
-Stage *setup_stage(const DeviceModule *device, const Model *model, StageSettings settings) {
-    return device ? device->stage_create(model, settings) : stage_ref_create(model, settings);
-}
-
 int setup_provenance(Provenance *provenance, const Options *o) {
     const DeviceModule *device;
     DeviceInfo info;
