@@ -6,10 +6,9 @@
 
 #include "../base/alloc.h"
 
-void generator_open(Generator *g, const Setup *setup) {
-    const Model *model = setup->model;
-    *g = (Generator){.model = model, .stage = setup->stage};
-    g->logits = xmalloc((size_t)model->outputs * sizeof *g->logits);
+void generator_open(Generator *g, Stage *stage) {
+    *g = (Generator){.model = stage->model, .stage = stage};
+    g->logits = xmalloc((size_t)stage->model->outputs * sizeof *g->logits);
 }
 
 void generator_close(Generator *g) {

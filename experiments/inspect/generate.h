@@ -1,8 +1,8 @@
 /* The next token of a text, from a language model. */
 #pragma once
 
+#include "../../ref/stage.h"
 #include "../cli/command_line.h"
-#include "../train/setup.h"
 
 /* What a model has read of a text.  It sees at most as many tokens as its context has: the
  * last ones of a longer prompt and, each time its context is full, the last half of it again. */
@@ -14,8 +14,8 @@ typedef struct {
     real *logits; /* [outputs] */
 } Generator;
 
-/* Begins with an opened language model. */
-void generator_open(Generator *generator, const Setup *setup);
+/* Begins with the stage of a language model. */
+void generator_open(Generator *generator, Stage *stage);
 void generator_close(Generator *generator);
 
 /* Returns the logits[outputs] of the token that follows text[count], count >= 1, which begins with

@@ -161,7 +161,7 @@ static int write_forward(H5File *file, Stage *stage, const Batch *batch, Mode mo
     stage_begin(stage, batch, mode);
     forward(file, stage, batch->n);
     if (stage_loss(stage, 1 / (double)counted, &loss)) return -1;
-    double mean = loss.loss_sum / (double)loss.count;
+    const double mean = loss_mean(&loss);
     h5_write(file, "/loss", H5_DOUBLE, &mean, 1, &(H5Dim){"mean", 1, NULL}, "nats per target");
     return 0;
 }

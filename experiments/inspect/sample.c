@@ -138,7 +138,7 @@ static void say_what_is_left_out(const Sampling *s) {
 }
 
 static int sample(Sampling *s, const SampleFlags *flags, uint64_t seed) {
-    generator_open(&s->generator, &s->setup);
+    generator_open(&s->generator, s->setup.stage);
     if (start_text(s, flags)) return -1;
     say_what_is_left_out(s);
     const int known = s->tokenizer ? s->tokenizer->vocabulary : s->vocabulary;

@@ -189,7 +189,7 @@ static void keeps_what_it_has_read(void) {
     if (!CHECK(model_open_run(&setup, scratch_path("two"), &asked) == 0, "%s", error_message()))
         return;
     const size_t bytes = (size_t)setup.model->outputs * sizeof(real);
-    generator_open(&generator, &setup);
+    generator_open(&generator, setup.stage);
     for (int i = 0; i < 60; i++) text[i] = 97 + i * i % 11;
     for (size_t count = 3; count <= 60; count++) {
         static real next[512];
