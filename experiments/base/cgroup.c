@@ -91,7 +91,11 @@ double cgroup_processors(const char *self, const char *root) {
 
 double cgroup_memory(const char *self, const char *root) { return find(&memory, self, root); }
 
+static const char own_cgroups[] = "/proc/self/cgroup", mount_point[] = "/sys/fs/cgroup";
+
+double processors_here(void) { return cgroup_processors(own_cgroups, mount_point); }
+
 double memory_here(void) {
     const double installed = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
-    return fmin(installed, cgroup_memory("/proc/self/cgroup", "/sys/fs/cgroup"));
+    return fmin(installed, cgroup_memory(own_cgroups, mount_point));
 }

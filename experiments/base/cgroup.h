@@ -9,5 +9,7 @@ double cgroup_processors(const char *self, const char *root);
 /* Returns how many bytes of memory the process may hold. */
 double cgroup_memory(const char *self, const char *root);
 
+/* Returns how many processors' time a container leaves this process; INFINITY: all of it. */
+double processors_here(void);
 /* Returns the bytes of memory of this machine, or those that a container leaves this process. */
 double memory_here(void);

@@ -20,14 +20,13 @@ int threads_of_quota(double processors, int threads) {
 }
 
 void threads_set_default(void) {
-    const double quota = cgroup_processors("/proc/self/cgroup", "/sys/fs/cgroup");
     if (!getenv("OMP_NUM_THREADS"))
-        omp_set_num_threads(threads_of_quota(quota, omp_get_max_threads()));
+        omp_set_num_threads(threads_of_quota(processors_here(), omp_get_max_threads()));
 }
 
 void threads_share(int processes) {
-    const double quota = cgroup_processors("/proc/self/cgroup", "/sys/fs/cgroup");
-    const int each = threads_of_quota(quota, (int)sysconf(_SC_NPROCESSORS_ONLN)) / processes;
+    const int here = threads_of_quota(processors_here(), (int)sysconf(_SC_NPROCESSORS_ONLN));
+    const int each = here / processes;
     if (getenv("OMP_NUM_THREADS") || each >= omp_get_max_threads()) return;
     omp_set_num_threads(each > 1 ? each : 1);
 }

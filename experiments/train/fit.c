@@ -26,10 +26,6 @@ static void add_cache(size_t bytes[MEM_ROLES + 1], size_t cache) {
     bytes[MEM_ROLES] += cache;
 }
 
-static void add_bytes(size_t sum[MEM_ROLES + 1], const size_t bytes[MEM_ROLES + 1]) {
-    for (int role = 0; role <= MEM_ROLES; role++) sum[role] += bytes[role];
-}
-
 static void max_bytes(size_t max[MEM_ROLES + 1], const size_t bytes[MEM_ROLES + 1]) {
     for (int role = 0; role <= MEM_ROLES; role++) max[role] = size_max(max[role], bytes[role]);
 }
@@ -64,11 +60,11 @@ static int plan_need(FitBytes *need, const FitMemory *memory, const Setup *s) {
         one.device[MEM_ROLES] += messages;
         add_cache(one.host, fit_inferred_bytes(s, r));
         join_memories(&one, memory);
-        add_bytes(sum[machine].host, one.host);
+        fit_add(sum[machine].host, one.host);
         if (has_own_device(memory, s))
             max_bytes(need->device, one.device);
         else
-            add_bytes(sum[machine].device, one.device);
+            fit_add(sum[machine].device, one.device);
         count[machine]++;
     }
     for (int m = 0; m < ranks && !failed; m++) {

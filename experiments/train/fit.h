@@ -10,6 +10,11 @@ typedef struct {
     size_t device[MEM_ROLES + 1], host[MEM_ROLES + 1];
 } FitBytes;
 
+/* Adds the bytes of one of the two memories. */
+static inline void fit_add(size_t sum[MEM_ROLES + 1], const size_t bytes[MEM_ROLES + 1]) {
+    for (int role = 0; role <= MEM_ROLES; role++) sum[role] += bytes[role];
+}
+
 /* Overwrites `bytes` with the largest plan over the submodels that the training comes to, of a
  * training on one device or of a rank of its pipeline.  Each role has its own largest, and so has
  * the total, which is therefore less than their sum where no submodel needs the most of each.  Kept

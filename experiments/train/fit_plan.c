@@ -147,10 +147,8 @@ int fit_plan_all(FitBytes *bytes, const Setup *s) {
     for (int r = 0; r < s->ranks; r++) {
         FitBytes one;
         if (fit_plan(&one, s, r)) return -1;
-        for (int role = 0; role <= MEM_ROLES; role++) {
-            bytes->device[role] += one.device[role];
-            bytes->host[role] += one.host[role];
-        }
+        fit_add(bytes->device, one.device);
+        fit_add(bytes->host, one.host);
     }
     return 0;
 }

@@ -10,16 +10,20 @@ static void wipe_line(Progress *p) {
     p->line_open = false;
 }
 
+static void rewrite_line(Progress *p, Text line) {
+    wipe_line(p);
+    printf("%s%s", line.text, p->terminal ? "" : "\n");
+    p->line_open = p->terminal;
+    fflush(stdout);
+}
+
 static void show(Progress *p, uint64_t step, int submodel, int submodels) {
     Text part = {""};
     if (submodels > 1) part = text_of("  submodel %d of %d", submodel + 1, submodels);
-    wipe_line(p);
-    printf("step %llu/%llu  loss %s%s  %s %s/s  %s left%s", (unsigned long long)step,
-           (unsigned long long)p->total, format_loss(p->loss / p->weight).text, part.text,
-           format_count(p->rate * p->per_step).text, p->unit,
-           format_time((double)(p->total - step) / p->rate).text, p->terminal ? "" : "\n");
-    p->line_open = p->terminal;
-    fflush(stdout);
+    rewrite_line(p, text_of("step %llu/%llu  loss %s%s  %s %s/s  %s left", (unsigned long long)step,
+                            (unsigned long long)p->total, format_loss(p->loss / p->weight).text,
+                            part.text, format_count(p->rate * p->per_step).text, p->unit,
+                            format_time((double)(p->total - step) / p->rate).text));
 }
 
 void progress_step(Progress *p, uint64_t step, double loss, double seconds, int submodel,
@@ -39,12 +43,9 @@ void progress_infer(Progress *p, int done, int samples, double seconds) {
     const double now = clock_seconds(), every = p->terminal ? 0.2 : 10;
     if (p->quiet || !(seconds > 0) || now - p->shown < every) return;
     p->shown = now;
-    wipe_line(p);
-    printf("pre-inference %d/%d samples  %s samples/s  %s left%s", done, samples,
-           format_count(done / seconds).text, format_time((samples - done) / (done / seconds)).text,
-           p->terminal ? "" : "\n");
-    p->line_open = p->terminal;
-    fflush(stdout);
+    rewrite_line(p, text_of("pre-inference %d/%d samples  %s samples/s  %s left", done, samples,
+                            format_count(done / seconds).text,
+                            format_time((samples - done) / (done / seconds)).text));
 }
 
 void progress_note(Progress *p, const char *format, ...) {
