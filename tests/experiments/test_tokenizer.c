@@ -284,10 +284,7 @@ static void error_of_the_last_python(void) {
     if (before) setenv("PATH", before, 1);
 }
 
-static int write_nothing(void *context, FILE *to) {
-    (void)context, (void)to;
-    return 0;
-}
+static int write_nothing(void *context, FILE *to) { return (void)context, (void)to, 0; }
 
 /* Nor may what it wrote until it found that a package is missing; the second one fails at once. */
 static void output_of_the_last_python(void) {
