@@ -47,7 +47,7 @@ typedef struct {
     double correct_factor;
     OptimizerSettings optimizer;
     uint64_t seed;  /* of the initial parameters */
-    bool skip_init; /* on the CPU: parameters begin with zeros, as the caller writes all of them */
+    bool skip_init; /* draw no parameters, as the caller writes all of them */
     bool plain;     /* on the CPU: use the slow ops of ref/ops instead of those of ref/fast */
 
     /* Of a pipeline; NULL for a stage that holds the whole model, one micro-batch at a time. */

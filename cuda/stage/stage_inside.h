@@ -180,7 +180,7 @@ int masters_to_host(CudaStage *s);
 
 /* ---- transfer.c: tensors to and from the host ---- */
 
-int transfer_initial(CudaStage *s); /* parameters from the seed, running statistics */
+int transfer_initial(CudaStage *s); /* parameters, unless settings.skip_init; running statistics */
 size_t transfer_read(Stage *base, TensorRole role, int number, real *data);
 int transfer_write(Stage *base, TensorRole role, int number, const real *data);
 /* Copies `count` numbers of the given size (4: float, 2: bf16) to the host. -1 and an error if the

@@ -71,7 +71,8 @@ int transfer_initial(CudaStage *s) {
     const Model *m = s->base.model;
     float *values = malloc(STAGING_BYTES); /* copied to the staging buffer from there */
     int failed = values ? 0 : error_set("memory: the host has no %d bytes", (int)STAGING_BYTES);
-    for (int p = 0; p < m->params && !failed; p++) failed = initial_parameter(s, p, values);
+    const int drawn = s->base.settings.skip_init ? 0 : m->params;
+    for (int p = 0; p < drawn && !failed; p++) failed = initial_parameter(s, p, values);
     for (int k = 0; k < m->buffers && !failed; k++) {
         if (!buffer_at(s, k)) continue;
         size_t count = (size_t)m->buffer[k].count;

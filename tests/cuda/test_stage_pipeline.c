@@ -115,6 +115,40 @@ static void tied_to_rounding(const void *ranks) {
 
 static void frozen_tied_is_exact(const void *kind) { pipeline_check_frozen_tied(kind); }
 
+static Stage *create_unwritten(const Model *model, StageSettings settings) {
+    settings.skip_init = true;
+    return stage_cuda_create(model, settings);
+}
+
+/* Stages that draw no initial values get them written, and so does the copy of a tied embedding
+ * that another rank owns: a training has the bits of one stage. */
+static void a_tied_copy_is_written(const void *data) {
+    const StageKind *kind = data;
+    Recipe recipe = {.spec = "gpt:layers=4,width=8,heads=2,context=6,vocabulary=11",
+                     .create = kind->create,
+                     .precision = kind->precision,
+                     .micro_batches = 2,
+                     .steps = 2,
+                     .order = ORDER_DESCENDING};
+    const PipelineRecipe how = {.placement = PLACEMENT_PLAIN,
+                                .ranks = 3,
+                                .submodels = 1,
+                                .settings = {.micro_batches = 2},
+                                .message_free = kind->message_free};
+    Tiny one;
+    Pipeline many;
+    tiny_open(&one, &recipe);
+    recipe.create = create_unwritten;
+    pipeline_open(&many, &recipe, &how);
+    tiny_restore(&one, &many.tiny);
+    tiny_check_same(&one, &many.tiny, "what was written");
+    CHECK(tiny_train(&one, NULL, NULL) == 0 && tiny_train(&many.tiny, NULL, NULL) == 0, "%s",
+          error_message());
+    tiny_check_same(&one, &many.tiny, "training from what was written");
+    pipeline_close(&many);
+    tiny_close(&one);
+}
+
 static void bad_loss_changes_nothing(const void *kind) { pipeline_check_bad_loss(kind); }
 
 static void inference_changes_nothing(const void *kind) {
@@ -268,6 +302,7 @@ void test_stage_pipeline(void) {
     const StageKind *end = device_is_slow() ? kinds + 2 : end_of_kinds;
     for (const StageKind *kind = kinds; kind < end; kind++) {
         RUN_ROW("frozen tied embedding", frozen_tied_is_exact, kind);
+        RUN_ROW("tied embedding, no start", a_tied_copy_is_written, kind);
         RUN_ROW("bad loss", bad_loss_changes_nothing, kind);
         RUN_ROW("pre-inference", inference_changes_nothing, kind);
     }
