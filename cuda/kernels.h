@@ -25,6 +25,11 @@ typedef struct {
                      /* to 256 bytes; its contents are not kept between calls */
 } Run;
 
+/* Shared memory that a block may have on every device of compute capability 8.0 or more (8.6
+ * and 8.9 have the least), and what of it is left for sizes that a shape decides, next to what such
+ * kernels declare. */
+enum { SHARED_MAX = 99 << 10, DYNAMIC_MAX = SHARED_MAX - 256 };
+
 static inline size_t value_size(Precision precision) {
     return precision == PRECISION_BF16 ? 2 : sizeof(float);
 }
@@ -102,6 +107,9 @@ Workspace cuda_qknorm_workspace;
 /* attention*.cu, rope.cu.  aux is the log-sum-exp of each row of scores. */
 Launcher cuda_attention_forward, cuda_attention_input_gradient;
 Workspace cuda_attention_workspace;
+/* The numbers of the largest head: version 1, which takes the large ones, keeps two rows of floats
+ * in shared memory. */
+enum { ATTENTION_MAX_HEAD = DYNAMIC_MAX / (2 * (int)sizeof(float)) };
 /* Returns the number of versions that differ for heads of d numbers on this device. */
 int cuda_attention_versions(Precision precision, int d);
 

@@ -32,8 +32,8 @@ struct Gradients {
 
 /* ---- Versions ----
  *
- *   1  a warp for each query or key   attention_rows.cu: heads of which two
- *                                     rows of floats fit into shared memory, at 99 KiB 12,672
+ *   1  a warp for each query or key   attention_rows.cu: heads of at most
+ *                                     ATTENTION_MAX_HEAD numbers
  *   2  tiles on tensor cores          attention.cu, attention_gradient.cu: heads of at most
  *                                     TILED_HEAD numbers
  *   3  the same by warpgroups         attention_hopper.cuh: bf16 heads of 64 and 128, on devices of

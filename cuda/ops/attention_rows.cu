@@ -1,5 +1,5 @@
 /* Version 1 of attention: a warp for every query, which reads all its keys and values from global
- * memory; for their gradients, a warp for every key.  It takes heads of any size.  While a sequence
+ * memory; for their gradients, a warp for every key.  It takes the largest heads.  While a sequence
  * grows there are few queries, and several warps share the keys of each. */
 #include "attention.cuh"
 
@@ -114,15 +114,11 @@ __global__ void attention_key_gradient(Gradients<T> g, Heads<T> h) {
 
 /* ---- launchers ---- */
 
-/* What these kernels may have, whatever the size of the heads: a block's on sm_89, less what they
- * declare. */
-enum { DYNAMIC_BYTES = (99 << 10) - 256 };
-
 template <int W, typename T>
 static void launch_rows(const Call *k, Heads<T> h) {
     const int cached = k->node->attention.cached;
     const size_t bytes = (size_t)(W * h.d) * sizeof(float);
-    SHARED_LIMIT((attention_rows<W, T>), DYNAMIC_BYTES);
+    SHARED_LIMIT((attention_rows<W, T>), DYNAMIC_MAX);
     LAUNCH((attention_rows<W, T>), k->n * h.heads * (h.t - cached), 32 * W, bytes, k->run->stream,
            (T *)k->io->y, k->io->aux, cached, h);
 }
@@ -139,8 +135,8 @@ void attention_rows_forward(const Call *k, Heads<T> h) {
 template <typename T>
 void attention_rows_gradient(const Call *k, Gradients<T> g, Heads<T> h) {
     const size_t bytes = (size_t)h.d * sizeof(float);
-    SHARED_LIMIT(attention_query_gradient<T>, DYNAMIC_BYTES);
-    SHARED_LIMIT(attention_key_gradient<T>, DYNAMIC_BYTES);
+    SHARED_LIMIT(attention_query_gradient<T>, DYNAMIC_MAX);
+    SHARED_LIMIT(attention_key_gradient<T>, DYNAMIC_MAX);
     LAUNCH(attention_query_gradient<T>, k->rows * h.heads, 32, bytes, k->run->stream, g, h);
     LAUNCH(attention_key_gradient<T>, k->rows * h.groups, 32, 2 * bytes, k->run->stream, g, h);
 }

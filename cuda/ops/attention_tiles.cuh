@@ -4,8 +4,6 @@
 
 #include "attention.cuh"
 
-#define LOG2_E 1.44269504f
-
 /* Shapes of the tiled kernels.  A block has WARPS warps of 16 M rows each, and goes through the
  * other side COLUMNS at a time, two tiles of them in flight.  The shapes are chosen so that
  * accumulators and fragments fit in 255 registers without spills, and the tiles in shared memory.
@@ -114,7 +112,7 @@ struct Warps : Shape {
     typedef LeftSide<P, D_, M, Shape::HELD> Left;
     static constexpr int D = D_, SIDE = ROWS * ROW<T, D>, TILE = COLUMNS * ROW<T, D>;
     static constexpr int UNIT = 16 * M, UNIT_THREADS = 32, BLOCKS = 256 / THREADS;
-    static constexpr size_t MAX_BYTES = 99 << 10; /* of a block on sm_89; others have more */
+    static constexpr size_t MAX_BYTES = SHARED_MAX;
     static constexpr bool IN_PAIRS = false;
 
     /* The bytes of `sides` sides and two steps of two tiles. */

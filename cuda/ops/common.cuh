@@ -190,6 +190,11 @@ static DEVICE float block_largest(float x, float *scratch) {
 
 static DEVICE bool is_finite(double x) { return x - x == 0; }
 
+#define LOG2_E 1.44269504f /* for exp2_fast */
+
+/* Blocks that fill a large device: 132 multiprocessors, two each. */
+enum { ENOUGH_BLOCKS = 264 };
+
 /* ---- indices ---- */
 
 static constexpr __host__ __device__ int divide_up(int x, int by) { return (x + by - 1) / by; }

@@ -57,9 +57,7 @@ static __global__ void gradient_plain(T *dx, const T *dy, const T *w, Conv conv,
 
 /* ---- Versions 2 and 3: the plan ---- */
 
-/* Shared memory of a block, halo tiles and weights: the smallest limit among the devices that this
- * is built for is 99 KiB, and the larger ones have room for several blocks. */
-enum { HALO_BYTES = 52 << 10, WEIGHT_BYTES = 40 << 10, MAX_CHUNK = 64, MAX_TAPS = 32 };
+enum { MAX_CHUNK = 64, MAX_TAPS = 32 };
 
 /* Returns the correlation that computes the pixels of the input gradient whose row is congruent to
  * a and whose column is congruent to b modulo the stride.  Rows of dy ascend while taps descend,
@@ -146,14 +144,11 @@ static void launch(const Run *run, void *out, const void *in, const void *w,
     int pixels = 0;
     for (int p = 0; p < phases; p++)
         if (phase[p].pixels > pixels) pixels = phase[p].pixels;
-    SHARED_LIMIT(implicit_gemm<Tile>, HALO_BYTES + WEIGHT_BYTES);
+    SHARED_LIMIT(implicit_gemm<Tile>, CONV_BYTES);
     LAUNCH(implicit_gemm<Tile>,
            dim3(divide_up(pixels, Tile::BM), divide_up(phase[0].out_c, Tile::BN), phases),
            Tile::THREADS, bytes, run->stream, (T *)out, (const T *)in, (const T *)w, work);
 }
-
-/* Blocks that fill a large device (132 multiprocessors, two each). */
-enum { ENOUGH_BLOCKS = 264 };
 
 /* Chooses the tile. */
 template <typename Mode, bool GRADIENT>

@@ -18,6 +18,11 @@
 
 #include "tiles.cuh"
 
+/* Shared memory of a block, at most: halo tiles, weights, and both.  Of the devices that this is
+ * built for the smallest have SHARED_MAX, and the larger ones room for several blocks. */
+enum { HALO_BYTES = 52 << 10, WEIGHT_BYTES = 40 << 10, CONV_BYTES = HALO_BYTES + WEIGHT_BYTES };
+static_assert((int)CONV_BYTES <= (int)SHARED_MAX, "shared memory");
+
 /* Division of 0 <= m < 2^31 by a number known to the host: a product and a shift instead of some
  * twenty instructions (Granlund and Montgomery 1994, figure 4.1). */
 typedef struct {

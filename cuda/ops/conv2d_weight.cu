@@ -60,11 +60,7 @@ static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS)
 
 /* ---- Versions 2 and 3: the plan ---- */
 
-/* The maximum bytes of partial sums, and the blocks that fill a large device (two each for 132
- * multiprocessors; a block has 6 or 8 warps). */
-enum { PARTIAL_BYTES = 5 << 20, ENOUGH_BLOCKS = 264 };
-
-enum { SHARED_BYTES = 92 << 10 }; /* of a block, at most; see conv2d.cu */
+enum { PARTIAL_BYTES = 5 << 20 }; /* of the partial sums, at most */
 
 static int weights_of(const Conv *conv) { return conv->o * conv->kernel * conv->kernel * conv->c; }
 static int outputs_of_tile(const Conv *conv) { return conv->o <= 16 ? 16 : 32; }
@@ -99,7 +95,7 @@ static WeightWork plan_work(const Conv *conv) {
     work.dy_size = BP * (Product::BO + Product::PAD);
     work.buffer_size = work.dy_size + (all + 1) * row;
     const int bytes = work.buffers * work.buffer_size * (int)sizeof(typename Mode::Element);
-    work.gather = all < 0 || all >= taps * BP || taps > 32 || bytes > SHARED_BYTES;
+    work.gather = all < 0 || all >= taps * BP || taps > 32 || bytes > CONV_BYTES;
     if (work.gather) work.buffer_size = work.dy_size + (BP + 1) * row;
     work.group = work.gather ? 1 : taps < TAPS ? taps : TAPS;
     work.tap_groups = divide_up(taps, work.group);
@@ -118,7 +114,7 @@ static void launch(const Call *k) {
     size_t bytes =
         (size_t)(work.buffers * work.buffer_size) * sizeof(typename Product::Mode::Element);
     if (bytes < tile) bytes = tile;
-    SHARED_LIMIT(implicit_gemm_split_k<Product>, SHARED_BYTES);
+    SHARED_LIMIT(implicit_gemm_split_k<Product>, CONV_BYTES);
     const int tiles = divide_up(conv->o, Product::BO) * work.channel_tiles * work.tap_groups;
     float *to = work.slices > 1 ? (float *)run->workspace : io.dweight;
     LAUNCH(implicit_gemm_split_k<Product>, dim3(tiles, work.slices), Product::THREADS, bytes,

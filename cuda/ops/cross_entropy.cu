@@ -59,9 +59,9 @@ __global__ void cross_entropy_plain(float *loss, unsigned char *correct, T *logi
 
 /* ---- version 2: largest and sum in one pass (Milakov & Gimelshein 2018), 128 bits at a time ----
  * Rows begin at multiples of 16 bytes.  A warp takes a row, or a block where rows are long; a block
- * keeps the row in shared memory for the second pass if it fits.  The second pass goes backwards,
- * because what was read last is still in the cache.  The bits are the same whether the row is kept
- * or not. */
+ * keeps the row in shared memory for the second pass if it fits, as 50,304 classes in bf16 do for
+ * two blocks a multiprocessor of sm_90.  The second pass goes backwards, because what was read last
+ * is still in the cache.  The bits are the same whether the row is kept or not. */
 
 template <typename T>
 struct Row {
@@ -76,7 +76,7 @@ typedef struct {
     bool beaten;    /* some logit beats the target's */
 } RowSums;
 
-static DEVICE float exp_fast(float x) { return exp2_fast(x * 1.44269504f); }
+static DEVICE float exp_fast(float x) { return exp2_fast(x * LOG2_E); }
 
 /* Returns what to subtract before exp: `max`, or 0 while all logits were -infinity, because
  * -infinity minus itself is NaN. */
@@ -167,9 +167,6 @@ static DEVICE RowSums combined(RowSums sums, float *scratch) {
 }
 
 enum { WIDE = 512, ROWS = 4 /* of a block that is not wide */ };
-/* The maximum of dynamic shared memory, next to the block's static memory, on every device from
- * compute capability 8.0 on: 50,304 classes in bf16, two blocks a multiprocessor on sm_90. */
-enum { HELD_BYTES = (99 << 10) - 256 };
 
 template <typename T, bool wide, bool hold>
 __global__ void __launch_bounds__(wide ? WIDE : 32 * ROWS)
@@ -214,8 +211,8 @@ static void cross_entropy(const Run *run, float *loss, unsigned char *correct, T
     if (run->version == 1 || !packable(stride, pack_width<T>(), logits)) {
         LAUNCH(cross_entropy_plain<T>, rows, 256, 0, run->stream, loss, correct, logits, targets,
                scale, classes, stride);
-    } else if (classes >= wide_from && scale && row_bytes <= HELD_BYTES) {
-        SHARED_LIMIT((cross_entropy_rows<T, true, true>), HELD_BYTES);
+    } else if (classes >= wide_from && scale && row_bytes <= DYNAMIC_MAX) {
+        SHARED_LIMIT((cross_entropy_rows<T, true, true>), DYNAMIC_MAX);
         LAUNCH((cross_entropy_rows<T, true, true>), rows, WIDE, row_bytes, run->stream, loss,
                correct, logits, targets, scale, rows, classes, stride);
     } else if (classes >= wide_from) {
