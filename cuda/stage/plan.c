@@ -14,6 +14,16 @@ StageSettings device_settings(StageSettings settings) {
     return settings;
 }
 
+int device_check(const Model *m) {
+    for (int i = 0; i < m->nodes; i++)
+        if (m->node[i].kind == OP_ATTENTION && m->node[i].attention.d > ATTENTION_MAX_HEAD)
+            return error_set(
+                "attention: the heads of %s have %d numbers, a device takes at most %d; use more "
+                "heads",
+                m->name, m->node[i].attention.d, ATTENTION_MAX_HEAD);
+    return 0;
+}
+
 static void add_param(ParamOffsets *offsets, const Model *m, size_t size, int param) {
     offsets->param[param] = offsets->bytes;
     offsets->requested += m->param[param].count * size;
@@ -173,7 +183,7 @@ int cuda_memory_plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Mod
                      const StageSettings *asked, const bool *active) {
     StageSettings settings = device_settings(*asked);
     Layout layout;
-    if (memory_plan(device, m, &settings, active)) return -1;
+    if (device_check(m) || memory_plan(device, m, &settings, active)) return -1;
     if (layout_make(&layout, m, &settings, active)) return -1;
     FixedOffsets fixed = fixed_offsets(m, &settings);
     OwnedParams own = count_owned(m, &settings, active);

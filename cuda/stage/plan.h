@@ -10,6 +10,10 @@
 enum { LOGITS_ALIGN = 64 };
 StageSettings device_settings(StageSettings settings);
 
+/* -1 and an error for a model that the kernels cannot run: it has attention heads of more than
+ * ATTENTION_MAX_HEAD numbers. */
+int device_check(const Model *model);
+
 /* Where the parameters of some blocks lie in one array.  They are in order and aligned as in an
  * arena; those of a block are next to each other, so that a block moves in one copy.  On a stage of
  * a pipeline, copies of tied parameters whose own block is on another stage come last. */
@@ -64,6 +68,7 @@ size_t host_update_bytes(const Model *model, const StageSettings *settings);
  * settings (local and in_flight too) allocates on the device, as the stage counts it, and in `host`
  * what it takes of host memory in addition (masters of inactive blocks in bf16; with offload
  * masters, gradients and state; buffers for transfers).  State kept from earlier submodels, the
- * prefix cache and messages (message.h) are not included.  -1 and an error as of memory_plan. */
+ * prefix cache and messages (message.h) are not included.  -1 and an error as of memory_plan and
+ * device_check. */
 int cuda_memory_plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
                      const StageSettings *settings, const bool *active);

@@ -166,7 +166,7 @@ Stage *stage_cuda_create(const Model *model, StageSettings settings) {
     if (settings.correct_factor > 0)
         return error_null(
             "stage: blocks above the active ones are corrected on the processor alone");
-    if (optimizer_check(&settings.optimizer)) return NULL;
+    if (optimizer_check(&settings.optimizer) || device_check(model)) return NULL;
     CudaStage *s = calloc(1, sizeof *s);
     if (!s) return error_null("stage: out of memory");
     message_users_add();

@@ -1,10 +1,15 @@
-/* Tests conversions, the selection of rows by number, and the embedding's gradient where one token
- * occurs often. */
+/* Tests conversions, the selection of rows by number, the embedding's gradient where one token
+ * occurs often, and attention where a head is as large as can be. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../cuda/stage/plan.h"
+#include "../../cuda/stage/stage_cuda.h"
+#include "../../ref/base/error.h"
 #include "../../ref/base/random.h"
+#include "../../ref/blocks/models.h"
 #include "../../ref/ops/ops.h"
 #include "../ref/tolerance.h"
 #include "../test.h"
@@ -195,7 +200,65 @@ static void table_gradient_holds(const void *argument) {
                             add);
 }
 
+/* ---- the largest head of attention ---- */
+
+/* With a single position y is v, and the gradient of v is dy; q and k have none. */
+static void the_largest_head_fits(void) {
+    enum { D = ATTENTION_MAX_HEAD };
+    static float qkv[3 * D], dy[D], y[D], dx[3 * D];
+    const Node node = {.kind = OP_ATTENTION,
+                       .in_shape = {1, 1, 3 * D},
+                       .out_shape = {1, 1, D},
+                       .attention = {.heads = 1, .groups = 1, .d = D, .causal = true}};
+    if (!device_test_stream()) return;
+    for (int i = 0; i < 3 * D; i++) qkv[i] = (float)(i % 7 - 3);
+    for (int i = 0; i < D; i++) dy[i] = (float)(i % 5 - 2);
+    for (int type = 0; type < VALUE_TYPES; type++) {
+        const Precision precision = value_types[type];
+        const size_t size = value_size(precision);
+        const Run run = {device_test_stream(), precision, 0,
+                         device_alloc(cuda_node_workspace(&node, 1, precision))};
+        void *x = device_put_values(qkv, 3 * D, precision), *out = device_alloc(D * size);
+        void *down = device_put_values(dy, D, precision), *to = device_alloc(3 * D * size);
+        float *aux = device_alloc(sizeof *aux);
+        const DeviceIO io = {.n = 1, .x = x, .y = out, .aux = aux, .dy = down, .dx = to};
+        cuda_node_forward(&run, &node, &io);
+        cuda_node_input_gradient(&run, &node, &io);
+        device_get_values(y, out, D, precision);
+        device_get_values(dx, to, 3 * D, precision);
+        int wrong = 0;
+        for (int i = 0; i < D; i++)
+            wrong +=
+                y[i] != qkv[2 * D + i] || dx[i] != 0 || dx[D + i] != 0 || dx[2 * D + i] != dy[i];
+        CHECK(wrong == 0, "%s: %d of %d numbers are wrong", precision_names[precision], wrong, D);
+        void *const memory[] = {x, out, down, to, aux, run.workspace};
+        for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) device_free(memory[i]);
+    }
+}
+
+/* A larger one is refused before anything is allocated. */
+static void larger_heads_are_refused(void) {
+    for (int more = 0; more < 2; more++) {
+        char spec[80];
+        const StageSettings settings = {.batch = 1};
+        const bool active[8] = {false};
+        size_t device[MEM_ROLES], host[MEM_ROLES];
+        snprintf(spec, sizeof spec, "gpt:layers=1,width=%d,heads=1,context=2,vocabulary=3",
+                 ATTENTION_MAX_HEAD + more);
+        Model *m = model_create(spec);
+        CHECK(m && cuda_memory_plan(device, host, m, &settings, active) == -more, "%s",
+              error_message());
+        if (more)
+            CHECK(!stage_cuda_create(m, settings) &&
+                      strstr(error_message(), "have 12641 numbers, a device takes at most 12640"),
+                  "%s", error_message());
+        model_free(m);
+    }
+}
+
 void test_rows(void) {
+    RUN(the_largest_head_fits);
+    RUN(larger_heads_are_refused);
     RUN(conversions_round_to_even);
     RUN(rows_move);
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
