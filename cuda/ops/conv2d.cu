@@ -69,8 +69,8 @@ static Correlation gradient_phase(const Conv *conv, int a, int b, bool add) {
     c.n = conv->n;
     c.out_h = (conv->h - a + s - 1) / s;
     c.out_w = (conv->w - b + s - 1) / s;
-    c.in_h = conv2d_size(conv->h, conv);
-    c.in_w = conv2d_size(conv->w, conv);
+    c.in_h = conv2d_out(conv->h, conv);
+    c.in_w = conv2d_out(conv->w, conv);
     c.in_c = conv->o;
     c.out_c = conv->c;
     c.rows = u < conv->kernel ? (conv->kernel - 1 - u) / s + 1 : 0;

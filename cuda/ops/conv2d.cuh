@@ -55,15 +55,6 @@ typedef struct {
     Divisor by_width, by_height, by_columns; /* of the output, of the taps */
 } Correlation;
 
-static inline int conv2d_size(int size, const Conv *conv) {
-    return (size + 2 * conv->pad - conv->kernel) / conv->stride + 1;
-}
-
-/* Returns true if the convolution is a product of matrices as its arrays lie. */
-static inline bool conv2d_is_product(const Conv *conv) {
-    return conv->kernel == 1 && conv->stride == 1 && conv->pad == 0;
-}
-
 /* Computes the numbers that follow from the sizes. */
 static inline void complete(Correlation *c) {
     c->pixels = c->n * c->out_h * c->out_w;
@@ -75,8 +66,8 @@ static inline void complete(Correlation *c) {
 static inline Correlation forward_correlation(const Conv *conv) {
     Correlation c = {};
     c.n = conv->n;
-    c.out_h = c.full_h = conv2d_size(conv->h, conv);
-    c.out_w = c.full_w = conv2d_size(conv->w, conv);
+    c.out_h = c.full_h = conv2d_out(conv->h, conv);
+    c.out_w = c.full_w = conv2d_out(conv->w, conv);
     c.in_h = conv->h;
     c.in_w = conv->w;
     c.in_c = conv->c;

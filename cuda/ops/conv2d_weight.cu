@@ -71,7 +71,7 @@ static int slices_of(const Conv *conv) {
     const int taps = conv->kernel * conv->kernel;
     const int tiles = divide_up(conv->o, outputs_of_tile(conv)) * divide_up(taps, TAPS) *
                       divide_up(conv->c, MAX_CHANNELS);
-    const int pixels = conv->n * conv2d_size(conv->h, conv) * conv2d_size(conv->w, conv);
+    const int pixels = conv->n * conv2d_out(conv->h, conv) * conv2d_out(conv->w, conv);
     const double max_slices =
         (double)PARTIAL_BYTES / sizeof(float) / ((double)conv->o * conv->c * taps);
     int slices = divide_up(ENOUGH_BLOCKS, tiles);

@@ -131,8 +131,8 @@ int build_conv2d(Model *m, const char *name, int in, int outputs, int kernel, in
     node.pad = kernel / 2;
     node.weight = add_param(m, name, "weight", 4, (int[]){outputs, kernel, kernel, shape.c},
                             INIT_NORMAL, sqrt(2.0 / (kernel * kernel * (double)outputs)));
-    Shape out = {conv2d_out(shape.h, kernel, stride, node.pad),
-                 conv2d_out(shape.w, kernel, stride, node.pad), outputs};
+    const Conv conv = {.kernel = kernel, .stride = stride, .pad = node.pad};
+    Shape out = {conv2d_out(shape.h, &conv), conv2d_out(shape.w, &conv), outputs};
     return add_node(m, node, out);
 }
 

@@ -29,8 +29,7 @@ typedef struct {
 static ImageSize input_of(const Conv *conv) { return (ImageSize){conv->h, conv->w, conv->c}; }
 
 static ImageSize output_of(const Conv *conv) {
-    return (ImageSize){conv2d_out(conv->h, conv->kernel, conv->stride, conv->pad),
-                       conv2d_out(conv->w, conv->kernel, conv->stride, conv->pad), conv->o};
+    return (ImageSize){conv2d_out(conv->h, conv), conv2d_out(conv->w, conv), conv->o};
 }
 
 static Planes forward_planes(const Conv *conv) {

@@ -32,8 +32,8 @@ typedef struct {
 
 static WeightGradientPlan plan_of(Conv conv) {
     WeightGradientPlan plan = {.conv = conv};
-    plan.oh = conv2d_out(conv.h, conv.kernel, conv.stride, conv.pad);
-    plan.ow = conv2d_out(conv.w, conv.kernel, conv.stride, conv.pad);
+    plan.oh = conv2d_out(conv.h, &conv);
+    plan.ow = conv2d_out(conv.w, &conv);
     plan.row = (conv.w + 2 * conv.pad) * conv.c;
     plan.image = (ptrdiff_t)(conv.h + 2 * conv.pad) * plan.row;
     plan.vectors = conv.o <= LANES ? 1 : 2;

@@ -4,11 +4,6 @@
 
 #include "../ops/ops.h"
 
-/* Returns true for a 1x1 convolution, which is a matrix product over pixels. */
-static inline bool conv2d_is_product(const Conv *conv) {
-    return conv->kernel == 1 && conv->stride == 1 && conv->pad == 0;
-}
-
 /* How an image is stored for the correlation: channel c, row y, column x (both counted with
  * padding) is at c * plane + y * row + x % phases * segment + x / phases.  With phases = the
  * stride, pixels that one tap reads are neighbours. */

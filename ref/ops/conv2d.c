@@ -6,10 +6,6 @@
  * where x is 0 outside of the image.  Each gradient collects the same products in another way. */
 #include "plain.h"
 
-int conv2d_out(int size, int kernel, int stride, int pad) {
-    return (size + 2 * pad - kernel) / stride + 1;
-}
-
 /* Returns the channels of a pixel of images[n][h][w][c], or NULL if it lies in the padding. */
 static const real *pixel(const real *images, ptrdiff_t image, int row, int column, int h, int w,
                          int c) {
@@ -23,8 +19,8 @@ static const real *tap(const real *weights, Conv conv, ptrdiff_t output, int row
 }
 
 void conv2d_forward(real *y, const real *x, const real *w, Conv conv) {
-    const int oh = conv2d_out(conv.h, conv.kernel, conv.stride, conv.pad);
-    const int ow = conv2d_out(conv.w, conv.kernel, conv.stride, conv.pad);
+    const int oh = conv2d_out(conv.h, &conv);
+    const int ow = conv2d_out(conv.w, &conv);
     for (int n = 0; n < conv.n; n++)
         for (int i = 0; i < oh; i++)
             for (int j = 0; j < ow; j++)
@@ -53,8 +49,8 @@ static int output_of(int at, int offset, Conv conv) {
 /* dx[n][i][j][c] = sum over u, v, o of dy[n][i'][j'][o] w[o][u][v][c], where i' s + u - p = i and
  * j' s + v - p = j; terms without such an output (i', j') are 0. */
 void conv2d_input_gradient(real *dx, const real *dy, const real *w, Conv conv, bool add) {
-    const int oh = conv2d_out(conv.h, conv.kernel, conv.stride, conv.pad);
-    const int ow = conv2d_out(conv.w, conv.kernel, conv.stride, conv.pad);
+    const int oh = conv2d_out(conv.h, &conv);
+    const int ow = conv2d_out(conv.w, &conv);
     for (int n = 0; n < conv.n; n++)
         for (int i = 0; i < conv.h; i++)
             for (int j = 0; j < conv.w; j++)
@@ -75,8 +71,8 @@ void conv2d_input_gradient(real *dx, const real *dy, const real *w, Conv conv, b
 
 /* dw[o][u][v][c] = sum over n, i, j of dy[n][i][j][o] x[n][i s + u - p][j s + v - p][c] */
 void conv2d_weight_gradient(real *dw, const real *dy, const real *x, Conv conv, bool add) {
-    const int oh = conv2d_out(conv.h, conv.kernel, conv.stride, conv.pad);
-    const int ow = conv2d_out(conv.w, conv.kernel, conv.stride, conv.pad);
+    const int oh = conv2d_out(conv.h, &conv);
+    const int ow = conv2d_out(conv.w, &conv);
     for (int o = 0; o < conv.o; o++)
         for (int u = 0; u < conv.kernel; u++)
             for (int v = 0; v < conv.kernel; v++)

@@ -55,8 +55,6 @@ extern __typeof__(bias_gradient) fast_bias_gradient;
  * With kernel k, stride s and padding p:  y[n][i][j][o] = sum over u, v < k and c of
  * x[n][i s + u - p][j s + v - p][c] w[o][u][v][c], where x is 0 outside of the image. */
 
-/* Returns the size of the output, oh or ow, for an input of size h or w. */
-int conv2d_out(int size, int kernel, int stride, int pad);
 void conv2d_forward(real *y, const real *x, const real *w, Conv conv);
 void conv2d_input_gradient(real *dx, const real *dy, const real *w, Conv conv, bool add);
 void conv2d_weight_gradient(real *dw, const real *dy, const real *x, Conv conv, bool add);

@@ -9,6 +9,16 @@ typedef struct {
     int n, h, w, c, o, kernel, stride, pad;
 } Conv;
 
+/* Returns the size of the output, oh or ow, for an input of size h or w. */
+static inline int conv2d_out(int size, const Conv *conv) {
+    return (size + 2 * conv->pad - conv->kernel) / conv->stride + 1;
+}
+
+/* Returns true for a 1x1 convolution, which is a matrix product over pixels. */
+static inline bool conv2d_is_product(const Conv *conv) {
+    return conv->kernel == 1 && conv->stride == 1 && conv->pad == 0;
+}
+
 /* How far the running statistics move towards the batch's in each step, and what is added to a
  * variance; PyTorch's defaults. */
 #define BATCHNORM_MOMENTUM 0.1

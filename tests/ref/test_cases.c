@@ -340,8 +340,8 @@ static void rows_make_sense(void) {
         const Node *node = &cases[i].node;
         tested[node->kind] = true;
         if (node->kind != OP_CONV2D) continue;
-        int h = conv2d_out(node->in_shape.h, node->kernel, node->stride, node->pad);
-        int w = conv2d_out(node->in_shape.w, node->kernel, node->stride, node->pad);
+        const Conv conv = node_conv(node, 1);
+        int h = conv2d_out(conv.h, &conv), w = conv2d_out(conv.w, &conv);
         CHECK(h == node->out_shape.h && w == node->out_shape.w, "%s: %d x %d, not %d x %d",
               cases[i].name, h, w, node->out_shape.h, node->out_shape.w);
     }

@@ -36,8 +36,8 @@ static void reset(Data *data) {
 }
 
 static void create(Data *data, Conv conv, bool add, bool whole) {
-    int oh = conv2d_out(conv.h, conv.kernel, conv.stride, conv.pad);
-    int ow = conv2d_out(conv.w, conv.kernel, conv.stride, conv.pad);
+    int oh = conv2d_out(conv.h, &conv);
+    int ow = conv2d_out(conv.w, &conv);
     *data = (Data){.conv = conv, .oh = oh, .ow = ow, .add = add};
     size_t x = (size_t)(conv.n * conv.h * conv.w * conv.c), y = (size_t)(conv.n * oh * ow * conv.o);
     size_t w = (size_t)(conv.o * conv.kernel * conv.kernel * conv.c);
