@@ -9,12 +9,7 @@
 #include <string.h>
 
 #include "cublaslt_library.h"
-
-/* Used by gpu.cuh: remembers the first launch that failed. */
-void device_note_launch(cudaError_t error, const char *kernel, const char *file, int line);
-/* Used by matmul.c: waits for the stream, unless it is captured.  Returns false, and notes the
- * error, if the device has failed. */
-bool device_is_sound(Stream stream);
+#include "internal.h"
 
 /* ---- errors ---- */
 
@@ -100,11 +95,20 @@ bool device_is_sound(Stream stream) {
 
 /* ---- the device ---- */
 
+static cudaError_t ask_capability(int *major, int *minor, int device) {
+    const cudaError_t error =
+        cudaDeviceGetAttribute(major, cudaDevAttrComputeCapabilityMajor, device);
+    return error ? error : cudaDeviceGetAttribute(minor, cudaDevAttrComputeCapabilityMinor, device);
+}
+
+int device_capability(void) {
+    int device = 0, major = 0, minor = 0;
+    return cudaGetDevice(&device) || ask_capability(&major, &minor, device) ? 0 : major;
+}
+
 static int check_capability(int device) {
     int major = 0, minor = 0;
-    cudaError_t error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-    if (error == cudaSuccess)
-        error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+    const cudaError_t error = ask_capability(&major, &minor, device);
     if (error != cudaSuccess)
         return error_set("CUDA device %d: %s", device, cudaGetErrorString(error));
     if (major >= 8) return 0;
@@ -154,13 +158,7 @@ int device_open(void) {
 }
 
 /* Built without sm_90a, a device of compute capability 9.0 runs the code of an earlier one. */
-bool device_has_wgmma(void) {
-    int device = 0, major = 0;
-    return BUILT_FOR_SM_90A && cudaGetDevice(&device) == cudaSuccess &&
-           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
-               cudaSuccess &&
-           major == 9;
-}
+bool device_has_wgmma(void) { return BUILT_FOR_SM_90A && device_capability() == 9; }
 
 int device_info(DeviceInfo *info) {
     struct cudaDeviceProp properties;

@@ -11,11 +11,8 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
+#include "internal.h"
 #include "wgmma.cuh"
-
-/* Remembers the first launch that failed, for device_wait to report. */
-extern "C" void device_note_launch(cudaError_t error, const char *kernel, const char *file,
-                                   int line);
 
 #define LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                            \
     do {                                                                                  \

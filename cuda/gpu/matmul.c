@@ -10,9 +10,8 @@
 #include <pthread.h>
 #include <stdint.h>
 
+#include "internal.h"
 #include "matmul_algorithms.h"
-
-bool device_is_sound(Stream stream); /* device.c */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the library and the choices */
 

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "internal.h"
+
 cublasStatus_t matmul_launch(MatmulCall *call, const MatmulAlgorithm *algorithm) {
     const float one = 1, zero = 0;
     const Product *p = call->product;
@@ -176,11 +178,8 @@ static bool prefer(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferen
 }
 
 int matmul_capability(void) {
-    int device = 0, major = 0;
-    if (cudaGetDevice(&device) ||
-        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device))
-        major = 9;
-    return major;
+    const int major = device_capability();
+    return major ? major : 9;
 }
 
 /* Returns what NVIDIA advises: 32 MiB on compute capability 9.0 and later, 4 MiB before. */

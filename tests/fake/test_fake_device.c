@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "../../cuda/device.h"
+#include "../../cuda/gpu/internal.h"
 #include "../../cuda/node.h"
 #include "../../cuda/stage/stage_cuda.h"
 #include "../../ref/base/error.h"
@@ -15,8 +16,6 @@
 #include "../ref/tiny.h"
 #include "../test.h"
 #include "fake.h"
-
-void device_note_launch(cudaError_t error, const char *kernel, const char *file, int line);
 
 static bool tells(const char *text) { return strstr(error_message(), text) != NULL; }
 

@@ -1,0 +1,22 @@
+/* What the files of gpu/ share of device.c. */
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "../device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Remembers the first launch that failed, for device_wait to report. */
+void device_note_launch(cudaError_t error, const char *kernel, const char *file, int line);
+/* Waits for the stream, unless it is captured.  Returns false, and notes the error, if the device
+ * has failed. */
+bool device_is_sound(Stream stream);
+/* Returns the major compute capability of the thread's device; 0 if it cannot be asked. */
+int device_capability(void);
+
+#ifdef __cplusplus
+}
+#endif
