@@ -3,14 +3,9 @@
  * them.  A part of a matrix is updated at a time, in the workspace x, the next x, and two products
  * of side x side. */
 #include "../matmul.h"
-#include "../update.h"
-#include "common.cuh"
+#include "update.cuh"
 
 enum { MUON_BLOCK = 256 };
-
-static DEVICE bool is_refused(const UpdatePlan &plan, const LossSums *sums) {
-    return plan.numbers->refused || (sums && !is_finite(sums->loss_sum));
-}
 
 /* One part of a matrix, in device memory. */
 typedef struct {

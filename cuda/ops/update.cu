@@ -1,8 +1,7 @@
 /* The optimizer step: the equations of ref/optimizers/ in one pass over all tensors.  Memory
  * traffic sets its time: with Adam 28 bytes for each parameter, to read it, its gradient and two
  * moments and to write all but the gradient (and 2 more in bf16). */
-#include "../update.h"
-#include "common.cuh"
+#include "update.cuh"
 
 enum { UPDATE_BLOCK = 256 };
 
@@ -121,8 +120,8 @@ static DEVICE void update_pack(const UpdateTensor &tensor, size_t i, float scale
 
 template <typename T, UpdateRule rule, int V>
 __global__ void __launch_bounds__(UPDATE_BLOCK)
-    update_chunks(UpdatePlan plan, const LossSums *sums) {
-    if (plan.numbers->refused || (sums && !is_finite(sums->loss_sum))) return;
+    update_tensors(UpdatePlan plan, const LossSums *sums) {
+    if (is_refused(plan, sums)) return;
     const UpdateChunk chunk = plan.chunk[blockIdx.x];
     const UpdateTensor tensor = plan.tensor[chunk.tensor];
     if (tensor.columns) return; /* a matrix, which muon.cu updates */
@@ -141,15 +140,15 @@ template <UpdateRule rule>
 static void apply(const Run *run, const UpdatePlan *plan, const LossSums *sums) {
     WITH_VALUES(run, T,
                 WITH_PACKS(V, 4, run->version != 1,
-                           LAUNCH((update_chunks<T, rule, V>), plan->chunks, UPDATE_BLOCK, 0,
+                           LAUNCH((update_tensors<T, rule, V>), plan->chunks, UPDATE_BLOCK, 0,
                                   run->stream, *plan, sums)));
 }
 
 /* By UpdateRule. */
-static void (*const rules[])(const Run *, const UpdatePlan *, const LossSums *) = {
+static void (*const appliers[])(const Run *, const UpdatePlan *, const LossSums *) = {
     NULL, apply<UPDATE_SGD>, apply<UPDATE_MOMENTUM>, apply<UPDATE_ADAM>, apply<UPDATE_LION>};
 
 void update_apply(const Run *run, const Updater *updater, const LossSums *sums, float *workspace) {
-    if (updater->plan.chunks) rules[updater->plan.rule](run, &updater->plan, sums);
+    if (updater->plan.chunks) appliers[updater->plan.rule](run, &updater->plan, sums);
     update_muon(run, updater, sums, workspace);
 }
