@@ -24,7 +24,6 @@ typedef struct {
     int multiprocessors;
     size_t memory_bytes;                         /* installed */
     size_t free_bytes;                           /* now */
-    size_t shared_bytes;                         /* the maximum of a thread block */
     size_t cache_bytes;                          /* level 2 */
     char runtime[48], driver[48], libraries[96]; /* versions, for provenance */
 } DeviceInfo;

@@ -57,7 +57,7 @@ typedef struct {
     double clip_norm;
 } UpdatePlan;
 
-/* Other files use only plan.chunks, plan.partial and bytes. */
+/* Besides the kernels, other files use only plan.chunks, plan.partial and bytes. */
 typedef struct {
     UpdatePlan plan;
     OptimizerSettings settings;

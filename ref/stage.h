@@ -168,13 +168,16 @@ typedef struct {
      * for other parameters.  -1 and an error as above. */
     int (*gradient_squares)(Stage *stage, double *square);
 
-    /* ---- optional calls; NULL where a stage does not offer them ---- */
+    /* ---- optional: NULL where a stage does not offer it ---- */
 
     /* Returns a tensor where it is, in host memory, and sets *count to its elements; valid until
      * the next activate.  NULL if it does not exist now.  Block outputs last as in read. */
     real *(*view)(Stage *stage, TensorRole role, int number, size_t *count);
-    /* Generation: a forward pass over `count` >= 1 tokens of one sequence, at positions first,
-     * first + 1, ..., that follow those of earlier calls, whose keys and values are kept.
+
+    /* ---- for generation ---- */
+
+    /* A forward pass over `count` >= 1 tokens of one sequence, at positions first, first + 1, ...,
+     * that follow those of earlier calls, whose keys and values are kept.
      * Overwrites logits[outputs] with those of the token after the last; on the CPU they have the
      * bits of a pass over the whole sequence.  first = 0 begins a sequence; positions may be read
      * again with other tokens.  -1 and an error when memory runs out, or where the sequence is

@@ -178,7 +178,6 @@ int device_info(DeviceInfo *info) {
     info->multiprocessors = properties.multiProcessorCount;
     info->memory_bytes = total_bytes;
     info->free_bytes = free_bytes;
-    info->shared_bytes = properties.sharedMemPerBlockOptin;
     info->cache_bytes = (size_t)properties.l2CacheSize;
     snprintf(info->runtime, sizeof info->runtime, "CUDA %d.%d", runtime / 1000,
              runtime % 1000 / 10);

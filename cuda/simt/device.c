@@ -29,7 +29,6 @@ int device_info(DeviceInfo *info) {
         .multiprocessors = 1,
         .memory_bytes = installed,
         .free_bytes = installed, /* as on the CPU, no more is known */
-        .shared_bytes = SIMT_SHARED_LARGEST,
         .runtime = "cuda/simt",
     };
     return 0;

@@ -17,8 +17,7 @@ static void tells_what_it_is(void) {
     CHECK(info.name[0] && info.runtime[0], "no name");
     CHECK(info.free_bytes > 0 && info.free_bytes <= info.memory_bytes, "%zu of %zu bytes are free",
           info.free_bytes, info.memory_bytes);
-    CHECK(info.shared_bytes >= 48 << 10 && info.multiprocessors > 0, "%zu bytes, %d processors",
-          info.shared_bytes, info.multiprocessors);
+    CHECK(info.multiprocessors > 0, "%d processors", info.multiprocessors);
     test_note("%s, %s, %zu bytes", info.name, info.runtime, info.memory_bytes);
 }
 

@@ -139,7 +139,6 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
     properties->major = fake_gpu.capability / 10;
     properties->minor = fake_gpu.capability % 10;
     properties->multiProcessorCount = 132;
-    properties->sharedMemPerBlockOptin = SIMT_SHARED_LARGEST;
     properties->l2CacheSize = 50 << 20;
     return cudaSuccess;
 }
