@@ -30,10 +30,6 @@ typedef struct {
  * kernels declare. */
 enum { SHARED_MAX = 99 << 10, DYNAMIC_MAX = SHARED_MAX - 256 };
 
-static inline size_t value_size(Precision precision) {
-    return precision == PRECISION_BF16 ? 2 : sizeof(float);
-}
-
 /* The arrays and options of one call, as NodeIO of ref/node.h: for n samples; what an op does not
  * have, or what is not wanted, is NULL. */
 typedef struct {

@@ -40,9 +40,7 @@ int block_in_flight(const StageSettings *settings, int block) {
     return settings->in_flight ? settings->in_flight[block] : 1;
 }
 
-size_t value_bytes(const StageSettings *settings) {
-    return settings->precision == PRECISION_BF16 ? 2 : sizeof(real);
-}
+size_t value_bytes(const StageSettings *settings) { return precision_bytes(settings->precision); }
 
 int value_stride(const Model *m, const StageSettings *settings, int value) {
     const Node *last = &m->node[m->nodes - 1];

@@ -119,7 +119,7 @@ AttentionSpace attention_space(const Call *k) {
     AttentionSpace space;
     space.dots = (float *)take(rows * a.heads * sizeof(float));
     space.angles = (float2 *)take(rotated ? (size_t)k->positions * half * sizeof(float2) : 0);
-    space.rotated = take(rows * rotated * value_size(k->run->precision));
+    space.rotated = take(rows * rotated * precision_bytes(k->run->precision));
     space.bytes = bytes;
     return space;
 }

@@ -33,3 +33,7 @@ typedef enum {
     PRECISIONS
 } Precision;
 extern const char *const precision_names[PRECISIONS];
+/* Returns the bytes of a value or a weight. */
+static inline size_t precision_bytes(Precision precision) {
+    return precision == PRECISION_BF16 ? 2 : sizeof(real);
+}

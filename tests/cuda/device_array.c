@@ -65,18 +65,18 @@ void get_numbers(float *to, const unsigned char *from, size_t count, bool bf16) 
 }
 
 void *device_put_values(const float *host, size_t count, Precision precision) {
-    unsigned char *packed = malloc(count * value_size(precision) + 1);
+    unsigned char *packed = malloc(count * precision_bytes(precision) + 1);
     if (!packed) abort();
     put_numbers(packed, host, count, precision == PRECISION_BF16);
-    void *device = device_put(packed, count * value_size(precision));
+    void *device = device_put(packed, count * precision_bytes(precision));
     free(packed);
     return device;
 }
 
 void device_get_values(float *host, const void *device, size_t count, Precision precision) {
-    unsigned char *packed = malloc(count * value_size(precision) + 1);
+    unsigned char *packed = malloc(count * precision_bytes(precision) + 1);
     if (!packed) abort();
-    device_get(packed, device, count * value_size(precision));
+    device_get(packed, device, count * precision_bytes(precision));
     get_numbers(host, packed, count, precision == PRECISION_BF16);
     free(packed);
 }

@@ -76,7 +76,7 @@ static size_t place_bytes(const CaseData *data, How how, int place) {
                             : 0;
     if (place == WORKSPACE) return cuda_node_workspace(&data->node, data->row->n, how.precision);
     Array array = (Array)place;
-    size_t size = array_is_value(array) ? value_size(how.precision) : sizeof(float);
+    size_t size = array_is_value(array) ? precision_bytes(how.precision) : sizeof(float);
     Rows rows = rows_of(data, array, how.align);
     return rows.rows * rows.stride * size;
 }

@@ -59,7 +59,7 @@ static void check_kernel(const Row *row, const Dataset *data, const Batch *batch
     void *on_device = device_put(planes, samples * IMAGE_BYTES);
     float *normal = device_put(bytes->normal, 3 * 256 * sizeof *normal);
     int *ids = device_put(batch->ids, (size_t)row->n * sizeof *ids);
-    void *y = device_alloc(count * value_size(precision));
+    void *y = device_alloc(count * precision_bytes(precision));
     DeviceImages images = {on_device, normal, 32, 32, 3, bytes->pad, row->augment, bytes->seed};
     cuda_make_images(&run, y, ids, row->n, images, row->position);
     device_get_values(got, y, count, precision);

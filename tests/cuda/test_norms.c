@@ -121,7 +121,7 @@ static void forward(const Trial *t, void *y, void *sum, const void *x, const voi
 /* The stored sum is rounded as by a separate addition, and the norm of it has the same bits, since
  * recomputation does one or the other. The sum overwrites x, as in a pass. */
 static void check_forward(const Trial *t, void *sum) {
-    const size_t bytes = t->count * value_size(t->run.precision);
+    const size_t bytes = t->count * precision_bytes(t->run.precision);
     void *y = device_alloc(bytes), *apart = device_alloc(bytes);
     const Node add = {.kind = OP_ADD, .in_shape = t->node.in_shape};
     cuda_node_forward(&t->run, &add,
@@ -169,7 +169,7 @@ static void check_sums(const Trial *t, const float *dg, const float *x, const fl
 /* Adds a residual's gradient to dx, first alone, then in place with all gradients in one pass. */
 static void check_gradient(const Trial *t, const void *sum) {
     const int n = t->n, c = t->c;
-    void *dx = device_alloc(t->count * value_size(t->run.precision));
+    void *dx = device_alloc(t->count * precision_bytes(t->run.precision));
     float *dg = device_alloc(2 * (size_t)c * sizeof *dg);
     DeviceIO io = {.n = n,
                    .x = sum,
@@ -215,7 +215,7 @@ static void rows_hold(const void *argument) {
                            .precision = precision ? PRECISION_BF16 : PRECISION_FP32,
                            .version = version};
                 Trial t = trial_create(argument, run, centred);
-                void *sum = device_alloc(t.count * value_size(run.precision));
+                void *sum = device_alloc(t.count * precision_bytes(run.precision));
                 check_forward(&t, sum);
                 check_gradient(&t, sum);
                 device_test_wait();
@@ -257,7 +257,7 @@ static void check_far(Run run, Far far) {
     void *g = device_put_values(ones, c, run.precision);
     const Node node = {.kind = OP_BATCHNORM, .in_shape = {1, 1, far.c}, .out_shape = {1, 1, far.c}};
     float *aux = device_alloc(4 * bytes);
-    void *y = device_alloc(count * value_size(run.precision));
+    void *y = device_alloc(count * precision_bytes(run.precision));
     run.workspace = device_alloc(cuda_node_workspace(&node, far.n, run.precision));
     cuda_node_forward(&run, &node,
                       &(DeviceIO){.n = far.n,

@@ -32,7 +32,7 @@ static void fill(float *x) {
 static void check_conversion(const float *x, size_t count, Run run) {
     static float got[CONVERTED];
     float *from = device_put(x, count * sizeof *x);
-    void *y = device_alloc(count * value_size(run.precision) + 1);
+    void *y = device_alloc(count * precision_bytes(run.precision) + 1);
     cuda_from_float(&run, y, from, count);
     device_get_values(got, y, count, run.precision);
     for (size_t i = 0; i < count; i++) {
@@ -215,7 +215,7 @@ static void the_largest_head_fits(void) {
     for (int i = 0; i < D; i++) dy[i] = (float)(i % 5 - 2);
     for (int type = 0; type < VALUE_TYPES; type++) {
         const Precision precision = value_types[type];
-        const size_t size = value_size(precision);
+        const size_t size = precision_bytes(precision);
         const Run run = {device_test_stream(), precision, 0,
                          device_alloc(cuda_node_workspace(&node, 1, precision))};
         void *x = device_put_values(qkv, 3 * D, precision), *out = device_alloc(D * size);

@@ -96,9 +96,9 @@ static void multiply(const Run *run, void *context, int set) {
 static int measure_matrix(Bench *b, Precision precision) {
     const int n = b->tiny ? 32 : 8192;
     const double count = (double)n * n;
-    Square s = {.n = n, .bytes = (size_t)n * (size_t)n * value_size(precision)};
+    Square s = {.n = n, .bytes = (size_t)n * (size_t)n * precision_bytes(precision)};
     Row row = ceiling("matrix product", precision_names[precision],
-                      3 * count * (double)value_size(precision), 2 * count * n);
+                      3 * count * (double)precision_bytes(precision), 2 * count * n);
     Task task = {multiply, &s, 2, {b->stream, precision, 0, NULL}};
     int begun = bench_begin(b, &row, 1);
     if (begun <= 0) return begun;

@@ -37,7 +37,7 @@ void fill_free(void) {
 
 int fill_values(const Bench *bench, void *device, size_t count, Precision precision, int seed) {
     if (pool_open(bench)) return -1;
-    const size_t size = value_size(precision);
+    const size_t size = precision_bytes(precision);
     const char *from = pool[precision == PRECISION_BF16];
     size_t start = (size_t)seed * 8191 * 8 % POOL;
     for (size_t done = 0, part; done < count; done += part, start = 0) {

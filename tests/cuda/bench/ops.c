@@ -62,7 +62,7 @@ static size_t output_count(const Model *m, const Node *node, int n) {
 /* Returns the arrays of one set, which begins at r->at. */
 static DeviceIO assign_offsets(NodeRun *r, const Model *m, int n) {
     const Node *node = r->node;
-    const size_t in = (size_t)n * shape_count(node->in_shape), size = value_size(r->precision);
+    const size_t in = (size_t)n * shape_count(node->in_shape), size = precision_bytes(r->precision);
     const size_t out = output_count(m, node, n);
     const size_t weight = node->weight < 0 ? 0 : m->param[node->weight].count;
     const size_t bias = node->bias < 0 ? 0 : m->param[node->bias].count;
@@ -136,7 +136,7 @@ static void node_close(NodeRun *r) {
 /* Returns the bytes that a pass moves at least: each array once; of a table of tokens only the rows
  * that are used. */
 static double min_bytes(const Model *m, const Node *node, Pass phase, int n, Precision p) {
-    const double size = (double)value_size(p), out = n * (double)shape_count(node->out_shape);
+    const double size = (double)precision_bytes(p), out = n * (double)shape_count(node->out_shape);
     const bool tokens = node->kind == OP_EMBEDDING;
     const double in = tokens ? 0 : n * (double)shape_count(node->in_shape);
     const double skip = node->skip < 0 ? 0 : out;

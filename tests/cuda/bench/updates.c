@@ -41,8 +41,10 @@ static int measure_loss(Bench *b, int rows, int classes, Precision p) {
     const int stride = (classes + LOGITS_ALIGN - 1) / LOGITS_ALIGN * LOGITS_ALIGN;
     const size_t count = (size_t)rows * (size_t)stride, n = (size_t)rows;
     const float scale = 1 / (float)rows;
-    LossRun r = {
-        .rows = rows, .classes = classes, .stride = stride, .set_bytes = count * value_size(p)};
+    LossRun r = {.rows = rows,
+                 .classes = classes,
+                 .stride = stride,
+                 .set_bytes = count * precision_bytes(p)};
     const int wanted = timer_sets(b, (double)r.set_bytes);
     const int sets = timer_fits(r.set_bytes * (size_t)wanted) ? wanted : 1;
     char name[H5_NAME];
@@ -54,7 +56,7 @@ static int measure_loss(Bench *b, int rows, int classes, Precision p) {
     Row row[VERSIONS];
     for (int version = 0; version < VERSIONS; version++)
         row[version] = row_of(name, "with gradient", p, rows, version,
-                              2 * (double)count * (double)value_size(p));
+                              2 * (double)count * (double)precision_bytes(p));
     int begun = bench_begin(b, row, VERSIONS);
     if (begun <= 0) return begun;
     r.set_bytes = (r.set_bytes + 255) / 256 * 256;
