@@ -13,6 +13,7 @@
 typedef struct {
     const char *spec;
     int n;
+    const char *only; /* the op that is measured; NULL: all */
 } Listed;
 
 static const char *const phase_names[PASSES] = {"forward", "input gradient", "weight gradient"};
@@ -133,6 +134,14 @@ static void node_close(NodeRun *r) {
 
 /* ---- what it must do ---- */
 
+/* Returns the part of its arrays that a norm of queries and keys computes with: its gradients need
+ * nothing of the values. */
+static double normed_part(const Node *node) {
+    if (node->kind != OP_QKNORM) return 1;
+    const Attention a = node->attention;
+    return (double)(a.heads + a.groups) / (a.heads + 2 * a.groups);
+}
+
 /* Returns the bytes that a pass moves at least: each array once; of a table of tokens only the rows
  * that are used. */
 static double min_bytes(const Model *m, const Node *node, Pass phase, int n, Precision p) {
@@ -144,10 +153,10 @@ static double min_bytes(const Model *m, const Node *node, Pass phase, int n, Pre
                            (node->bias < 0 ? 0 : (double)m->param[node->bias].count);
     const SavedForBackward keeps = saved_for_backward(node, phase == PASS_INPUT_GRADIENT,
                                                       phase == PASS_WEIGHT_GRADIENT, false);
-    const double kept = keeps.input * in + keeps.output * out;
+    const double part = normed_part(node), kept = part * (keeps.input * in + keeps.output * out);
     if (phase == PASS_FORWARD) return size * (in + skip + out + (tokens ? out : weights));
     if (phase == PASS_INPUT_GRADIENT) return size * (out + kept + in + skip + weights);
-    return size * (out + kept) + sizeof(float) * weights;
+    return size * (part * out + kept) + sizeof(float) * weights;
 }
 
 /* Returns true if the op multiplies on tensor cores. Others run the same kernels in tf32 as in fp32
@@ -212,40 +221,46 @@ static int measure_node(Bench *b, const Model *m, const Node *node, int n, Preci
     return status;
 }
 
-static int measure_model(Bench *b, const char *spec, int n, Precision p) {
-    Model *m = model_create(spec);
+static int measure_model(Bench *b, const Listed *l, Precision p) {
+    Model *m = model_create(l->spec);
     int status = m ? 0 : -1;
     for (int i = 0; m && i < m->nodes && !status; i++) {
         int times = 0;
         bool measured = p == PRECISION_TF32 && !multiplies(m->node[i].kind);
+        if (l->only && strcmp(op_name(m->node[i].kind), l->only) != 0) continue;
         for (int j = 0; j < m->nodes; j++) {
             times += work_alike(&m->node[i], &m->node[j]);
             measured |= j < i && work_alike(&m->node[i], &m->node[j]);
         }
         if (measured) continue;
-        if (!bench_goes_on(b, "ops of %s, %s, from %s on", spec, precision_names[p],
+        if (!bench_goes_on(b, "ops of %s, %s, from %s on", l->spec, precision_names[p],
                            op_name(m->node[i].kind)))
             break;
-        status = measure_node(b, m, &m->node[i], n, p, times);
+        status = measure_node(b, m, &m->node[i], l->n, p, times);
     }
     model_free(m);
     return status;
 }
 
 int measure_ops(Bench *b) {
-    static const Listed models[] = {
-        {"gpt2", 32},  {"resnet20", 1024}, {"resnet20", 128},
-        {"G-1.6B", 8}, {"L-1.5B", 4},      {"mistral-7B", 1}}; /* attention as in Llama 3 8B */
+    static const Listed models[] = {{"gpt2", 32, NULL},
+                                    {"resnet20", 1024, NULL},
+                                    {"resnet20", 128, NULL},
+                                    {"G-1.6B", 8, NULL},
+                                    {"L-1.5B", 4, NULL},
+                                    {"mistral-7B", 1, NULL}, /* attention as in Llama 3 8B */
+                                    {"qwen3-8B:context=4096", 1, "qknorm"}};
     static const Listed tiny[] = {
-        {"gpt:layers=1,width=16,heads=2,context=8,vocabulary=40", 2},
-        {"llama:layers=1,width=16,heads=2,groups=1,ffn=24,context=8,vocabulary=40", 1},
-        {"resnet:depth=8,width=4,size=8", 2}};
+        {"gpt:layers=1,width=16,heads=2,context=8,vocabulary=40", 2, NULL},
+        {"llama:layers=1,width=16,heads=2,groups=1,ffn=24,context=8,vocabulary=40", 1, NULL},
+        {"resnet:depth=8,width=4,size=8", 2, NULL},
+        {"qwen3:layers=1,width=16,heads=2,groups=1,ffn=24,context=8,vocabulary=40", 1, "qknorm"}};
     static const Precision order[] = {PRECISION_BF16, PRECISION_TF32, PRECISION_FP32};
     const Listed *list = b->tiny ? tiny : models;
-    const int count = b->tiny ? 3 : 6;
+    const int count = b->tiny ? sizeof tiny / sizeof *tiny : sizeof models / sizeof *models;
     if (measure_updates(b)) return -1;
     for (int k = 0; k < PRECISIONS; k++)
         for (int i = 0; i < count; i++)
-            if (measure_model(b, list[i].spec, list[i].n, order[k])) return -1;
+            if (measure_model(b, &list[i], order[k])) return -1;
     return 0;
 }

@@ -32,6 +32,10 @@ static const Prediction predictions[] = {
     {"op", "cross_entropy of 50257", "with gradient", "fp32", 32768, 0, 3.3, 4.7},
     /* dy, x and dx, 151 MB, at 85 % of the copies */
     {"op", "layernorm 1024x768 -> 1024x768", "both gradients", "bf16", 32, 0, 0.041, 0.059},
+    /* tuning.md, Norms of queries and keys */
+    {"op", "qknorm 4096x6144 -> 4096x6144", "forward", "bf16", 1, 0, 0.033, 0.048},
+    {"op", "qknorm 4096x6144 -> 4096x6144", "input gradient", "bf16", 1, 0, 0.039, 0.056},
+    {"op", "qknorm 4096x6144 -> 4096x6144", "weight gradient", "bf16", 1, 0, 0.027, 0.037},
     /* the version for Hopper: tuning.md, Attention */
     {"op", "attention 12/12 1024x2304 -> 1024x768", "forward", "bf16", 32, 3, 0.13, 0.13},
     {"op", "attention 12/12 1024x2304 -> 1024x768", "input gradient", "bf16", 32, 3, 0.48, 0.48},
