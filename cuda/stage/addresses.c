@@ -2,7 +2,7 @@
  * Nothing is allocated or moved here. */
 #include <stdint.h>
 
-#include "stage_inside.h"
+#include "stage_internal.h"
 
 /* ---- parameters ---- */
 

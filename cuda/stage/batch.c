@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "../../ref/base/error.h"
-#include "stage_inside.h"
+#include "stage_internal.h"
 
 int batch_open(CudaStage *s) {
     for (int k = 0; k < 2; k++) {

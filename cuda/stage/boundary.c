@@ -3,7 +3,7 @@
 #include <limits.h>
 
 #include "../message.h"
-#include "stage_inside.h"
+#include "stage_internal.h"
 
 /* ---- the prefix cache ---- */
 

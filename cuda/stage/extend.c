@@ -3,7 +3,7 @@
 #include <stdint.h>
 
 #include "../node.h"
-#include "stage_inside.h"
+#include "stage_internal.h"
 
 typedef struct {
     const CudaStage *stage;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "../../ref/base/error.h"
-#include "stage_inside.h"
+#include "stage_internal.h"
 
 /* ---- create and destroy ---- */
 

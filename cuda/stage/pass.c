@@ -1,7 +1,7 @@
 /* Forward and backward passes: walks a block's nodes, hands each one the arrays it needs, and
  * leaves the mathematics to node.h, or to a launcher that does two nodes at once (fuse.h). */
 #include "../node.h"
-#include "stage_inside.h"
+#include "stage_internal.h"
 
 DeviceIO pass_node_io(const CudaStage *s, int index) {
     const Model *m = s->base.model;

@@ -7,7 +7,7 @@
 #include "../../ref/memory.h"
 #include "../matmul.h"
 #include "../node.h"
-#include "stage_inside.h"
+#include "stage_internal.h"
 
 StageSettings device_settings(StageSettings settings) {
     settings.logits_align = LOGITS_ALIGN;
@@ -166,7 +166,7 @@ static OwnedParams count_owned(const Model *m, const StageSettings *settings, co
     return own;
 }
 
-/* Computes the bytes by role of the host memory that CudaStage (stage_inside.h) keeps. */
+/* Computes the bytes by role of the host memory that CudaStage (stage_internal.h) keeps. */
 static void host_plan(size_t host[MEM_ROLES], const Model *m, const StageSettings *settings,
                       OwnedParams own, const FixedOffsets *fixed) {
     bool bf16 = settings->precision == PRECISION_BF16, offload = settings->offload;

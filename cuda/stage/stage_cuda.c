@@ -7,7 +7,7 @@
 
 #include "../../ref/base/error.h"
 #include "../message.h"
-#include "stage_inside.h"
+#include "stage_internal.h"
 
 /* Frees the submodel, its captured steps, and the notes on which gradients were sent. */
 static void submodel_close(CudaStage *s, const bool *next) {

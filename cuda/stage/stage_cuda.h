@@ -1,6 +1,6 @@
 /* The CUDA stage: implements ref/stage.h and ref/stage_device.h on a device.  It computes
  * block by block what the CPU's stage (ref/stage_ref.c) computes, in fp32, tf32 or bf16.
- * stage_inside.h lists its files. */
+ * stage_internal.h lists its files. */
 #pragma once
 
 #include "../../ref/stage_device.h"

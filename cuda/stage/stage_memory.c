@@ -5,7 +5,7 @@
 
 #include "../../ref/base/error.h"
 #include "../../ref/memory.h"
-#include "stage_inside.h"
+#include "stage_internal.h"
 
 /* ---- arenas ---- */
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "../../ref/base/error.h"
-#include "stage_inside.h"
+#include "stage_internal.h"
 
 static LossSums *step_sums(const CudaStage *s) { return fixed_at(s, s->fixed.sums); }
 

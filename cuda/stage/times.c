@@ -1,7 +1,7 @@
 /* Device times for `bcd trace`: an event on the stream wherever the charged count changes. */
 #include <stdlib.h>
 
-#include "stage_inside.h"
+#include "stage_internal.h"
 
 /* Returns the next free charge, or NULL when memory runs out.  Events are reused. */
 static Charge *next_charge(CudaStage *s) {

@@ -6,7 +6,7 @@
 
 #include "../../ref/base/bf16.h"
 #include "../../ref/base/error.h"
-#include "stage_inside.h"
+#include "stage_internal.h"
 
 void round_to_bf16(uint16_t *y, const float *x, size_t count) {
 #pragma omp parallel for if (count > WORTH_THREADS)

@@ -6,7 +6,7 @@
 
 #include "../../cuda/stage/plan.h"
 #include "../../cuda/stage/stage_cuda.h"
-#include "../../cuda/stage/stage_inside.h"
+#include "../../cuda/stage/stage_internal.h"
 #include "../../data/images.h"
 #include "../../ref/blocks/models.h"
 #include "../test.h"

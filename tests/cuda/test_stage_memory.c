@@ -7,7 +7,7 @@
 
 #include "../../cuda/stage/plan.h"
 #include "../../cuda/stage/stage_cuda.h"
-#include "../../cuda/stage/stage_inside.h"
+#include "../../cuda/stage/stage_internal.h"
 #include "../../ref/memory.h"
 #include "../test.h"
 #include "device_case.h"
