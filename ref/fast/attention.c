@@ -10,7 +10,6 @@
 #include "../ops/ops.h"
 #include "matmul.h"
 #include "rope.h"
-#include "rows.h"
 #include "scratch.h"
 #include "vector_math.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "../ops/ops.h"
-#include "rows.h"
+#include "column_sums.h"
 #include "vector_math.h"
 
 enum {
@@ -82,12 +82,12 @@ static void sum_gradients(double *sums, const void *arguments, int first, int en
 static const double *sum_channels(SumArguments a, int n, int c, RowSum *sum) {
     const int fold = c <= SUM_COLUMNS ? SUM_COLUMNS / c : 1;
     a.columns = fold * c;
-    if (fold == 1) return rows_sum(2, n, c, sum, &a);
+    if (fold == 1) return column_sums(2, n, c, sum, &a);
     real mean[SUM_COLUMNS];
     for (int j = 0; j < a.columns; j++) mean[j] = a.mean[j % c];
     a.mean = mean;
     double last[2 * SUM_COLUMNS] = {0};
-    double *totals = rows_sum(2, n / fold, a.columns, sum, &a);
+    double *totals = column_sums(2, n / fold, a.columns, sum, &a);
     if (n % fold) sum(last, &a, n / fold, n / fold + 1, 0, n % fold * c);
     for (int q = 0; q < 2; q++)
         for (int j = 0; j < a.columns; j++) {

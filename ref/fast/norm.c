@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../ops/ops.h"
-#include "rows.h"
+#include "column_sums.h"
 #include "vector_math.h"
 
 /* Makes two passes over the row, which is in cache for the second, so that the variance does not
@@ -97,7 +97,7 @@ static void sum_scale(double *sums, const void *arguments, int first, int end, i
 void fast_layernorm_weight_gradient(real *dg, const real *dy, const real *x, const real *mean,
                                     const real *rstd, int n, int c, bool add) {
     const ScaleArguments a = {dy, x, mean, rstd, c};
-    const double *sums = rows_sum(1, n, c, sum_scale, &a);
+    const double *sums = column_sums(1, n, c, sum_scale, &a);
     for (int j = 0; j < c; j++) dg[j] = (real)sums[j] + (add ? dg[j] : 0);
 }
 
@@ -177,7 +177,7 @@ static void sum_qk_scale(double *sums, const void *arguments, int first, int end
 
 static void qk_scale_gradient(real *dg, int n, const QkScaleArguments *a, bool add) {
     const int size = qk_vector(a->vectors, a->first, NULL, NULL).size;
-    const double *sums = rows_sum(1, n, size, sum_qk_scale, a);
+    const double *sums = column_sums(1, n, size, sum_qk_scale, a);
     for (int j = 0; j < size; j++) dg[j] = (real)sums[j] + (add ? dg[j] : 0);
 }
 

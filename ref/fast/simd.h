@@ -23,6 +23,8 @@ enum {
 #endif
 };
 
+static inline int min(int a, int b) { return a < b ? a : b; }
+
 typedef real vec __attribute__((vector_size(VECTOR_BYTES)));
 /* The same number of integers of the same size, for masks. */
 #ifdef BCD_DOUBLE

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "rows.h"
 #include "simd.h"
 
 /* For a convolution with fewer multiply-adds, some microseconds of work, waking other threads costs

@@ -4,8 +4,6 @@
 
 #include "../base/real.h"
 
-static inline int min(int a, int b) { return a < b ? a : b; }
-
 enum {
     SUM_COLUMNS = 64, /* the maximum in one call of a RowSum */
     SUM_ROWS = 256    /* the maximum in one call, which may sum them in `real` */
@@ -17,4 +15,4 @@ typedef void RowSum(double *sums, const void *arguments, int first, int end, int
 
 /* Returns [quantities][columns]: the sums of one or two quantities over all rows, in scratch of the
  * calling thread. */
-double *rows_sum(int quantities, int rows, int columns, RowSum *sum, const void *arguments);
+double *column_sums(int quantities, int rows, int columns, RowSum *sum, const void *arguments);

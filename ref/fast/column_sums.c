@@ -1,8 +1,9 @@
-#include "rows.h"
+#include "column_sums.h"
 
 #include <string.h>
 
 #include "scratch.h"
+#include "simd.h"
 
 enum {
     WIDTH = 1024,    /* columns at a time */
@@ -40,7 +41,7 @@ static void sum_part(double *totals, int quantities, int rows, int columns, int 
     }
 }
 
-double *rows_sum(int quantities, int rows, int columns, RowSum *sum, const void *arguments) {
+double *column_sums(int quantities, int rows, int columns, RowSum *sum, const void *arguments) {
     const size_t bytes = (size_t)quantities * (size_t)columns * sizeof(double);
     double *totals = (double *)(void *)scratch(SCRATCH_SUMS, bytes / sizeof(real));
     memset(totals, 0, bytes);
