@@ -31,12 +31,12 @@ __global__ void __launch_bounds__(W::THREADS, W::BLOCKS)
     constexpr int M = W::M, D = W::D;
     DYNAMIC_SHARED(char, shared); /* q [ROWS], then for two steps k [COLUMNS], v [COLUMNS] */
     T *const q_tile = W::first(shared), *const kv_tiles = q_tile + W::SIDE;
-    const int tiles = divide_up(h.t, W::ROWS), head = (int)blockIdx.x / tiles;
+    const int tiles = ceil_div(h.t, W::ROWS), head = (int)blockIdx.x / tiles;
     const int first = (tiles - 1 - (int)blockIdx.x % tiles) * W::ROWS;
     const int warp = (int)threadIdx.x / 32, query = first + 16 * M * warp;
     const int unit = first + (int)threadIdx.x / W::UNIT_THREADS * W::UNIT;
     const int begin = keys_begin(h, first) / W::COLUMNS;
-    const int steps = divide_up(keys_end(h, first + W::ROWS), W::COLUMNS);
+    const int steps = ceil_div(keys_end(h, first + W::ROWS), W::COLUMNS);
     const T *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
     const auto load = [&](int step) {
         load_pair<W>(kv_tiles, step, k, h.qk_stride, v, h.stride, step * W::COLUMNS, h);
@@ -85,7 +85,7 @@ static void launch(const Call *k, Heads<T> h) {
     static_assert(bytes <= W::MAX_BYTES, "shared memory");
     const auto kernel = attention_tiles<W, T>;
     SHARED_LIMIT(kernel, bytes);
-    LAUNCH(kernel, k->n * h.heads * divide_up(h.t, W::ROWS), W::THREADS, bytes, k->run->stream,
+    LAUNCH(kernel, k->n * h.heads * ceil_div(h.t, W::ROWS), W::THREADS, bytes, k->run->stream,
            (T *)k->io->y, k->io->aux, h);
 }
 

@@ -58,12 +58,12 @@ __global__ void __launch_bounds__(W::THREADS, BLOCKS)
     DYNAMIC_SHARED(char, shared); /* q, dy [ROWS], then for two steps k, v [COLUMNS] */
     T *const q_tile = W::first(shared), *const dy_tile = q_tile + W::SIDE;
     T *const kv_tiles = dy_tile + W::SIDE;
-    const int tiles = divide_up(h.t, W::ROWS), head = (int)blockIdx.x / tiles;
+    const int tiles = ceil_div(h.t, W::ROWS), head = (int)blockIdx.x / tiles;
     const int first = (tiles - 1 - (int)blockIdx.x % tiles) * W::ROWS, c = h.heads * h.d;
     const int warp = (int)threadIdx.x / 32, query = first + 16 * M * warp;
     const int unit = first + (int)threadIdx.x / W::UNIT_THREADS * W::UNIT;
     const int begin = keys_begin(h, first) / W::COLUMNS;
-    const int steps = divide_up(keys_end(h, first + W::ROWS), W::COLUMNS);
+    const int steps = ceil_div(keys_end(h, first + W::ROWS), W::COLUMNS);
     const T *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
     const auto load = [&](int step) {
         load_pair<W>(kv_tiles, step, k, h.qk_stride, v, h.stride, step * W::COLUMNS, h);
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(W::THREADS, W::BLOCKS)
     SHARED(float, numbers, [2][2 * W::COLUMNS]); /* lse and dots of two steps */
     T *const k_tile = W::first(shared), *const v_tile = k_tile + W::SIDE;
     T *const q_tiles = v_tile + W::SIDE;
-    const int tiles = divide_up(h.t, W::ROWS);
+    const int tiles = ceil_div(h.t, W::ROWS);
     int head = (int)blockIdx.x / tiles * h.share; /* of the group, for the next step to load */
     const int end = head + h.share;
     const int first = (int)blockIdx.x % tiles * W::ROWS, c = h.heads * h.d;
@@ -200,10 +200,10 @@ static void launch(const Call *k, Gradients<T> g, Heads<T> h) {
     const auto queries = attention_query_gradient_tiles<Q, Q_BLOCKS, T>;
     const auto keys = attention_key_gradient_tiles<K, T>;
     SHARED_LIMIT(queries, q_bytes);
-    LAUNCH(queries, k->n * h.heads * divide_up(h.t, Q::ROWS), Q::THREADS, q_bytes, k->run->stream,
-           g, h);
+    LAUNCH(queries, k->n * h.heads * ceil_div(h.t, Q::ROWS), Q::THREADS, q_bytes, k->run->stream, g,
+           h);
     SHARED_LIMIT(keys, k_bytes);
-    LAUNCH(keys, k->n * h.groups * divide_up(h.t, K::ROWS), K::THREADS, k_bytes, k->run->stream, g,
+    LAUNCH(keys, k->n * h.groups * ceil_div(h.t, K::ROWS), K::THREADS, k_bytes, k->run->stream, g,
            h);
 }
 

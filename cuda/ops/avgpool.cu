@@ -1,5 +1,5 @@
 /* Global average pooling: the mean over all positions of an image, for each channel. */
-#include "columns.cuh"
+#include "column_sums.cuh"
 
 /* ---- version 1: a thread for each number of the output, or of dx ---- */
 
@@ -22,7 +22,7 @@ static __global__ void spread_plain(T *dx, const T *dy, size_t count, int s, int
     put(dx + i, to_float(dy[image * c + channel]) / (float)s, add);
 }
 
-/* ---- version 2: an image is a chunk of columns.cuh ----
+/* ---- version 2: an image is a chunk of column_sums.cuh ----
  * All threads of a block work on one image, in packs of 128 bits, and a tree adds up its positions.
  * Version 1 has only n c threads, which add up s numbers each: too few to keep the memory busy. */
 

@@ -2,7 +2,7 @@
  *
  * Batch mode reads x twice, for the statistics and to normalise, because no row can be normalised
  * before the last is read.  skip, relu and the running statistics need no pass of their own. */
-#include "columns.cuh"
+#include "column_sums.cuh"
 
 static constexpr float EPS = (float)BATCHNORM_EPS;
 

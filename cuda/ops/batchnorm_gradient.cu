@@ -2,7 +2,7 @@
  *
  * dz is dy or, with relu, dy where the output y is positive and 0 elsewhere.  The input gradient
  * needs two sums over the batch first, so dy, x and y are read twice. */
-#include "columns.cuh"
+#include "column_sums.cuh"
 
 /* ---- sums: dz, and dz * xhat ---- */
 

@@ -1,7 +1,8 @@
 /* What a product's library cannot always do: the gradient of a bias, which is the sum of each
- * column (columns.cuh has both versions), and a bias in each row to add a product to (matmul.c). */
+ * column (column_sums.cuh has both versions), and a bias in each row to add a product to
+ * (matmul.c). */
 #include "../matmul.h"
-#include "columns.cuh"
+#include "column_sums.cuh"
 
 void cuda_bias_gradient(const Run *run, float *db, const void *dy, int n, int c, int stride,
                         bool add) {

@@ -148,7 +148,7 @@ struct Constant {
  * Their order depends on the shape alone, and every thread gets the result. */
 
 /* Returns the larger, or NaN if either is NaN, which fmaxf would hide. */
-static DEVICE float larger(float a, float b) { return a > b || a != a ? a : b; }
+static DEVICE float max_nan(float a, float b) { return a > b || a != a ? a : b; }
 
 template <typename T> /* float or double */
 static DEVICE T warp_sum(T x) {
@@ -156,9 +156,9 @@ static DEVICE T warp_sum(T x) {
     for (int flip = 16; flip > 0; flip /= 2) x += __shfl_xor_sync(0xffffffffu, x, flip);
     return x;
 }
-static DEVICE float warp_largest(float x) {
+static DEVICE float warp_max(float x) {
 #pragma unroll
-    for (int flip = 16; flip > 0; flip /= 2) x = larger(x, __shfl_xor_sync(0xffffffffu, x, flip));
+    for (int flip = 16; flip > 0; flip /= 2) x = max_nan(x, __shfl_xor_sync(0xffffffffu, x, flip));
     return x;
 }
 
@@ -176,14 +176,14 @@ static DEVICE T block_sum(T x, T *scratch) {
     __syncthreads();
     return x;
 }
-static DEVICE float block_largest(float x, float *scratch) {
-    x = warp_largest(x);
+static DEVICE float block_max(float x, float *scratch) {
+    x = warp_max(x);
     if (blockDim.x <= 32) return x;
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     if (lane == 0) scratch[warp] = x;
     __syncthreads();
     x = scratch[lane < blockDim.x / 32 ? lane : 0];
-    x = warp_largest(x);
+    x = warp_max(x);
     __syncthreads();
     return x;
 }
@@ -197,8 +197,8 @@ enum { ENOUGH_BLOCKS = 264 };
 
 /* ---- indices ---- */
 
-static constexpr __host__ __device__ int divide_up(int x, int by) { return (x + by - 1) / by; }
-static constexpr __host__ __device__ int round_up(int x, int to) { return divide_up(x, to) * to; }
+static constexpr __host__ __device__ int ceil_div(int x, int by) { return (x + by - 1) / by; }
+static constexpr __host__ __device__ int round_up(int x, int to) { return ceil_div(x, to) * to; }
 
 /* for (size_t i = grid_thread(); i < count; i += grid_threads()) ... of a one-dimensional grid */
 static DEVICE size_t grid_thread(void) { return (size_t)blockIdx.x * blockDim.x + threadIdx.x; }

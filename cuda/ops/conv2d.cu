@@ -26,9 +26,10 @@ static __global__ void forward_plain(T *y, const T *x, const T *w, Conv conv, in
             if (a < 0 || a >= conv.h || b < 0 || b >= conv.w) continue;
             const T *from = x + ((n * conv.h + a) * conv.w + b) * conv.c;
             const T *weight = w + (size_t)((o * conv.kernel + u) * conv.kernel + v) * conv.c;
-            for (int c = 0; c < conv.c; c++) sum = fmaf(float(from[c]), float(weight[c]), sum);
+            for (int c = 0; c < conv.c; c++)
+                sum = fmaf(to_float(from[c]), to_float(weight[c]), sum);
         }
-    y[id] = T(sum);
+    y[id] = from_float<T>(sum);
 }
 
 template <typename T>
@@ -50,7 +51,7 @@ static __global__ void gradient_plain(T *dx, const T *dy, const T *w, Conv conv,
             const T *weight = w + (size_t)(u * conv.kernel + v) * conv.c + c;
             const size_t next = (size_t)(conv.kernel * conv.kernel) * conv.c;
             for (int o = 0; o < conv.o; o++)
-                sum = fmaf(float(from[o]), float(weight[o * next]), sum);
+                sum = fmaf(to_float(from[o]), to_float(weight[o * next]), sum);
         }
     put(dx + id, sum, add);
 }
@@ -116,8 +117,8 @@ static ConvWork plan_work(const Correlation *phase, int phases) {
     for (int max_chunk = MAX_CHUNK;; max_chunk /= 2) {
         if (max_chunk < smallest) work.gather = true; /* the image is too wide */
         if (work.gather) pixels = Tile::BM, max_chunk = MAX_CHUNK;
-        work.chunks = divide_up(in_c, max_chunk);
-        work.chunk = divide_up(divide_up(in_c, work.chunks), Mode::STEP) * Mode::STEP;
+        work.chunks = ceil_div(in_c, max_chunk);
+        work.chunk = ceil_div(ceil_div(in_c, work.chunks), Mode::STEP) * Mode::STEP;
         work.halo_size = (pixels + 1) * (work.chunk + Mode::GROUP);
         work.halos = Mode::AHEAD && work.chunks * (work.gather ? taps : 1) > 1 ? 2 : 1;
         if (work.gather || work.halos * work.halo_size * size <= HALO_BYTES) break;
@@ -128,7 +129,7 @@ static ConvWork plan_work(const Correlation *phase, int phases) {
     work.weight_buffers = Mode::AHEAD && several ? 2 : 1;
     int max_taps = WEIGHT_BYTES / (work.weight_buffers * tap * size);
     max_taps = work.gather || max_taps < 1 ? 1 : max_taps < taps ? max_taps : taps;
-    work.taps = divide_up(taps, divide_up(taps, max_taps)); /* nearly as many in each round */
+    work.taps = ceil_div(taps, ceil_div(taps, max_taps)); /* nearly as many in each round */
     work.weight_size = work.taps * tap;
     return work;
 }
@@ -146,7 +147,7 @@ static void launch(const Run *run, void *out, const void *in, const void *w,
         if (phase[p].pixels > pixels) pixels = phase[p].pixels;
     SHARED_LIMIT(implicit_gemm<Tile>, CONV_BYTES);
     LAUNCH(implicit_gemm<Tile>,
-           dim3(divide_up(pixels, Tile::BM), divide_up(phase[0].out_c, Tile::BN), phases),
+           dim3(ceil_div(pixels, Tile::BM), ceil_div(phase[0].out_c, Tile::BN), phases),
            Tile::THREADS, bytes, run->stream, (T *)out, (const T *)in, (const T *)w, work);
 }
 
@@ -154,18 +155,18 @@ static void launch(const Run *run, void *out, const void *in, const void *w,
 template <typename Mode, bool GRADIENT>
 static void run_tiles(const Run *run, void *out, const void *in, const void *w,
                       const Correlation *phase, int phases) {
-    const int outputs = phase[0].out_c, pixels = divide_up(phase[0].pixels, 128) * phases;
+    const int outputs = phase[0].out_c, pixels = ceil_div(phase[0].pixels, 128) * phases;
     if (outputs <= 16) {
         launch<CorrelateTile<Mode, GRADIENT, 4, 1, 16>>(run, out, in, w, phase, phases);
         return;
     }
-    if (outputs > 32 && pixels * divide_up(outputs, 64) >= ENOUGH_BLOCKS) {
+    if (outputs > 32 && pixels * ceil_div(outputs, 64) >= ENOUGH_BLOCKS) {
         constexpr int WM = Mode::TENSOR ? 4 : 2;
         launch<CorrelateTile<Mode, GRADIENT, WM, 2, 32>>(run, out, in, w, phase, phases);
         return;
     }
     if constexpr (Mode::TENSOR) {
-        if (pixels * divide_up(outputs, 32) >= ENOUGH_BLOCKS) {
+        if (pixels * ceil_div(outputs, 32) >= ENOUGH_BLOCKS) {
             launch<CorrelateTile<Mode, GRADIENT, 4, 1, 32>>(run, out, in, w, phase, phases);
             return;
         }

@@ -29,7 +29,7 @@ static __global__ void weight_gradient_plain(float *dw, const T *dy, const T *x,
                 if (a < 0 || a >= conv.h || b < 0 || b >= conv.w) continue;
                 const size_t from = ((size_t)n * conv.h + a) * conv.w + b;
                 const size_t to = ((size_t)n * oh + i) * ow + j;
-                sum = fmaf(float(dy[to * conv.o + o]), float(x[from * conv.c + c]), sum);
+                sum = fmaf(to_float(dy[to * conv.o + o]), to_float(x[from * conv.c + c]), sum);
             }
     put(dw + id, sum, add);
 }
@@ -69,14 +69,14 @@ static int outputs_of_tile(const Conv *conv) { return conv->o <= 16 ? 16 : 32; }
  * and precisions. */
 static int slices_of(const Conv *conv) {
     const int taps = conv->kernel * conv->kernel;
-    const int tiles = divide_up(conv->o, outputs_of_tile(conv)) * divide_up(taps, TAPS) *
-                      divide_up(conv->c, MAX_CHANNELS);
+    const int tiles = ceil_div(conv->o, outputs_of_tile(conv)) * ceil_div(taps, TAPS) *
+                      ceil_div(conv->c, MAX_CHANNELS);
     const int pixels = conv->n * conv2d_out(conv->h, conv) * conv2d_out(conv->w, conv);
     const double max_slices =
         (double)PARTIAL_BYTES / sizeof(float) / ((double)conv->o * conv->c * taps);
-    int slices = divide_up(ENOUGH_BLOCKS, tiles);
+    int slices = ceil_div(ENOUGH_BLOCKS, tiles);
     if (slices > max_slices) slices = max_slices < 1 ? 1 : (int)max_slices;
-    return slices > divide_up(pixels, BP) ? divide_up(pixels, BP) : slices;
+    return slices > ceil_div(pixels, BP) ? ceil_div(pixels, BP) : slices;
 }
 
 template <typename Product>
@@ -86,10 +86,10 @@ static WeightWork plan_work(const Conv *conv) {
     work.c = forward_correlation(conv);
     const int taps = work.c.rows * work.c.columns, all = halo_pixels(work.c, BP);
     const int width = Product::WIDTH > Mode::GROUP ? Product::WIDTH : Mode::GROUP;
-    work.channel_tiles = divide_up(conv->c, MAX_CHANNELS);
-    work.channels = divide_up(divide_up(conv->c, work.channel_tiles), width) * width;
+    work.channel_tiles = ceil_div(conv->c, MAX_CHANNELS);
+    work.channels = ceil_div(ceil_div(conv->c, work.channel_tiles), width) * width;
     work.slices = slices_of(conv);
-    work.tiles = divide_up(work.c.pixels, BP);
+    work.tiles = ceil_div(work.c.pixels, BP);
     work.buffers = Mode::AHEAD && work.tiles > work.slices ? 2 : 1;
     const int row = work.channels + Product::PAD;
     work.dy_size = BP * (Product::BO + Product::PAD);
@@ -98,7 +98,7 @@ static WeightWork plan_work(const Conv *conv) {
     work.gather = all < 0 || all >= taps * BP || taps > 32 || bytes > CONV_BYTES;
     if (work.gather) work.buffer_size = work.dy_size + (BP + 1) * row;
     work.group = work.gather ? 1 : taps < TAPS ? taps : TAPS;
-    work.tap_groups = divide_up(taps, work.group);
+    work.tap_groups = ceil_div(taps, work.group);
     return work;
 }
 
@@ -115,13 +115,13 @@ static void launch(const Call *k) {
         (size_t)(work.buffers * work.buffer_size) * sizeof(typename Product::Mode::Element);
     if (bytes < tile) bytes = tile;
     SHARED_LIMIT(implicit_gemm_split_k<Product>, CONV_BYTES);
-    const int tiles = divide_up(conv->o, Product::BO) * work.channel_tiles * work.tap_groups;
+    const int tiles = ceil_div(conv->o, Product::BO) * work.channel_tiles * work.tap_groups;
     float *to = work.slices > 1 ? (float *)run->workspace : io.dweight;
     LAUNCH(implicit_gemm_split_k<Product>, dim3(tiles, work.slices), Product::THREADS, bytes,
            run->stream, to, (const T *)io.dy, (const T *)io.x, work);
     if (work.slices == 1) return;
     const int count = weights_of(conv);
-    LAUNCH(sum_slices, divide_up(count, SUM_COLUMNS), SUM_COLUMNS * SUM_ROWS, 0, run->stream,
+    LAUNCH(sum_slices, ceil_div(count, SUM_COLUMNS), SUM_COLUMNS * SUM_ROWS, 0, run->stream,
            io.dweight, to, count, work.slices, io.add_dweight);
 }
 
@@ -142,7 +142,7 @@ void cuda_conv2d_weight_gradient(const Call *k) {
     else if (k->run->version == 1)
         WITH_VALUES(k->run, T,
                     LAUNCH(weight_gradient_plain<T>,
-                           (unsigned)divide_up(weights_of(&k->conv), PLAIN_THREADS), PLAIN_THREADS,
+                           (unsigned)ceil_div(weights_of(&k->conv), PLAIN_THREADS), PLAIN_THREADS,
                            0, k->run->stream, io.dweight, (const T *)io.dy, (const T *)io.x,
                            k->conv, k->node->out_shape.h, k->node->out_shape.w, io.add_dweight));
     else

@@ -38,11 +38,11 @@ __global__ void cross_entropy_plain(float *loss, unsigned char *correct, T *logi
     const float own = to_float(x[t]);
     float max = -INFINITY, beaten = 0, sum = 0;
     for (int j = first; j < classes; j += (int)blockDim.x) {
-        max = larger(max, to_float(x[j]));
+        max = max_nan(max, to_float(x[j]));
         if (beats(to_float(x[j]), j, own, t)) beaten = 1;
     }
-    max = block_largest(max, scratch);
-    beaten = block_largest(beaten, scratch);
+    max = block_max(max, scratch);
+    beaten = block_max(beaten, scratch);
     for (int j = first; j < classes; j += (int)blockDim.x) sum += expf(to_float(x[j]) - max);
     sum = block_sum(sum, scratch);
     if (first == 0) {
@@ -86,12 +86,12 @@ template <int N>
 static DEVICE void add_logits(RowSums *sums, const float (&x)[N], int j, float own, int t) {
     float max = x[0];
 #pragma unroll
-    for (int i = 1; i < N; i++) max = larger(max, x[i]);
+    for (int i = 1; i < N; i++) max = max_nan(max, x[i]);
     if (!sums->beaten && !(max < own)) {
 #pragma unroll
         for (int i = 0; i < N; i++) sums->beaten |= beats(x[i], j + i, own, t);
     }
-    max = larger(sums->max, max);
+    max = max_nan(sums->max, max);
     const float shift = shift_of(max);
     /* fmaf, so that no instance chooses whether to round between. */
     float sum = fmaf(sums->sum, exp_fast(sums->max - shift), exp_fast(x[0] - shift));
@@ -158,7 +158,7 @@ static DEVICE void write_row(const Row<T> &row, int classes, float shift, float 
 template <bool wide>
 static DEVICE RowSums combined(RowSums sums, float *scratch) {
     const float own = sums.max;
-    sums.max = wide ? block_largest(own, scratch) : warp_largest(own);
+    sums.max = wide ? block_max(own, scratch) : warp_max(own);
     sums.sum *= exp_fast(own - shift_of(sums.max));
     sums.sum = wide ? block_sum(sums.sum, scratch) : warp_sum(sums.sum);
     sums.beaten = wide ? __syncthreads_or(sums.beaten) : __any_sync(0xffffffffu, sums.beaten);

@@ -1,6 +1,6 @@
 /* Gradients of norms: of the input, of the scale and shift, or all of them in one pass over dy
  * and x. */
-#include "columns.cuh"
+#include "column_sums.cuh"
 #include "norm.cuh"
 
 /* ---- version 1 ---- */

@@ -6,7 +6,7 @@
  *   forward    y = x r g, r = 1 / sqrt(mean(x^2) + eps)
  *   gradient   dx = r (dy g - x r^2 mean(dy g x))
  *   scale      dg = sum over positions and vectors of dy x r */
-#include "columns.cuh"
+#include "column_sums.cuh"
 #include "norm.cuh"
 
 /* All vectors of n positions of `width` numbers; r[n][q + k] is what the forward pass saves. */

@@ -31,8 +31,8 @@ static inline Columns columns_cut(int n, int c, int V, int blocks) {
     Columns cut = {};
     cut.n = n;
     cut.c = cut.stride = c;
-    cut.tiles = divide_up(c / V, 32);
-    cut.packs = divide_up(c / V, cut.tiles);
+    cut.tiles = ceil_div(c / V, 32);
+    cut.packs = ceil_div(c / V, cut.tiles);
     cut.rows = COLUMN_THREADS / cut.packs;
     const int max_chunks = blocks > cut.tiles ? blocks / cut.tiles : 1;
     const int min_rows = n < COLUMN_LOADS * cut.rows ? n : COLUMN_LOADS * cut.rows;
