@@ -202,7 +202,8 @@ static void table_gradient_holds(const void *argument) {
 
 /* ---- the largest head of attention ---- */
 
-/* With a single position y is v, and the gradient of v is dy; q and k have none. */
+/* With a single position y is v, and the gradient of v is dy; q and k have none.  q is 0, so that
+ * the score is exact and the probability 1. */
 static void the_largest_head_fits(void) {
     enum { D = ATTENTION_MAX_HEAD };
     static float qkv[3 * D], dy[D], y[D], dx[3 * D];
@@ -211,7 +212,7 @@ static void the_largest_head_fits(void) {
                        .out_shape = {1, 1, D},
                        .attention = {.heads = 1, .groups = 1, .d = D, .causal = true}};
     if (!device_test_stream()) return;
-    for (int i = 0; i < 3 * D; i++) qkv[i] = (float)(i % 7 - 3);
+    for (int i = D; i < 3 * D; i++) qkv[i] = (float)(i % 7 - 3);
     for (int i = 0; i < D; i++) dy[i] = (float)(i % 5 - 2);
     for (int type = 0; type < VALUE_TYPES; type++) {
         const Precision precision = value_types[type];
