@@ -107,6 +107,7 @@ const CommandInfo command_table[COMMANDS] = {
      "Says before you rent GPUs whether a model fits them, how long a step takes and why, and\n"
      "what a training costs, for the full update, offload and BCD.  Settings that you do not give\n"
      "are chosen: the cheapest that fits.  Bytes are computed, and times are simulated.\n\n"
+     "  bcd plan --model llama3.2-1B --context 1024 --per-node 1 --batch 8 --precision bf16\n"
      "  bcd plan --model G-10B --gpu rtx4090 --per-node 8 --submodels 3 --batch 256\n"
      "  bcd plan --model G-10B --gpu a100 --pipeline 4 --replicas 2 --micro-batches 32\n"
      "  bcd plan --model G-20B --search --nodes 4            which GPUs, and how many\n"

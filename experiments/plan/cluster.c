@@ -94,9 +94,11 @@ static void note_choices(Table *table, const PlanQuestion *q, const Plan plan[RO
 static void add_plans(Tables *tables, const PlanQuestion *q, const Plan plan[ROWS]) {
     const PlanFlags *flags = &q->line->options.plan;
     const int batch = q->line->options.batch;
-    Text title = text_of("%.60s (%s parameters), %d sample%s per update, on %s", q->model->name,
-                         format_count((double)q->model->param_count).text, batch,
-                         batch == 1 ? "" : "s", machines_of(q).text);
+    Text title =
+        text_of("%.60s (%s parameters), %d sample%s", q->model->name,
+                format_count((double)q->model->param_count).text, batch, batch == 1 ? "" : "s");
+    if (q->model->tokens) text_add(&title, " of %d tokens", q->model->input.w);
+    text_add(&title, " per update, on %s", machines_of(q).text);
     const double price = plan[question_asks(q, PLAN_FULL) ? PLAN_FULL : flags->method].price;
     if (price > 0) text_add(&title, ", %.2f $/h each", price);
     Table *table = plan_table(tables, q, "plan", title.text, "method");

@@ -94,6 +94,10 @@ bool question_asks(const PlanQuestion *question, int method);
 int question_space(PlanSpace *space, const PlanQuestion *question, PlanMethod method,
                    const Gpu *gpu, bool wide);
 
+/* Returns the updates of BCD over those of the full update to the same loss: --multiplier, else the
+ * published mean of language models (Table 2), or for images that of all models with Adam. */
+double question_multiplier(const PlanQuestion *question);
+
 /* Finds the dollars per hour of a GPU in --price or gpu_table; NAN when neither has them.  -1 and
  * an error. */
 int question_price(double *price, const PlanQuestion *question, const Gpu *gpu);

@@ -211,6 +211,12 @@ static int price_find(double *dollars, const Gpu *gpu, const char *list) {
 }
 
 /* --price is a number for all GPUs, or a list by GPU. */
+double question_multiplier(const PlanQuestion *q) {
+    const double published_average = 1.39, published_of_language_models = 2.44;
+    if (options_given(&q->line->options, "multiplier")) return q->line->options.plan.multiplier;
+    return q->model->tokens ? published_of_language_models : published_average;
+}
+
 int question_price(double *price, const PlanQuestion *q, const Gpu *gpu) {
     const char *text = q->line->options.plan.price;
     char *end;
@@ -231,7 +237,7 @@ int question_space(PlanSpace *space, const PlanQuestion *q, PlanMethod method, c
     bool bcd = method == PLAN_BCD, narrow = !wide || options_given(o, "submodels");
     *space = (PlanSpace){
         .plan = {.method = method,
-                 .updates = bcd ? flags->multiplier : 1,
+                 .updates = bcd ? question_multiplier(q) : 1,
                  .configuration = {.model = q->model,
                                    .cluster = {.gpu = gpu,
                                                .network_rate = flags->network * 1e9 / 8,

@@ -106,10 +106,12 @@ Table *plan_table(Tables *tables, const PlanQuestion *q, const char *name, const
                "passes that %ss wait for each other.  %s hours and cost: of %.3g %s.",
                unit, unit, unit, q->line->options.plan.tokens,
                q->model->tokens ? "tokens" : "images");
-    table_note(table,
-               "same loss: the cost, and the hours on the clock; of BCD x %.4g, the B-F multiplier "
-               "(published: x 1.39 on average, x 2.44 for language models, x 2.77 at worst).",
-               q->line->options.plan.multiplier);
+    table_note(
+        table,
+        "same loss: the cost, and the hours on the clock; of BCD x %.4g, the B-F multiplier, "
+        "which is assumed (published: x 1.39 on average, x 2.44 for language models, x 2.77 "
+        "at worst; bcd report --table multipliers prints those of trainings).",
+        question_multiplier(q));
     return table;
 }
 

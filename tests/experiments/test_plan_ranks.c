@@ -38,7 +38,7 @@ static void case_all_processors(void) {
     const Printed *printed = run(0,
                                  "plan --gpu cpu --threads 2 --pipeline 2 --batch 4 --model "
                                  "gpt:layers=2,width=64,heads=2,context=32,vocabulary=64");
-    CHECK(strstr(printed->out, "\non 2 processors of this machine\n") &&
+    CHECK(strstr(printed->out, "on 2 processors of this machine\n") &&
               strstr(printed->out, " 1x2 processors, ") &&
               strstr(printed->out, "processor hours") && strstr(printed->out, "processors wait"),
           "%s", printed->out);
