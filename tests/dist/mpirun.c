@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../data/scratch.h"
+
 bool mpi_is_here(void) {
     return access(BCD_TRANSPORT_RANKS, X_OK) == 0 && system("command -v mpirun >/dev/null") == 0;
 }
@@ -24,4 +26,20 @@ int run_shell(char *output, size_t size, const char *command) {
     while (pipe && fgetc(pipe) != EOF) continue;
     int code = pipe ? pclose(pipe) : -1;
     return WIFEXITED(code) ? WEXITSTATUS(code) : -WTERMSIG(code);
+}
+
+char script_output[1 << 16];
+
+int run_script(const char *script) {
+    static int number;
+    char line[2600], name[32];
+    snprintf(name, sizeof name, "script%d/output", ++number);
+    const char *path = scratch_path(name);
+    snprintf(line, sizeof line,
+             "export bcd=%s source=%s OMP_NUM_THREADS=1; cd $(dirname %s) && "
+             "timeout -k 5 120 sh -c '%s'",
+             BCD_PROGRAM, BCD_SOURCE_DIR, path, script);
+    int status = run_shell(script_output, sizeof script_output, line);
+    test_note("status %d: %s", status, script_output);
+    return status;
 }

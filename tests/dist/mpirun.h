@@ -11,6 +11,17 @@ bool mpi_is_here(void);
 #define NEED_MPI() \
     if (!mpi_is_here()) SKIP("no mpirun, or built without mpicc")
 
+/* The same for the program under mpirun, which a sanitizer need not watch. */
+#define NEED_PROGRAM_UNDER_MPI() \
+    NEED_MPI();                  \
+    if (TEST_SANITIZED) SKIP("the MPI transport is watched in transport_mpi")
+
 /* Runs a shell command in the environment that Open MPI needs here.  Overwrites output[size] with
  * what it printed.  Returns its exit status, or minus the signal that ended it. */
 int run_shell(char *output, size_t size, const char *command);
+
+/* Runs a script without single quotes in a new directory, where $bcd is the program, $source the
+ * directory of the sources, and a process has one thread.  Returns its exit status; 124 if it has
+ * not ended after two minutes.  What it printed is in script_output. */
+int run_script(const char *script);
+extern char script_output[1 << 16];

@@ -8,8 +8,7 @@
 static void holds(const void *data) {
     static char output[1 << 14];
     char line[2000], name[40];
-    NEED_MPI();
-    if (TEST_SANITIZED) SKIP("the MPI transport is watched in transport_mpi");
+    NEED_PROGRAM_UNDER_MPI();
     snprintf(name, sizeof name, "cluster-%s", (const char *)data);
     snprintf(line, sizeof line, "timeout -k 10 300 %s/tests/dist/cluster %s %s %s", BCD_SOURCE_DIR,
              (const char *)data, BCD_PROGRAM, scratch_path(name));

@@ -1,76 +1,59 @@
 /* The program under mpirun. */
-#include <stdio.h>
 #include <string.h>
 
-#include "../data/scratch.h"
 #include "mpirun.h"
+
+/* CHECKs that a script succeeds, and prints these words. */
+static void check_script(const char *script, const char *words) {
+    int status = run_script(script);
+    CHECK(status == 0 && strstr(script_output, words), "status %d:\n%s", status, script_output);
+}
 
 /* Runs the script of `make run-dist`: one of four processes is killed, and three resume. */
 static void three_resume_after_a_rank_is_killed(void) {
-    static char output[1 << 14];
-    char line[2000];
-    NEED_MPI();
-    if (TEST_SANITIZED) SKIP("the MPI transport is watched in transport_mpi");
-    snprintf(line, sizeof line, "%s/tests/dist/run_dist --quick --bcd %s --out %s", BCD_SOURCE_DIR,
-             BCD_PROGRAM, scratch_path("dist"));
-    int status = run_shell(output, sizeof output, line);
-    CHECK(status == 0, "status %d:\n%s", status, output);
-    test_note("%s", output);
+    NEED_PROGRAM_UNDER_MPI();
+    check_script("$source/tests/dist/run_dist --quick --bcd $bcd --out $PWD/dist", "");
 }
 
 /* A rank of another build might read the run config wrongly.  The other build is a copy of this one
  * in which the name of the commit is changed; only its beginning, as a compiler may store a name in
  * pieces of eight characters.  Status 77: it does so in smaller ones. */
 static void another_build_is_refused(void) {
-    static char output[1 << 14];
-    char line[2000];
-    NEED_MPI();
-    if (TEST_SANITIZED) SKIP("the MPI transport is watched in transport_mpi");
-    snprintf(line, sizeof line,
-             "set -e; bcd=%s; mkdir -p %s; cd %s; ln -sf $(dirname $bcd)/libbcd-mpi.so .; "
-             "name=$($bcd --version | cut -c 5-11); "
-             "sed \"s/$name/$(echo $name | tr 0-9a-z 1-9a-z0)/g\" $bcd >bcd; chmod +x bcd; "
-             "[ \"$(./bcd --version)\" != \"$($bcd --version)\" ] || exit 77; "
-             "train='train --pipeline mpi --data synthetic --limit 8 --batch 4 --steps 1 --quiet'; "
-             "mpirun -n 1 $bcd $train : -n 1 ./bcd $train",
-             BCD_PROGRAM, scratch_path("other"), scratch_path("other"));
-    int status = run_shell(output, sizeof output, line);
+    NEED_PROGRAM_UNDER_MPI();
+    int status = run_script(
+        "set -e; ln -sf $(dirname $bcd)/libbcd-mpi.so .; "
+        "name=$($bcd --version | cut -c 5-11); "
+        "sed \"s/$name/$(echo $name | tr 0-9a-z 1-9a-z0)/g\" $bcd >bcd; chmod +x bcd; "
+        "[ \"$(./bcd --version)\" != \"$($bcd --version)\" ] || exit 77; "
+        "train=\"train --pipeline mpi --data synthetic --limit 8 --batch 4 --steps 1 --quiet\"; "
+        "mpirun -n 1 $bcd $train : -n 1 ./bcd $train");
     if (status == 77) SKIP("the name of the commit cannot be changed in this program");
-    CHECK(status > 0 && strstr(output, "pipeline: rank 1 is another build ("), "status %d:\n%s",
-          status, output);
+    CHECK(status > 0 && strstr(script_output, "pipeline: rank 1 is another build ("),
+          "status %d:\n%s", status, script_output);
 }
 
 /* The bits are the same with processes, with threads and on one device. */
 static void pre_inference_over_processes(void) {
-    static char output[1 << 14];
-    char line[2000];
-    NEED_MPI();
-    if (TEST_SANITIZED) SKIP("the MPI transport is watched in transport_mpi");
-    snprintf(line, sizeof line,
-             "set -e; mkdir -p %s; cd %s; bcd=\"%s train --model "
-             "llama:layers=4,width=16,heads=2,ffn=24,context=16 --data text --limit 32 --batch 8 "
-             "--accumulate 4 --submodels 3 --switch-every 7 --steps 30 --quiet\"; "
-             "losses() { h5dump -y -w 1 -m %%.17g -d /curve/loss $1/run.h5 | "
-             "grep -o \"^ *[0-9][0-9.e+-]*\"; }; "
-             "$bcd --out one; losses one >one.txt; [ $(wc -l <one.txt) = 30 ]; "
-             "for n in 1 2 4; do "
-             "mpirun -n $n $bcd --pipeline mpi --cache 1M --pre-infer --out mpi$n; "
-             "losses mpi$n | cmp - one.txt; done",
-             scratch_path("infer"), scratch_path("infer"), BCD_PROGRAM);
-    int status = run_shell(output, sizeof output, line);
-    CHECK(status == 0, "status %d:\n%s", status, output);
+    NEED_PROGRAM_UNDER_MPI();
+    check_script(
+        "set -e; bcd=\"$bcd train --model "
+        "llama:layers=4,width=16,heads=2,ffn=24,context=16 --data text --limit 32 --batch 8 "
+        "--accumulate 4 --submodels 3 --switch-every 7 --steps 30 --quiet\"; "
+        "losses() { h5dump -y -w 1 -m %.17g -d /curve/loss $1/run.h5 | "
+        "grep -o \"^ *[0-9][0-9.e+-]*\"; }; "
+        "$bcd --out one; losses one >one.txt; [ $(wc -l <one.txt) = 30 ]; "
+        "for n in 1 2 4; do "
+        "mpirun -n $n $bcd --pipeline mpi --cache 1M --pre-infer --out mpi$n; "
+        "losses mpi$n | cmp - one.txt; done",
+        "");
 }
 
 /* Only rank 0 needs the data and --out: the other has another directory, and computes again what
  * rank 0 keeps in a file. */
 static void a_rank_without_the_directory(void) {
-    static char output[1 << 14];
-    char line[2000];
-    NEED_MPI();
-    if (TEST_SANITIZED) SKIP("the MPI transport is watched in transport_mpi");
-    snprintf(
-        line, sizeof line,
-        "set -e; mkdir -p %s/a %s/b; cd %s; bcd=\"%s train --data synthetic --limit 60 --model "
+    NEED_PROGRAM_UNDER_MPI();
+    check_script(
+        "set -e; mkdir a b; bcd=\"$bcd train --data synthetic --limit 60 --model "
         "resnet:depth=14,width=2 --batch 4 --steps 30 --switch-every 10 --submodels 3 "
         "--always-active none --accumulate 2 --quiet --threads 1\"; $bcd --out one; "
         "two=\"$bcd --pipeline mpi --cache 1\"; "
@@ -78,27 +61,19 @@ static void a_rank_without_the_directory(void) {
         "[ ! -e b/run ]; for run in one a/run; do "
         "h5dump -y -w 1 -d /curve/loss $run/run.h5 | grep -o \"^ *[0-9][0-9.e+-]*\" >$(basename "
         "$run).txt; done; [ $(wc -l <one.txt) = 30 ]; cmp one.txt run.txt",
-        scratch_path("far"), scratch_path("far"), scratch_path("far"), BCD_PROGRAM);
-    int status = run_shell(output, sizeof output, line);
-    CHECK(status == 0, "status %d:\n%s", status, output);
+        "");
 }
 
 /* A resume that names no ranks has those of the run so far: alone, each process would train. */
 static void a_resume_is_one_training(void) {
-    static char output[1 << 14];
-    char line[2000];
-    NEED_MPI();
-    if (TEST_SANITIZED) SKIP("the MPI transport is watched in transport_mpi");
-    snprintf(
-        line, sizeof line,
-        "set -e; mkdir -p %s; cd %s; bcd=\"%s train\"; "
+    NEED_PROGRAM_UNDER_MPI();
+    check_script(
+        "set -e; bcd=\"$bcd train\"; "
         "mpirun -n 2 $bcd --pipeline mpi --model gpt:layers=2,width=8,heads=2,context=8 --data "
         "text --limit 8 --batch 4 --steps 2 --schedule constant --quiet --threads 1 --out run; "
         "mpirun -n 2 $bcd --resume run --steps 3",
-        scratch_path("on"), scratch_path("on"), BCD_PROGRAM);
-    int status = run_shell(output, sizeof output, line);
-    CHECK(status == 0 && strstr(output, "2 ranks (") && !strstr(output, "each trains alone"),
-          "status %d:\n%s", status, output);
+        "2 ranks (");
+    CHECK(!strstr(script_output, "each trains alone"), "%s", script_output);
 }
 
 void test_run_dist(void) {
