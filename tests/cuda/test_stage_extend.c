@@ -32,19 +32,6 @@ static const struct {
     int first, count;
 } pieces[] = {{0, 5}, {5, 1}, {6, 1}, {7, 40}, {47, 23}, {0, 70}, {30, 2}, {32, 1}, {69, 1}};
 
-/* Overwrites logits[CONTEXT][VOCABULARY] with those of a pass over all tokens. */
-static void read_whole(real *logits, Stage *stage, const int *tokens) {
-    const Model *m = stage->model;
-    Batch batch;
-    if (!CHECK(batch_reserve(&batch, m, 1) == 0, "%s", error_message())) return;
-    memcpy(batch.tokens, tokens, CONTEXT * sizeof *tokens);
-    stage_begin(stage, &batch, MODE_EVALUATE);
-    for (int b = 0; b < m->blocks; b++) stage_forward(stage, b);
-    CHECK(stage_read(stage, TENSOR_VALUE, m->blocks - 1, logits) == CONTEXT * VOCABULARY, "%s",
-          error_message());
-    batch_free(&batch);
-}
-
 /* Returns the largest difference of two rows of logits, over the largest of `like`. */
 static double distance(const real *logits, const real *like) {
     double difference = 0, largest = 0;
@@ -87,7 +74,7 @@ static void logits_are_those_of_the_whole(const void *spec) {
         Stage *stage =
             stage_cuda_create(m, (StageSettings){.batch = 1, .precision = precision, .seed = 3});
         if (!CHECK(stage, "%s", error_message())) continue;
-        read_whole(whole, stage, tokens);
+        tiny_read_whole(whole, stage, tokens, CONTEXT);
         extends(stage, tokens, whole, allowed(precision));
         stage_free(stage);
     }

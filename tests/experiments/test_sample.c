@@ -7,6 +7,7 @@
 
 #include "../../experiments/inspect/generate.h"
 #include "../../experiments/train/open_model.h"
+#include "../ref/tiny.h"
 #include "cli.h"
 
 static void samples(void) {
@@ -162,22 +163,6 @@ static void samples_from_the_last_tokens(void) {
         "\"%s\"", printed->error);
 }
 
-/* Returns the logits[outputs] of the token that follows `count` ones, by a pass over all of them.
- */
-static const real *read_whole(Stage *stage, const int *text, size_t count) {
-    static real logits[16 * 512];
-    const Model *m = stage->model;
-    Batch batch;
-    if (!CHECK(batch_reserve(&batch, m, 1) == 0, "%s", error_message())) return NULL;
-    memset(batch.tokens, 0, (size_t)m->input.w * sizeof *batch.tokens); /* nothing sees these */
-    memcpy(batch.tokens, text, count * sizeof *text);
-    stage_begin(stage, &batch, MODE_EVALUATE);
-    for (int b = 0; b < m->blocks; b++) stage_forward(stage, b);
-    stage_read(stage, TENSOR_VALUE, m->blocks - 1, logits);
-    batch_free(&batch);
-    return logits + (count - 1) * (size_t)m->outputs;
-}
-
 /* Keeping keys and values changes no bit, also where the context is full and half of it is computed
  * again. */
 static void keeps_what_it_has_read(void) {
@@ -192,13 +177,14 @@ static void keeps_what_it_has_read(void) {
     generator_open(&generator, setup.stage);
     for (int i = 0; i < 60; i++) text[i] = 97 + i * i % 11;
     for (size_t count = 3; count <= 60; count++) {
-        static real next[512];
+        static real next[512], whole[16 * 512];
         memcpy(next, generator_next(&generator, text, count), bytes);
         const size_t start = generator.start;
         CHECK(start == (count <= 16 ? 0 : (count - 8) / 9 * 9), "%zu tokens from %zu on", count,
               start);
-        CHECK(memcmp(next, read_whole(setup.stage, text + start, count - start), bytes) == 0,
-              "after %zu tokens", count);
+        tiny_read_whole(whole, setup.stage, text + start, count - start);
+        const real *last = whole + (count - start - 1) * (size_t)setup.model->outputs;
+        CHECK(memcmp(next, last, bytes) == 0, "after %zu tokens", count);
     }
     generator_close(&generator);
     setup_free(&setup);

@@ -8,6 +8,7 @@
 #include "../../ref/memory.h"
 #include "../../ref/stage.h"
 #include "../test.h"
+#include "tiny.h"
 
 /* More tokens than a tile of the attention has; the blocks are those of every family of
  * transformers. */
@@ -35,18 +36,6 @@ static const struct {
 } pieces[] = {{0, 5},  {5, 1},   {6, 1},   {7, 57},  {64, 1},   {65, 70}, {135, 15},
               {0, 64}, {64, 64}, {128, 1}, {100, 9}, {109, 41}, {149, 1}};
 
-/* Overwrites logits[context][outputs] with those of a pass over all tokens. */
-static void read_whole(real *logits, Stage *stage, const int *tokens) {
-    const Model *m = stage->model;
-    Batch batch;
-    if (!CHECK(batch_reserve(&batch, m, 1) == 0, "%s", error_message())) return;
-    memcpy(batch.tokens, tokens, (size_t)m->targets * sizeof *tokens);
-    stage_begin(stage, &batch, MODE_EVALUATE);
-    for (int b = 0; b < m->blocks; b++) stage_forward(stage, b);
-    stage_read(stage, TENSOR_VALUE, m->blocks - 1, logits);
-    batch_free(&batch);
-}
-
 /* Checks that the stage took what is planned of an evaluation, and of what generation keeps. */
 static void check_memory(const Stage *stage) {
     const Model *m = stage->model;
@@ -72,7 +61,7 @@ static void same_bits_as_the_whole(const void *row) {
     real *whole = malloc(t * v * sizeof *whole), *next = malloc(v * sizeof *next);
     int *tokens = malloc(t * sizeof *tokens);
     for (size_t i = 0; i < t; i++) tokens[i] = (int)random_below(5, STREAM_SAMPLE, i, 37);
-    read_whole(whole, stage, tokens);
+    tiny_read_whole(whole, stage, tokens, t);
     for (size_t p = 0; p < sizeof pieces / sizeof *pieces; p++) {
         const int first = pieces[p].first, count = pieces[p].count;
         memset(next, 0xff, v * sizeof *next);

@@ -1,5 +1,6 @@
 #include "tiny.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -266,4 +267,35 @@ void tiny_check_same(const Tiny *a, const Tiny *b, const char *what) {
     for (int i = 0; i < a->model->blocks; i++)
         CHECK(tiny_block_hash(a, i) == tiny_block_hash(b, i), "%s: %s: %s differs", a->model->name,
               what, a->model->block[i].name);
+}
+
+void tiny_check_close(const Tiny *a, const Tiny *b, int steps, const char *what) {
+    for (int p = 0; p < a->model->params; p++) {
+        size_t count;
+        real *x = tiny_read(a, TENSOR_PARAMETER, p, &count);
+        real *y = tiny_read(b, TENSOR_PARAMETER, p, &count);
+        double largest = 0, error = 0;
+        for (size_t i = 0; i < count; i++) {
+            largest = fmax(largest, fabs((double)x[i]));
+            error = worse(error, fabs((double)x[i] - (double)y[i]));
+        }
+        CHECK(error <= steps * 8 * (double)REAL_EPS * (largest + 1), "%s: %s: %s is off by %g",
+              a->model->name, what, a->model->param[p].name, error);
+        free(x);
+        free(y);
+    }
+}
+
+void tiny_read_whole(real *logits, Stage *stage, const int *tokens, size_t count) {
+    const Model *m = stage->model;
+    const size_t all = (size_t)m->targets;
+    Batch batch;
+    if (!CHECK(batch_reserve(&batch, m, 1) == 0, "%s", error_message())) return;
+    memset(batch.tokens, 0, all * sizeof *tokens);
+    memcpy(batch.tokens, tokens, count * sizeof *tokens);
+    stage_begin(stage, &batch, MODE_EVALUATE);
+    for (int b = 0; b < m->blocks; b++) stage_forward(stage, b);
+    CHECK(stage_read(stage, TENSOR_VALUE, m->blocks - 1, logits) == all * (size_t)m->outputs, "%s",
+          error_message());
+    batch_free(&batch);
 }

@@ -94,3 +94,12 @@ real *tiny_read(const Tiny *tiny, TensorRole role, int number, size_t *count);
 
 /* CHECKs that parameters and buffers are the same to the last bit. */
 void tiny_check_same(const Tiny *a, const Tiny *b, const char *what);
+
+/* CHECKs that parameters are the same up to the order in which terms of gradients are added: in
+ * each step a gradient then differs by a few units in the last place of the largest partial sum,
+ * and the update multiplies this by less than 1. */
+void tiny_check_close(const Tiny *a, const Tiny *b, int steps, const char *what);
+
+/* Overwrites logits[context][outputs] with those of a pass over these tokens. Fewer than the
+ * context are followed by zeros, which no token before them sees. */
+void tiny_read_whole(real *logits, Stage *stage, const int *tokens, size_t count);
