@@ -15,6 +15,13 @@ static void need(bool ok, const char *what) {
     exit(2);
 }
 
+PipelineRecipe pipeline_plain(int ranks, int micro_batches) {
+    return (PipelineRecipe){.placement = PLACEMENT_PLAIN,
+                            .ranks = ranks,
+                            .submodels = 1,
+                            .settings = {.micro_batches = micro_batches}};
+}
+
 /* ---- a transport that counts messages ---- */
 
 typedef struct {

@@ -7,6 +7,10 @@
 
 enum { PIPELINE_MAX_RANKS = 8 }; /* of all replicas together */
 
+#define LLAMA "llama:layers=4,width=8,heads=2,ffn=12,context=6,vocabulary=11"
+#define GPT "gpt:layers=4,width=8,heads=2,context=6,vocabulary=11"
+#define RESNET "resnet:depth=14,width=4,classes=5,size=8"
+
 typedef struct {
     PlacementKind placement;
     int ranks, submodels;      /* of the placement; the Recipe says which submodels train */
@@ -16,6 +20,9 @@ typedef struct {
     void (*message_free)(void *message);    /* of the stages that the Recipe creates, or NULL */
     Transport *(*join)(Transport *control); /* makes the transport of a pipeline; NULL: control */
 } PipelineRecipe;
+
+/* A placement with one chunk on each rank. */
+PipelineRecipe pipeline_plain(int ranks, int micro_batches);
 
 /* What a rank has sent to others of its pipeline. */
 typedef struct {

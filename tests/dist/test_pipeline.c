@@ -22,10 +22,6 @@ static void tied_zero_bubble(void) { pipeline_check_tied(3, SCHEDULE_ZERO_BUBBLE
 static void frozen_tied_is_exact(void) { pipeline_check_frozen_tied(&cpu); }
 static void nan_loss_changes_nothing(void) { pipeline_check_bad_loss(&cpu); }
 
-#define LLAMA "llama:layers=4,width=8,heads=2,ffn=12,context=6,vocabulary=11"
-#define GPT "gpt:layers=4,width=8,heads=2,context=6,vocabulary=11"
-#define RESNET "resnet:depth=14,width=4,classes=5,size=8"
-
 static int infinite_squares(Stage *stage, double *square) {
     for (int p = 0; p < stage->model->params; p++) square[p] = INFINITY;
     return 0;
@@ -49,8 +45,7 @@ static Stage *with_infinite_gradients(const Model *model, StageSettings settings
 static void infinite_gradients_change_nothing(void) {
     Recipe recipe = {
         .spec = LLAMA, .clip = 1, .micro_batches = 4, .create = with_infinite_gradients};
-    PipelineRecipe how = {
-        .placement = PLACEMENT_PLAIN, .ranks = 3, .submodels = 1, .settings = {.micro_batches = 4}};
+    PipelineRecipe how = pipeline_plain(3, 4);
     Pipeline p;
     Loss loss;
     uint64_t before[8];
@@ -114,10 +109,7 @@ static void threads_are_shared_out(void) {
     const int own = omp_get_max_threads();
     for (int threads = 1; threads <= 9; threads += 4) {
         Recipe recipe = {.spec = LLAMA, .micro_batches = 4};
-        PipelineRecipe how = {.placement = PLACEMENT_PLAIN,
-                              .ranks = 4,
-                              .submodels = 1,
-                              .settings = {.micro_batches = 4}};
+        PipelineRecipe how = pipeline_plain(4, 4);
         Pipeline p;
         omp_set_num_threads(threads);
         pipeline_open(&p, &recipe, &how);
@@ -197,8 +189,7 @@ static Stage *create_with_tenths(const Model *model, StageSettings settings) {
  * time. */
 static void evaluation_adds_up_in_order(void) {
     Recipe recipe = {.spec = LLAMA, .batch = 4, .micro_batches = 4};
-    const PipelineRecipe how = {
-        .placement = PLACEMENT_PLAIN, .ranks = 2, .submodels = 1, .settings = {.micro_batches = 4}};
+    const PipelineRecipe how = pipeline_plain(2, 4);
     Tiny one;
     Pipeline many;
     tiny_open(&one, &recipe);

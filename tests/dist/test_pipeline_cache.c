@@ -5,9 +5,6 @@
 #include "../test.h"
 #include "pipeline.h"
 
-#define LLAMA "llama:layers=4,width=8,heads=2,ffn=12,context=6,vocabulary=11"
-#define RESNET "resnet:depth=14,width=4,classes=5,size=8"
-
 typedef struct {
     const char *name, *spec;
     int replicas, ranks;
@@ -117,11 +114,8 @@ static int sent_by_step(Pipeline *p, Batch *batch) {
  * prefix. */
 static void nothing_runs_below(void) {
     Recipe recipe = {.spec = LLAMA, .cache_bytes = 1 << 20, .micro_batches = 4};
-    PipelineRecipe how = {.placement = PLACEMENT_PLAIN,
-                          .ranks = 3,
-                          .submodels = 1,
-                          .replicas = 2,
-                          .settings = {.micro_batches = 2}};
+    PipelineRecipe how = pipeline_plain(3, 2);
+    how.replicas = 2;
     Pipeline p;
     pipeline_open(&p, &recipe, &how);
     Batch batch = tiny_batch(&p.tiny, 4), all = tiny_batch(&p.tiny, 12);
@@ -156,8 +150,7 @@ static void nothing_runs_below(void) {
  * its stage counts. */
 static void memory_is_where_the_cache_is(void) {
     Recipe recipe = {.spec = LLAMA, .cache_bytes = 1 << 20, .micro_batches = 2};
-    PipelineRecipe how = {
-        .placement = PLACEMENT_PLAIN, .ranks = 3, .submodels = 1, .settings = {.micro_batches = 2}};
+    PipelineRecipe how = pipeline_plain(3, 2);
     Pipeline p;
     pipeline_open(&p, &recipe, &how);
     const Model *m = p.tiny.model;
@@ -182,8 +175,7 @@ static void memory_is_where_the_cache_is(void) {
 
 static void inexact_is_refused(void) {
     Recipe recipe = {.spec = RESNET, .cache_bytes = 1 << 20, .frozen_norm = FROZEN_BATCH};
-    PipelineRecipe how = {
-        .placement = PLACEMENT_PLAIN, .ranks = 2, .submodels = 1, .settings = {.micro_batches = 1}};
+    PipelineRecipe how = pipeline_plain(2, 1);
     Pipeline p;
     pipeline_open(&p, &recipe, &how);
     CHECK(!p.tiny.engine && strstr(error_message(), "frozen batch norms that use batch statistics"),

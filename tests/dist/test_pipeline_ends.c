@@ -12,9 +12,6 @@
 #include "message_stage.h"
 #include "pipeline.h"
 
-#define LLAMA "llama:layers=4,width=8,heads=2,ffn=12,context=6,vocabulary=11"
-#define GPT "gpt:layers=4,width=8,heads=2,context=6,vocabulary=11"
-
 /* ---- stages with a fault ---- */
 
 /* Pipelines alone have local blocks. */

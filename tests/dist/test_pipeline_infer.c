@@ -8,9 +8,6 @@
 #include "../test.h"
 #include "pipeline.h"
 
-#define LLAMA "llama:layers=4,width=8,heads=2,ffn=12,context=6,vocabulary=11"
-#define RESNET "resnet:depth=14,width=4,classes=5,size=8"
-
 typedef struct {
     const char *name, *spec;
     int ranks, infer_ranks, replicas;

@@ -8,9 +8,6 @@
 #include "../test.h"
 #include "pipeline.h"
 
-#define LLAMA "llama:layers=4,width=8,heads=2,ffn=12,context=6,vocabulary=11"
-#define GPT "gpt:layers=4,width=8,heads=2,context=6,vocabulary=11"
-#define RESNET "resnet:depth=14,width=4,classes=5,size=8"
 /* A model with more parameters than one all-reduce takes at once. */
 #define WIDE "llama:layers=2,width=128,heads=2,ffn=256,context=3,vocabulary=11"
 
@@ -80,30 +77,6 @@ static int note_loss(void *context, const BcdState *state, const Loss *loss, dou
     return 0;
 }
 
-static void check_numbers(const real *a, const real *b, size_t count, double units,
-                          const char *name) {
-    double largest = 0, error = 0;
-    for (size_t i = 0; i < count; i++) {
-        largest = fmax(largest, fabs((double)a[i]));
-        error = worse(error, fabs((double)a[i] - (double)b[i]));
-    }
-    CHECK(error <= units * (double)REAL_EPS * (largest + 1), "%s is off by %g", name, error);
-}
-
-/* A gradient is the sum of the same terms, grouped by replicas.  In each step it differs by a few
- * units in the last place of the largest partial sum, and the update multiplies this by less
- * than 1. */
-static void check_close(const Tiny *one, const Tiny *many) {
-    for (int p = 0; p < one->model->params; p++) {
-        size_t count;
-        real *a = tiny_read(one, TENSOR_PARAMETER, p, &count);
-        real *b = tiny_read(many, TENSOR_PARAMETER, p, &count);
-        check_numbers(a, b, count, STEPS * 8, one->model->param[p].name);
-        free(a);
-        free(b);
-    }
-}
-
 /* CHECKs that all replicas of a rank have the same bits. */
 static void check_replicas(const Pipeline *many, TensorRole role, int tensors) {
     engine_memory(many->tiny.engine); /* waits for all ranks */
@@ -161,7 +134,7 @@ static void trains_like_one_stage(const void *data) {
               "loss %d: %.9g and %.9g", k, alone.loss[k], curve[0].loss[k]);
     CHECK(memcmp(&curve[0], &curve[1], sizeof curve[0]) == 0, "losses differ from run to run");
     tiny_check_same(&many[0].tiny, &many[1].tiny, "again");
-    check_close(&one, &many[0].tiny);
+    tiny_check_close(&one, &many[0].tiny, STEPS, row->name);
     check_all_replicas(&many[0]);
     for (int i = 0; i < 2; i++) pipeline_close(&many[i]);
     tiny_close(&one);
@@ -181,11 +154,8 @@ static void statistics_are_averaged(const void *data) {
     const int samples = *(const int *)data, half = (samples + 1) / 2;
     const double weight[2] = {(double)half / samples, (double)(samples - half) / samples};
     Recipe recipe = {.spec = RESNET, .submodels = 2, .batch = samples};
-    PipelineRecipe how = {.placement = PLACEMENT_PLAIN,
-                          .ranks = 2,
-                          .submodels = 1,
-                          .replicas = 2,
-                          .settings = {.micro_batches = 1}};
+    PipelineRecipe how = pipeline_plain(2, 1);
+    how.replicas = 2;
     Pipeline many;
     Tiny share[2], untouched;
     pipeline_open(&many, &recipe, &how);
@@ -237,11 +207,8 @@ static int step_of(Pipeline *p, int samples) {
  * step must not use them. */
 static void failed_step_is_discarded(void) {
     Recipe recipe = {.spec = LLAMA, .batch = 6};
-    PipelineRecipe how = {.placement = PLACEMENT_PLAIN,
-                          .ranks = 2,
-                          .submodels = 1,
-                          .replicas = 3,
-                          .settings = {.micro_batches = 1}};
+    PipelineRecipe how = pipeline_plain(2, 1);
+    how.replicas = 3;
     Pipeline p, other;
     pipeline_open(&p, &recipe, &how);
     pipeline_open(&other, &recipe, &how);

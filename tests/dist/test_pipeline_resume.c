@@ -7,9 +7,6 @@
 #include "../test.h"
 #include "pipeline.h"
 
-#define LLAMA "llama:layers=4,width=8,heads=2,ffn=12,context=6,vocabulary=11"
-#define RESNET "resnet:depth=14,width=4,classes=5,size=8"
-
 typedef struct {
     const char *name, *spec;
     OptimizerKind optimizer;
@@ -35,13 +32,6 @@ static Recipe recipe_of(const Row *row) {
                     .micro_batches = 2};
 }
 
-static PipelineRecipe ranks(int count) {
-    return (PipelineRecipe){.placement = PLACEMENT_PLAIN,
-                            .ranks = count,
-                            .submodels = 1,
-                            .settings = {.micro_batches = 2}};
-}
-
 static void check_ends_like(const Tiny *whole, const Tiny *other, const char *what) {
     tiny_check_same(whole, other, what);
     CHECK(memcmp(&whole->state, &other->state, sizeof whole->state) == 0,
@@ -52,7 +42,7 @@ static void resumes_on_any_number_of_ranks(const void *data) {
     static const char *const names[] = {"one device", "1 rank", "2 ranks", "3 ranks"};
     const Row *row = data;
     Recipe recipe = recipe_of(row);
-    PipelineRecipe four = ranks(4);
+    PipelineRecipe four = pipeline_plain(4, 2);
     Tiny whole;
     tiny_trained(&whole, &recipe);
     for (uint64_t at = 3; at < 9; at += 4) { /* in the middle of submodels 2 and 1 */
@@ -61,7 +51,7 @@ static void resumes_on_any_number_of_ranks(const void *data) {
         CHECK(tiny_train(&first.tiny, tiny_stop_at, &at) == 1, "%s", error_message());
         for (int count = 0; count < 4; count++) {
             Pipeline second = {0};
-            PipelineRecipe how = ranks(count);
+            PipelineRecipe how = pipeline_plain(count, 2);
             if (count > 0)
                 pipeline_open(&second, &recipe, &how);
             else
@@ -86,7 +76,7 @@ static size_t bytes_to_workers(const Pipeline *p) {
 /* A checkpoint is written by rank 0, and no other rank needs its tensors. */
 static void tensors_go_to_rank_0_alone(void) {
     Recipe recipe = recipe_of(&rows[2]);
-    PipelineRecipe four = ranks(4);
+    PipelineRecipe four = pipeline_plain(4, 2);
     Pipeline p;
     size_t count, tensors = 0;
     pipeline_open(&p, &recipe, &four);

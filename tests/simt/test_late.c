@@ -101,8 +101,8 @@ static void asking_comes_to_an_end(void) {
 /* ---- what stands on them: a training has the bits that it has over streams that are not late ----
  */
 
-#define GPT "gpt:layers=1,width=8,heads=2,context=4,vocabulary=7"
-#define RESNET "resnet:depth=8,width=2,size=4,classes=3"
+#define SMALL_GPT "gpt:layers=1,width=8,heads=2,context=4,vocabulary=7"
+#define SMALL_RESNET "resnet:depth=8,width=2,size=4,classes=3"
 
 typedef struct {
     const char *name;
@@ -110,28 +110,28 @@ typedef struct {
 } Row;
 
 static const Row rows[] = {
-    {"steps, clipped", {.spec = GPT, .optimizer = OPTIMIZER_ADAM, .clip = 0.5}},
-    {"steps, batch norm", {.spec = RESNET, .precision = PRECISION_BF16}},
-    {"parts", {.spec = GPT, .micro_batches = 3, .batch = 5, .optimizer = OPTIMIZER_ADAM}},
-    {"kept state", {.spec = GPT, .keep_state = true, .optimizer = OPTIMIZER_ADAMW}},
+    {"steps, clipped", {.spec = SMALL_GPT, .optimizer = OPTIMIZER_ADAM, .clip = 0.5}},
+    {"steps, batch norm", {.spec = SMALL_RESNET, .precision = PRECISION_BF16}},
+    {"parts", {.spec = SMALL_GPT, .micro_batches = 3, .batch = 5, .optimizer = OPTIMIZER_ADAM}},
+    {"kept state", {.spec = SMALL_GPT, .keep_state = true, .optimizer = OPTIMIZER_ADAMW}},
     /* An epoch has two steps, so the third of a phase reads from the cache. */
     {"cached prefix",
-     {.spec = GPT, .samples = 8, .rule = {.every = 3}, .cache_device_bytes = 1 << 20}},
+     {.spec = SMALL_GPT, .samples = 8, .rule = {.every = 3}, .cache_device_bytes = 1 << 20}},
     {"cached in both",
-     {.spec = GPT,
+     {.spec = SMALL_GPT,
       .samples = 8,
       .rule = {.every = 3},
       .cache_device_bytes = 1 << 8,
       .cache_bytes = 1 << 20}},
-    {"offload", {.spec = GPT, .offload = true, .submodels = 1, .optimizer = OPTIMIZER_ADAMW}},
+    {"offload", {.spec = SMALL_GPT, .offload = true, .submodels = 1, .optimizer = OPTIMIZER_ADAMW}},
     {"offload, bf16",
-     {.spec = GPT,
+     {.spec = SMALL_GPT,
       .offload = true,
       .submodels = 1,
       .precision = PRECISION_BF16,
       .optimizer = OPTIMIZER_ADAMW}},
     {"offload, clipped, parts",
-     {.spec = GPT,
+     {.spec = SMALL_GPT,
       .offload = true,
       .submodels = 1,
       .clip = 0.1,
@@ -139,7 +139,7 @@ static const Row rows[] = {
       .micro_batches = 2,
       .optimizer = OPTIMIZER_ADAM}},
     {"offload, submodels",
-     {.spec = RESNET,
+     {.spec = SMALL_RESNET,
       .offload = true,
       .keep_state = true,
       .precision = PRECISION_BF16,
@@ -198,7 +198,7 @@ static void a_pipeline(const void *row) {
 
 /* Calls that an engine makes between steps: norms and squares of gradients, values, copies. */
 static void asked_in_between(void) {
-    Recipe recipe = {.spec = GPT, .create = stage_cuda_create, .steps = 3};
+    Recipe recipe = {.spec = SMALL_GPT, .create = stage_cuda_create, .steps = 3};
     Tiny tiny;
     simt_set_late(SEED);
     tiny_trained(&tiny, &recipe);
@@ -229,7 +229,7 @@ static void put_step(const Tiny *tiny, const Batch *batch) {
 }
 
 static void updates_have_their_own_numbers(void) {
-    Recipe recipe = {.spec = GPT, .create = stage_cuda_create, .submodels = 1};
+    Recipe recipe = {.spec = SMALL_GPT, .create = stage_cuda_create, .submodels = 1};
     Snapshot all[2];
     for (int late = 0; late < 2; late++) {
         Tiny tiny;
@@ -252,7 +252,7 @@ static void updates_have_their_own_numbers(void) {
 static void is_freed_while_it_works(void) {
     for (int offload = 0; offload < 2; offload++) {
         Recipe recipe = {
-            .spec = GPT, .create = stage_cuda_create, .submodels = 1, .offload = offload};
+            .spec = SMALL_GPT, .create = stage_cuda_create, .submodels = 1, .offload = offload};
         Tiny tiny;
         simt_set_late(SEED);
         tiny_open(&tiny, &recipe);
@@ -279,7 +279,7 @@ static void check_stage(const Tiny *tiny) {
 /* Writes the slots a second time, before their first values have been read. */
 static void slots_are_fed_twice(void) {
     static const int slots[] = {0, 1, 2, 3};
-    Recipe recipe = {.spec = GPT, .create = stage_cuda_create};
+    Recipe recipe = {.spec = SMALL_GPT, .create = stage_cuda_create};
     Tiny tiny;
     simt_set_late(SEED);
     tiny_open(&tiny, &recipe);
@@ -301,7 +301,7 @@ static void slots_are_fed_twice(void) {
 /* The loss of a batch is computed twice, and gradients are read after the step has failed. */
 static void a_step_is_given_up(void) {
     for (int offload = 0; offload < 2; offload++) {
-        Recipe recipe = {.spec = GPT,
+        Recipe recipe = {.spec = SMALL_GPT,
                          .create = stage_cuda_create,
                          .submodels = 1,
                          .steps = 1,
@@ -326,7 +326,7 @@ static void a_step_is_given_up(void) {
 
 static void times_are_of_what_was_done(void) {
     BlockTimes times[16];
-    Recipe recipe = {.spec = GPT, .create = stage_cuda_create, .times = times, .steps = 3};
+    Recipe recipe = {.spec = SMALL_GPT, .create = stage_cuda_create, .times = times, .steps = 3};
     Tiny tiny;
     simt_set_late(SEED);
     tiny_trained(&tiny, &recipe);
