@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../data/file.h"
+
 static char directory[256];
 static char expected[1024];
 
@@ -25,6 +27,11 @@ static void make_directory(void) {
         exit(1);
     }
     atexit(remove_directory);
+}
+
+const char *scratch_directory(void) {
+    make_directory();
+    return directory;
 }
 
 const char *scratch_path(const char *name) {
@@ -53,6 +60,13 @@ const char *scratch_file(const char *name, const void *bytes, size_t count) {
 
 const char *scratch_text(const char *name, const char *text) {
     return scratch_file(name, text, strlen(text));
+}
+
+char *scratch_read(const char *path, size_t *count) {
+    char *bytes = (char *)file_read("test", path, "it is read", count);
+    if (bytes) return bytes;
+    *count = 0;
+    return calloc(1, 1);
 }
 
 bool file_exists(const char *path) { return access(path, F_OK) == 0; }

@@ -14,6 +14,13 @@ const char *scratch_path(const char *name);
 const char *scratch_file(const char *name, const void *bytes, size_t count);
 const char *scratch_text(const char *name, const char *text);
 
+/* Returns the bytes of a file, followed by a zero, for the caller to free.  *count is 0 if there is
+ * no such file. */
+char *scratch_read(const char *path, size_t *count);
+
+/* The directory itself. */
+const char *scratch_directory(void);
+
 bool file_exists(const char *path);
 
 /* Returns true if error_message() is exactly this (printf format).  scratch_expected returns the

@@ -17,14 +17,6 @@ static Images ten_thousand(void) {
     return images;
 }
 
-/* The directory of the data sets. */
-static const char *root(void) {
-    static char directory[600];
-    snprintf(directory, sizeof directory, "%s", scratch_path("x"));
-    *strrchr(directory, '/') = 0;
-    return directory;
-}
-
 static void write_cifar10(Images *images) {
     *images = ten_thousand();
     const char *path = scratch_path("cifar-10-batches-bin/test_batch.bin");
@@ -37,14 +29,15 @@ static void write_cifar10(Images *images) {
 
 static void check_cifar_error(CifarKind kind, Split split) {
     Images images;
-    CHECK(cifar_load(&images, kind, root(), split) == -1, "loaded all the same");
+    CHECK(cifar_load(&images, kind, scratch_directory(), split) == -1, "loaded all the same");
 }
 
 static void cifar10_round_trip_and_damage(void) {
     Images written, images;
     write_cifar10(&written);
     const char *path = scratch_path("cifar-10-batches-bin/test_batch.bin");
-    if (CHECK(cifar_load(&images, CIFAR_10, root(), SPLIT_VALID) == 0, "%s", error_message())) {
+    if (CHECK(cifar_load(&images, CIFAR_10, scratch_directory(), SPLIT_VALID) == 0, "%s",
+              error_message())) {
         CHECK(images.samples == 10000 && images.classes == 10 && images.label_bytes == 1, "sizes");
         CHECK(memcmp(images.records, written.records, (size_t)10000 * RECORD) == 0, "bytes differ");
         free(images.records);
@@ -53,7 +46,7 @@ static void cifar10_round_trip_and_damage(void) {
     CHECK_ERROR(
         "cifar: %s/cifar-10-batches-bin/data_batch_1.bin: No such file or directory; "
         "data/fetch downloads it; BCD_DATA can name another directory",
-        root());
+        scratch_directory());
     written.records[(size_t)9999 * RECORD] = 10;
     scratch_file("cifar-10-batches-bin/test_batch.bin", written.records, (size_t)10000 * RECORD);
     check_cifar_error(CIFAR_10, SPLIT_TEST);
@@ -96,8 +89,10 @@ static void cifar10_opens_by_name(void) {
     scratch_file("cifar-10-batches-bin/data_batch_5.bin", train.records, (size_t)10000 * RECORD);
     write_cifar10(&test);
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-        Dataset *set = data_open(&(DataRequest){
-            .name = rows[r].name, .dir = root(), .split = rows[r].split, .augment = true});
+        Dataset *set = data_open(&(DataRequest){.name = rows[r].name,
+                                                .dir = scratch_directory(),
+                                                .split = rows[r].split,
+                                                .augment = true});
         if (!CHECK(set, "%s: %s", rows[r].name, error_message())) break;
         CHECK(set->samples == rows[r].samples && set->augmented == (rows[r].split == SPLIT_TRAIN),
               "%s %d: %d samples", rows[r].name, rows[r].split, set->samples);
@@ -142,8 +137,8 @@ static void cifar100_opens_by_name(void) {
     bytes[1] = 57; /* the fine one */
     bytes[2] = 200;
     scratch_file("cifar-100-binary/test.bin", bytes, (size_t)SAMPLES * (2 + IMAGE_BYTES));
-    Dataset *set =
-        data_open(&(DataRequest){.name = "cifar100", .dir = root(), .split = SPLIT_TEST});
+    Dataset *set = data_open(
+        &(DataRequest){.name = "cifar100", .dir = scratch_directory(), .split = SPLIT_TEST});
     if (CHECK(set, "%s", error_message())) {
         Batch batch = batch_one(set, 0, 0);
         const double red = (200 / 255.0 - 0.507075) / 0.267334;
@@ -153,8 +148,8 @@ static void cifar100_opens_by_name(void) {
         batch_free(&batch);
         dataset_free(set);
     }
-    set = data_open(
-        &(DataRequest){.name = "cifar100", .dir = root(), .split = SPLIT_TEST, .limit = 7});
+    set = data_open(&(DataRequest){
+        .name = "cifar100", .dir = scratch_directory(), .split = SPLIT_TEST, .limit = 7});
     CHECK(set && set->samples == 7, "the limit changes nothing");
     dataset_free(set);
     free(bytes);

@@ -18,14 +18,6 @@ static Dataset *open_set(const char *name, const char *dir, Split split) {
     return data_open(&(DataRequest){.name = name, .dir = dir, .split = split, .context = 4});
 }
 
-/* The directory of the scratch files. */
-static const char *root(void) {
-    static char directory[600];
-    snprintf(directory, sizeof directory, "%s", scratch_path("x"));
-    *strrchr(directory, '/') = 0;
-    return directory;
-}
-
 static const char wrong_name[] =
     "data: no data set \"cifar11\"; there are synthetic, cifar10, cifar10-holdout, cifar100, text, "
     "text1, text2, shakespeare, wikitext2, shakespeare:N and wikitext2:N in N tokens, "
@@ -205,13 +197,13 @@ static void sources_come_in_the_order_of_their_names(void) {
 
 static void shakespeare_is_split(void) {
     scratch_text("tinyshakespeare.txt", "To be, or not to be, that is the questio");
-    Dataset *train = open_set("shakespeare", root(), SPLIT_TRAIN);
+    Dataset *train = open_set("shakespeare", scratch_directory(), SPLIT_TRAIN);
     CHECK(train && train->samples == 8, "training: 36 bytes are 8 samples of 4 and one more");
-    CHECK(!open_set("shakespeare", root(), SPLIT_VALID), "4 bytes are too few");
+    CHECK(!open_set("shakespeare", scratch_directory(), SPLIT_VALID), "4 bytes are too few");
     CHECK_ERROR(
         "shakespeare: 4 tokens are too few for a context of 4; it needs 5; this is the last tenth, "
         "held out for validation unless --valid names a file");
-    CHECK(!open_set("shakespeare", root(), SPLIT_TEST), "a test split");
+    CHECK(!open_set("shakespeare", scratch_directory(), SPLIT_TEST), "a test split");
     CHECK_ERROR("shakespeare: a text without a test split; its last tenth is the validation split");
     Batch batch = batch_one(train, 7, 0);
     CHECK(batch.tokens[1] == 't' && batch.tokens[3] == 'e' && batch.targets[3] == ' ',
@@ -225,7 +217,7 @@ static void wikitext2_keeps_its_tokens(void) {
     scratch_text("gpt2-bpe/vocab.bpe", tiny_merges());
     scratch_text("wikitext-2/train.txt", "hello hello hello world");
     const char *kept = scratch_path("wikitext-2/train.gpt2.tokens");
-    Dataset *made = open_set("wikitext2", root(), SPLIT_TRAIN);
+    Dataset *made = open_set("wikitext2", scratch_directory(), SPLIT_TRAIN);
     if (!CHECK(made, "%s", error_message())) return;
     /* The tokens are hello, twice the space and hello, then _w or l d. */
     CHECK(made->samples == 1 && made->classes == TINY_END + 1, "its description");
@@ -236,18 +228,18 @@ static void wikitext2_keeps_its_tokens(void) {
     }
     struct stat before, after;
     stat(kept, &before);
-    Dataset *used = open_set("wikitext2", root(), SPLIT_TRAIN);
+    Dataset *used = open_set("wikitext2", scratch_directory(), SPLIT_TRAIN);
     stat(kept, &after);
     CHECK(before.st_ino == after.st_ino, "the tokens were made a second time");
     CHECK(used && used->checksum == made->checksum, "the kept tokens differ");
 
     scratch_text("wikitext-2/train.txt", "world hello hello hello");
-    Dataset *changed = open_set("wikitext2", root(), SPLIT_TRAIN);
+    Dataset *changed = open_set("wikitext2", scratch_directory(), SPLIT_TRAIN);
     CHECK(changed && changed->checksum != made->checksum, "old tokens for a new text");
     scratch_text("wikitext-2/train.gpt2.tokens", "damaged");
-    Dataset *repaired = open_set("wikitext2", root(), SPLIT_TRAIN);
+    Dataset *repaired = open_set("wikitext2", scratch_directory(), SPLIT_TRAIN);
     CHECK(repaired && repaired->checksum == changed->checksum, "a damaged file is not made again");
-    Tokenizer *tokenizer = data_tokenizer("wikitext2", root());
+    Tokenizer *tokenizer = data_tokenizer("wikitext2", scratch_directory());
     CHECK(tokenizer && tokenizer->vocabulary == TINY_END + 1, "its tokenizer: %s", error_message());
     tokenizer_free(tokenizer);
     made->free(made);
@@ -258,7 +250,7 @@ static void wikitext2_keeps_its_tokens(void) {
 
 static void other_merges_make_other_tokens(void) {
     scratch_text("gpt2-bpe/vocab.bpe", "#version: 0.2\nh e\n");
-    Dataset *made = open_set("wikitext2", root(), SPLIT_TRAIN);
+    Dataset *made = open_set("wikitext2", scratch_directory(), SPLIT_TRAIN);
     CHECK(made && made->classes == 258, "the kept tokens are those of other merges");
     dataset_free(made);
 }
@@ -267,7 +259,7 @@ static void other_merges_make_other_tokens(void) {
 static void wikitext2_in_fewer_tokens(void) {
     scratch_text("gpt2-bpe/vocab.bpe", tiny_merges());
     scratch_text("wikitext-2/train.txt", "hello hello hello world");
-    Dataset *made = open_set("wikitext2:259", root(), SPLIT_TRAIN);
+    Dataset *made = open_set("wikitext2:259", scratch_directory(), SPLIT_TRAIN);
     Tokens tokens;
     if (!CHECK(made, "%s", error_message())) return;
     CHECK(made->classes == 259, "%d tokens to tell apart", made->classes);
@@ -279,25 +271,27 @@ static void wikitext2_in_fewer_tokens(void) {
     CHECK(tokens.count == 14 && tokens_at(&tokens, 0) == 258, "%zu tokens", tokens.count);
     CHECK(strcmp(tokens.tokenizer, "gpt2:259") == 0, "%s", tokens.tokenizer);
     tokens_free(&tokens);
-    Tokenizer *tokenizer = data_tokenizer(scratch_path("wikitext-2/train.gpt2-259.tokens"), root());
+    Tokenizer *tokenizer =
+        data_tokenizer(scratch_path("wikitext-2/train.gpt2-259.tokens"), scratch_directory());
     CHECK(tokenizer && tokenizer->vocabulary == 259 && tokenizer->end_of_text == -1, "%s",
           error_message());
     tokenizer_free(tokenizer);
-    CHECK(!open_set("wikitext2:255", root(), SPLIT_TRAIN), "fewer than there are bytes");
+    CHECK(!open_set("wikitext2:255", scratch_directory(), SPLIT_TRAIN),
+          "fewer than there are bytes");
     CHECK_ERROR("gpt2: 255 tokens: a part of the vocabulary has 256 to 277");
-    CHECK(!open_set("wikitext2:278", root(), SPLIT_TRAIN), "as many as there are");
+    CHECK(!open_set("wikitext2:278", scratch_directory(), SPLIT_TRAIN), "as many as there are");
     CHECK_ERROR("gpt2: 278 tokens: a part of the vocabulary has 256 to 277");
 }
 
 static void shakespeare_in_fewer_tokens(void) {
     scratch_text("gpt2-bpe/vocab.bpe", tiny_merges());
     scratch_text("tinyshakespeare.txt", "hello hello hello worlds");
-    Dataset *made = open_set("shakespeare:259", root(), SPLIT_TRAIN);
+    Dataset *made = open_set("shakespeare:259", scratch_directory(), SPLIT_TRAIN);
     if (!CHECK(made, "%s", error_message())) return;
     CHECK(made->classes == 259 && made->samples == 3, "%d samples of %d tokens", made->samples,
           made->classes);
     made->free(made);
-    Tokenizer *tokenizer = data_tokenizer("shakespeare:259", root());
+    Tokenizer *tokenizer = data_tokenizer("shakespeare:259", scratch_directory());
     CHECK(tokenizer && tokenizer->vocabulary == 259, "%s", error_message());
     tokenizer_free(tokenizer);
     CHECK(file_exists(scratch_path("tinyshakespeare.gpt2-259.tokens")), "it is not kept");
@@ -308,7 +302,7 @@ static void wikitext2_where_nothing_can_be_kept(void) {
     scratch_text("wikitext-2/valid.txt", "hello hello hello world");
     /* A directory is in the way, since permissions would not stop the superuser. */
     mkdir(scratch_path("wikitext-2/valid.gpt2.tokens"), 0777);
-    Dataset *dataset = open_set("wikitext2", root(), SPLIT_VALID);
+    Dataset *dataset = open_set("wikitext2", scratch_directory(), SPLIT_VALID);
     if (CHECK(dataset, "%s", error_message())) dataset->free(dataset);
 }
 
@@ -335,17 +329,17 @@ static void token_files_are_split(void) {
 
 /* WebText2 is a token file that the user made, in the directory of the data sets. */
 static void webtext2_is_a_token_file(void) {
-    CHECK(!open_set("webtext2", root(), SPLIT_TRAIN), "it is not there, and opens");
+    CHECK(!open_set("webtext2", scratch_directory(), SPLIT_TRAIN), "it is not there, and opens");
     CHECK_ERROR(
         "webtext2: %s/webtext2.tokens does not exist; make it from a copy of WebText2 with "
         "bcd tokenize",
-        root());
+        scratch_directory());
     char made[1024];
     snprintf(made, sizeof made, "%s", scratch_path("set.tokens"));
     CHECK(rename(made, scratch_path("webtext2.tokens")) == 0, "cannot rename");
-    Dataset *train = open_set("webtext2", root(), SPLIT_TRAIN);
+    Dataset *train = open_set("webtext2", scratch_directory(), SPLIT_TRAIN);
     if (CHECK(train && train->samples == 22, "%s", error_message())) train->free(train);
-    Tokenizer *tokenizer = data_tokenizer("webtext2", root());
+    Tokenizer *tokenizer = data_tokenizer("webtext2", scratch_directory());
     CHECK(tokenizer && strcmp(tokenizer->name, "bytes") == 0, "its tokenizer");
     tokenizer_free(tokenizer);
 }

@@ -40,13 +40,7 @@ void check_error(const Printed *printed, const char *expected) {
 }
 
 char *read_bytes(const char *name, size_t *count) {
-    enum { MOST = 1 << 22 };
-    FILE *file = fopen(scratch_path(name), "rb");
-    char *bytes = malloc(MOST + 1);
-    *count = file ? fread(bytes, 1, MOST, file) : 0;
-    bytes[*count] = 0;
-    if (file) fclose(file);
-    return bytes;
+    return scratch_read(scratch_path(name), count);
 }
 
 void copy_file(const char *to, const char *from) {

@@ -35,6 +35,13 @@ int parse_line(CommandLine *line, const char *text) {
     return command_line_parse(line, split(argv, text), argv);
 }
 
+int parse_train(Options *options, const char *text) {
+    CommandLine line;
+    int failed = parse_line(&line, text);
+    *options = line.options;
+    return failed;
+}
+
 /* Runs in the child: replaces it by the program. */
 static void become(const char *line, const char *directory, int out, int error) {
     char *argv[WORDS + 2] = {(char[]){BCD_PROGRAM}};
@@ -45,15 +52,6 @@ static void become(const char *line, const char *directory, int out, int error) 
         execv(argv[0], argv);
     perror(argv[0]);
     _exit(127);
-}
-
-static const char *directory(void) {
-    static char path[512];
-    if (!*path) {
-        snprintf(path, sizeof path, "%s", scratch_path("x"));
-        *strrchr(path, '/') = 0;
-    }
-    return path;
 }
 
 bool program_runs(pid_t process) {
@@ -96,7 +94,7 @@ static const Printed *run_limited(const char *line, size_t file_limit, bool late
     snprintf(out_path, sizeof out_path, "%s", scratch_path("stdout"));
     snprintf(error_path, sizeof error_path, "%s", scratch_path("stderr"));
     int out = create(out_path), error = create(error_path);
-    const char *where = directory();
+    const char *where = scratch_directory();
     fflush(NULL);
     pid_t process = fork();
     if (process == 0) {
@@ -120,7 +118,7 @@ const Printed *program_run_late(const char *line) { return run_limited(line, 0, 
 
 pid_t program_start(const char *line) {
     int out = create(scratch_path("started"));
-    const char *where = directory();
+    const char *where = scratch_directory();
     fflush(NULL);
     pid_t process = fork();
     if (process == 0) become(line, where, out, out);
@@ -137,7 +135,7 @@ const char *program_on_terminal(const char *line) {
         if (terminal >= 0) close(terminal);
         return NULL;
     }
-    const char *where = directory();
+    const char *where = scratch_directory();
     fflush(NULL);
     pid_t process = fork();
     if (process == 0) {

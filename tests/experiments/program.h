@@ -15,6 +15,13 @@ typedef struct {
 
 /* Parses `bcd TEXT` with command_line_parse. The text is split at spaces; '' is an empty word. */
 int parse_line(CommandLine *line, const char *text);
+/* The same for `bcd train`, whose flags alone matter. */
+int parse_train(Options *options, const char *text);
+
+/* A line that is refused, and with which words. */
+typedef struct {
+    const char *line, *error;
+} Wrong;
 
 /* Runs `bcd LINE` in the scratch directory and waits for its end.  file_limit is the size of the
  * largest file that it may write, 0 for any. */

@@ -190,15 +190,6 @@ static void refuses_other_files(void) {
     setup_free(&setup);
 }
 
-static char *read_bytes(const char *path, size_t *count) {
-    enum { MOST = 1 << 22 };
-    FILE *file = fopen(path, "rb");
-    char *bytes = malloc(MOST);
-    *count = file ? fread(bytes, 1, MOST, file) : 0;
-    if (file) fclose(file);
-    return bytes;
-}
-
 /* A file is refused wherever it is cut off. */
 static void refuses_truncated(void) {
     const char *path = scratch_path("long.h5");
@@ -206,7 +197,7 @@ static void refuses_truncated(void) {
     BcdState state;
     size_t count;
     write_example(path, RESNET);
-    char *bytes = read_bytes(path, &count);
+    char *bytes = scratch_read(path, &count);
     if (!CHECK(open_flags(&setup, RESNET) == 0, "%s", error_message())) return;
     for (int part = 0; part < 40; part++) {
         const char *cut = scratch_file("cut.h5", bytes, count * (size_t)part / 40);
@@ -227,7 +218,7 @@ static void notices_damage(void) {
     size_t count;
     int refused = 0, tried = 0;
     write_example(path, RESNET " --submodels 2");
-    char *bytes = read_bytes(path, &count);
+    char *bytes = scratch_read(path, &count);
     if (!CHECK(open_flags(&sound, RESNET " --submodels 2") == 0 &&
                    open_flags(&setup, RESNET " --submodels 2") == 0,
                "%s", error_message()))
@@ -256,7 +247,7 @@ static void survives_a_full_disk(void) {
     Setup setup;
     BcdState state = {0};
     write_example(path, RESNET);
-    char *old = read_bytes(path, &before);
+    char *old = scratch_read(path, &before);
     if (!CHECK(open_flags(&setup, RESNET) == 0, "%s", error_message())) return;
     train_to(&setup, &state, 5);
     signal(SIGXFSZ, SIG_IGN);
@@ -270,7 +261,7 @@ static void survives_a_full_disk(void) {
         CHECK(failed == -1, "written with %d/8 of the room", part);
         CHECK(strstr(error_message(), "File too large"), "error is \"%s\"", error_message());
     }
-    char *now = read_bytes(path, &after);
+    char *now = scratch_read(path, &after);
     CHECK(before == after && memcmp(old, now, before) == 0, "the old checkpoint changed");
     free(old);
     free(now);
@@ -296,7 +287,7 @@ static void survives_a_lost_rank(void) {
     Setup setup;
     BcdState state = {0};
     write_example(path, RESNET);
-    char *old = read_bytes(path, &before);
+    char *old = scratch_read(path, &before);
     if (!CHECK(open_flags(&setup, RESNET) == 0, "%s", error_message())) return;
     const EngineClass *sound = setup.engine->is;
     EngineClass dying = *sound;
@@ -308,7 +299,7 @@ static void survives_a_lost_rank(void) {
         CHECK(strstr(error_message(), "rank 2 has died"), "error is \"%s\"", error_message());
     }
     setup.engine->is = sound;
-    char *now = read_bytes(path, &after);
+    char *now = scratch_read(path, &after);
     CHECK(before == after && memcmp(old, now, before) == 0, "the old checkpoint changed");
     free(old);
     free(now);

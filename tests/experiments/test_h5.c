@@ -161,21 +161,13 @@ static void text_is_padded_not_terminated(void) {
     H5Fclose(file);
 }
 
-static char *read_bytes(const char *path, size_t *count) {
-    FILE *file = fopen(path, "rb");
-    char *bytes = malloc(1 << 20);
-    *count = file && bytes ? fread(bytes, 1, 1 << 20, file) : 0;
-    if (file) fclose(file);
-    return bytes;
-}
-
 /* The file holds no time of day. */
 static void same_twice(void) {
     size_t a_count, b_count;
-    char *a = read_bytes(example("a.h5"), &a_count);
+    char *a = scratch_read(example("a.h5"), &a_count);
     struct timespec second = {1, 100000000};
     nanosleep(&second, NULL);
-    char *b = read_bytes(example("b.h5"), &b_count);
+    char *b = scratch_read(example("b.h5"), &b_count);
     CHECK(a_count > 0 && a_count == b_count && memcmp(a, b, a_count) == 0,
           "two files of the same contents differ");
     free(a);
@@ -195,7 +187,7 @@ static void refuses_strange_files(void) {
     CHECK_ERROR("%s: not an HDF5 file", path);
     path = example("whole.h5");
     size_t count;
-    char *bytes = read_bytes(path, &count);
+    char *bytes = scratch_read(path, &count);
     path = scratch_file("cut.h5", bytes, count / 2);
     free(bytes);
     CHECK(h5_open(&file, path) != 0, "opened");
@@ -267,7 +259,7 @@ static void pieces_waste_nothing(void) {
 static void full_disk(size_t bytes) {
     const char *path = example("kept.h5");
     size_t before, after;
-    char *old = read_bytes(path, &before), part[700];
+    char *old = scratch_read(path, &before), part[700];
     size_t count = 300000;
     float *data = calloc(count, sizeof *data);
     struct rlimit limit, tight;
@@ -288,7 +280,7 @@ static void full_disk(size_t bytes) {
     CHECK(failed == -1, "%zu bytes were enough", bytes);
     CHECK(strstr(error_message(), "kept.h5: cannot ") && strstr(error_message(), "File too large"),
           "error is \"%s\"", error_message());
-    char *now = read_bytes(path, &after);
+    char *now = scratch_read(path, &after);
     CHECK(before == after && memcmp(old, now, before) == 0, "the old file changed");
     snprintf(part, sizeof part, "%s.tmp", path);
     CHECK(!file_exists(part), "half a file is left behind");

@@ -9,10 +9,6 @@
 #include "../data/scratch.h"
 #include "program.h"
 
-typedef struct {
-    const char *line, *error;
-} Wrong;
-
 static const Wrong wrong[] = {
     {"trian", "no command \"trian\"; did you mean bcd train?"},
     {"report", "bcd report is the program bcd-report, which is not next to bcd; make builds it"},
@@ -99,14 +95,6 @@ static void lists_what_it_takes(void) {
                      text_of("--order \"upwards\": it takes %s", orders.text).text});
     refuses(&(Wrong){"train --optimizer sdg",
                      text_of("--optimizer \"sdg\": it takes %s", optimizers.text).text});
-}
-
-/* Parses a line of `bcd train`. */
-static int parse_train(Options *options, const char *text) {
-    CommandLine line;
-    int failed = parse_line(&line, text);
-    *options = line.options;
-    return failed;
 }
 
 static void takes_values(void) {

@@ -12,10 +12,6 @@
 #include "../ref/tiny.h"
 #include "program.h"
 
-typedef struct {
-    const char *line, *error;
-} Wrong;
-
 /* Mistakes that can be found only when the model and the kind of data are known. */
 static const Wrong mismatched[] = {
     {"train --data cifr10",
@@ -84,14 +80,6 @@ static const Wrong mismatched[] = {
     {"train --device simt --correct-above 0.1", "--correct-above needs --device cpu or plain"},
     {"train --submodels 3 --partition 0-2/3-4", "--submodels 3: --partition \"0-2/3-4\" has 2"},
 };
-
-/* Parses a line of `bcd train`. */
-static int parse_train(Options *options, const char *text) {
-    CommandLine line;
-    int failed = parse_line(&line, text);
-    *options = line.options;
-    return failed;
-}
 
 static void refuses_mismatch(const void *row) {
     const Wrong *w = row;
