@@ -142,14 +142,7 @@ def worker(spec, optimizer_name, batch):
                 module.inplace = True
 
     def activate(part):
-        body = len(net.blocks()) - 2
-        for number, (_, block) in enumerate(net.blocks()):
-            active = part == 0 or (1 <= number <= body and (number - 1) * 3 // body == part - 1)
-            block.train(active)
-            for parameter in block.parameters():
-                parameter.requires_grad_(active)
-                parameter.grad = None
-        trained = [p for p in net.parameters() if p.requires_grad]
+        trained = networks.activate(net, part)
         if optimizer_name == "sgd":
             return torch.optim.SGD(trained, lr=1e-4, momentum=0.9, weight_decay=1e-5, foreach=True)
         return torch.optim.AdamW(trained, lr=1e-7, weight_decay=1e-5, foreach=False)

@@ -113,14 +113,8 @@ class Training:
             self.targets = torch.randint(int(settings["classes"]), (self.n,), device=device)
 
     def activate(self, part, capturable):
-        body = len(self.net.blocks()) - 2
-        for number, (_, block) in enumerate(self.net.blocks()):
-            active = part == 0 or (1 <= number <= body and (number - 1) * 3 // body == part - 1)
-            block.train(active)
-            for parameter in block.parameters():
-                parameter.requires_grad_(active)
-                parameter.grad = None
-        trained = [p for p in self.net.parameters() if p.requires_grad]
+        import networks
+        trained = networks.activate(self.net, part)
         fused = {"fused": True} if self.device == "cuda" else {}
         if self.optimizer_name == "sgd":
             return self.torch.optim.SGD(trained, lr=1e-4, momentum=0.9, weight_decay=1e-5, **fused)
