@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../ref/base/clock.h"
 #include "../ref/base/real.h"
 #include "test.h"
 
@@ -38,12 +39,6 @@ static struct {
     unsigned limit; /* seconds of a case; 0: as many as it takes */
 } now;
 
-static double seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void finish_case(const char *name) {
     if (now.checks_failed) {
         now.failed++;
@@ -53,7 +48,8 @@ static void finish_case(const char *name) {
         printf("skip %s.%s: %s\n", now.suite, name, now.reason);
     } else {
         now.passed++;
-        if (now.verbose) printf("ok   %s.%s (%.2f s)\n", now.suite, name, seconds() - now.started);
+        if (now.verbose)
+            printf("ok   %s.%s (%.2f s)\n", now.suite, name, clock_seconds() - now.started);
     }
 }
 
@@ -65,7 +61,7 @@ static bool start_case(const char *name) {
     }
     now.checks_failed = 0;
     now.skip = false;
-    now.started = seconds();
+    now.started = clock_seconds();
     if (now.verbose) printf("case %s.%s\n", now.suite, name);
     alarm(now.limit);
     return true;
@@ -158,10 +154,10 @@ int main(int argc, char **argv) {
         }
         int before = now.passed + now.failed + now.skipped;
         now.suite = suites[i].name;
-        double start = seconds();
+        double start = clock_seconds();
         suites[i].run();
         printf("%-6s %-17s %4d cases %8.2f s\n", TEST_PROGRAM, now.suite,
-               now.passed + now.failed + now.skipped - before, seconds() - start);
+               now.passed + now.failed + now.skipped - before, clock_seconds() - start);
     }
     if (now.list) return 0;
     printf("%s: %d passed, %d failed, %d skipped\n", TEST_PROGRAM, now.passed, now.failed,
