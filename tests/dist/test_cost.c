@@ -6,9 +6,8 @@
 #include "../../ref/base/error.h"
 #include "../../ref/blocks/models.h"
 #include "../../ref/memory.h"
+#include "../near.h"
 #include "../test.h"
-
-static bool near(double a, double b) { return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b)); }
 
 /* The rates of the data sheets: TFLOP/s in fp32, tf32 and bf16, then GB/s of the memory, of the
  * interconnect between GPUs and of that to the host (NVLink 3 and 4, PCIe 4.0 and 5.0 x16), in one

@@ -6,6 +6,7 @@
 #include "../../dist/simulate.h"
 #include "../../ref/base/error.h"
 #include "../../ref/blocks/models.h"
+#include "../near.h"
 #include "../test.h"
 
 static const char gpt[] = "gpt:layers=10,width=64,heads=4,context=32,vocabulary=96";
@@ -21,8 +22,6 @@ static Configuration configuration(const Model *model, int pipeline, int submode
         .replicas = 1,
         .micro_batches = 1};
 }
-
-static bool near(double a, double b) { return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b)); }
 
 /* ---- steps ---- */
 

@@ -5,9 +5,8 @@
 #include "../../dist/simulate_infer.h"
 #include "../../ref/base/error.h"
 #include "../../ref/blocks/models.h"
+#include "../near.h"
 #include "../test.h"
-
-static bool near(double a, double b) { return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b)); }
 
 /* Returns the bytes of a stage that only infers, and has the blocks below `lowest` alone. */
 static double planned_bytes(const Model *model, int lowest) {

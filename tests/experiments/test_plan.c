@@ -7,13 +7,12 @@
 #include "../../experiments/plan/plan.h"
 #include "../../ref/blocks/models.h"
 #include "../leak.h"
+#include "../near.h"
 #include "cli.h"
 #include "tables_sample.h"
 
 #define GIB (1024.0 * 1024 * 1024)
 #define TINY "--model gpt:layers=6,width=64,heads=4,context=32,vocabulary=96 "
-
-static bool near(double a, double b) { return fabs(a - b) <= 1e-12 * (fabs(a) + fabs(b)); }
 
 /* Parses a command line as the program does. */
 static void ask(PlanQuestion *q, CommandLine *line, const char *text) {

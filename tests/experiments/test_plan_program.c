@@ -5,10 +5,9 @@
 #include "../../ref/blocks/models.h"
 #include "../../ref/memory.h"
 #include "../../ref/partition.h"
+#include "../near.h"
 #include "cli.h"
 #include "tables_sample.h"
-
-static bool near(double a, double b) { return fabs(a - b) <= 1e-12 * (fabs(a) + fabs(b)); }
 
 /* Checks every number of a row against the others: an update has 64 samples of 1024 tokens, 2e9
  * tokens are trained on four GPUs of half a dollar, and BCD has the multiplier 3. A second table
