@@ -40,6 +40,16 @@ void snapshot_free(Snapshot *snapshot) {
     *snapshot = (Snapshot){0};
 }
 
+void snapshot_check_same(const Tiny *a, const Tiny *b, TensorRole role, const char *what) {
+    Snapshot one = snapshot_take(a, role), two = snapshot_take(b, role);
+    size_t count = one.begin[one.tensors];
+    CHECK(count == two.begin[two.tensors] &&
+              memcmp(one.number, two.number, count * sizeof(real)) == 0,
+          "%s: %s: tensors of role %d differ", a->model->name, what, (int)role);
+    snapshot_free(&one);
+    snapshot_free(&two);
+}
+
 static void subtract(Snapshot *a, const Snapshot *b) {
     for (size_t i = 0; i < a->begin[a->tensors]; i++) a->number[i] -= b->number[i];
 }

@@ -21,6 +21,8 @@ typedef struct {
 } Snapshot;
 Snapshot snapshot_take(const Tiny *tiny, TensorRole role);
 void snapshot_free(Snapshot *snapshot);
+/* CHECKs that the tensors of a role are the same to the last bit. */
+void snapshot_check_same(const Tiny *a, const Tiny *b, TensorRole role, const char *what);
 
 /* Returns the rounding error of a number: half a unit in the last place. In tf32 it is a whole
  * unit, since the library's products may cut it off (accuracy.c). */
