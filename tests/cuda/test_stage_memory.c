@@ -1,6 +1,7 @@
 /* The memory of a stage: bytes by role are those planned, tensors are unchanged when they go from
  * one device to another, and a failed step does not change parameters. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -12,6 +13,7 @@
 #include "../test.h"
 #include "device_case.h"
 #include "drift.h"
+#include "planned.h"
 
 /* ---- bytes ---- */
 
@@ -37,29 +39,13 @@ static void check_host(const Tiny *tiny, int submodel, const size_t host[MEM_ROL
 }
 
 static void check_bytes(const Tiny *tiny, int submodel) {
-    const Model *m = tiny->model;
     bool active[64];
-    size_t device[MEM_ROLES], host[MEM_ROLES], closed[MEM_ROLES],
-        total = 0; /* closed: by ref/memory.h */
-    partition_active(&tiny->settings.partition, m, submodel, active);
-    CHECK(cuda_memory_plan(device, host, m, &tiny->stage->settings, active) == 0, "%s",
-          error_message());
+    char who[450];
+    size_t host[MEM_ROLES];
+    partition_active(&tiny->settings.partition, tiny->model, submodel, active);
+    snprintf(who, sizeof who, "%s, submodel %d", tiny->model->name, submodel);
+    check_planned(host, tiny->stage, engine_memory(tiny->engine), active, who);
     check_host(tiny, submodel, host);
-    CHECK(memory_plan(closed, m, &tiny->stage->settings, active) == 0, "%s", error_message());
-    const MemCount *counted = engine_memory(tiny->engine);
-    static const MemRole exact[] = {MEM_PARAMETERS, MEM_BUFFERS, MEM_GRADIENTS, MEM_STATE,
-                                    MEM_ACTIVATIONS};
-    for (int i = 0; i < 5; i++)
-        CHECK(counted->current[exact[i]] == closed[exact[i]],
-              "%s: submodel %d has %zu bytes of %s, planned %zu", m->name, submodel,
-              counted->current[exact[i]], mem_role_names[exact[i]], closed[exact[i]]);
-    for (int r = 0; r < MEM_ROLES; r++) {
-        total += device[r];
-        CHECK(counted->current[r] == device[r], "%s: submodel %d has %zu bytes of %s, planned %zu",
-              m->name, submodel, counted->current[r], mem_role_names[r], device[r]);
-    }
-    CHECK(counted->total_current == total, "%s: submodel %d has %zu bytes in all, planned %zu",
-          m->name, submodel, counted->total_current, total);
 }
 
 static void counted_is_planned(const void *spec) {
@@ -126,35 +112,6 @@ static void tensors_exist_as_in_the_oracle(const void *spec) {
 
 /* ---- from one device to another ---- */
 
-static void carry(const Tiny *from, Tiny *to, TensorRole role) {
-    Snapshot all = snapshot_take(from, role);
-    for (int i = 0; i < all.tensors; i++)
-        if (all.begin[i + 1] > all.begin[i])
-            CHECK(engine_write(to->engine, role, i, all.number + all.begin[i]) == 0, "%s",
-                  error_message());
-    snapshot_free(&all);
-}
-
-static void carry_all(const Tiny *from, Tiny *to) {
-    static const TensorRole roles[] = {TENSOR_PARAMETER, TENSOR_BUFFER, TENSOR_STATE0,
-                                       TENSOR_STATE1};
-    tiny_activate(to, from->state.submodel);
-    for (int r = 0; r < 4; r++) carry(from, to, roles[r]);
-    for (int b = 0; b < from->model->blocks; b++)
-        engine_set_optimizer_step(to->engine, b, engine_optimizer_step(from->engine, b));
-    to->state = from->state;
-}
-
-static void check_equal(const Tiny *a, const Tiny *b, TensorRole role) {
-    Snapshot one = snapshot_take(a, role), two = snapshot_take(b, role);
-    size_t count = one.begin[one.tensors];
-    CHECK(count == two.begin[two.tensors] &&
-              memcmp(one.number, two.number, count * sizeof(real)) == 0,
-          "%s: tensors of role %d did not come back as they were", a->model->name, (int)role);
-    snapshot_free(&one);
-    snapshot_free(&two);
-}
-
 /* Copies what a checkpoint holds from the CPU to a device and from there to another CPU stage. */
 static void to_the_device_and_back(const void *spec) {
     for (int way = 0; way < 8; way++) {
@@ -168,13 +125,13 @@ static void to_the_device_and_back(const void *spec) {
         recipe.precision = way & 1 ? PRECISION_BF16 : PRECISION_FP32;
         recipe.offload = way & 2;
         tiny_open(&device, &recipe);
-        carry_all(&cpu, &device);
-        carry_all(&device, &back);
+        tiny_restore(&cpu, &device);
+        tiny_restore(&device, &back);
         static const TensorRole roles[] = {TENSOR_PARAMETER, TENSOR_BUFFER, TENSOR_STATE0,
                                            TENSOR_STATE1};
         for (int r = 0; r < 4; r++) {
-            check_equal(&cpu, &device, roles[r]);
-            check_equal(&cpu, &back, roles[r]);
+            snapshot_check_same(&cpu, &device, roles[r], "on the device");
+            snapshot_check_same(&cpu, &back, roles[r], "back from the device");
         }
         tiny_close(&cpu);
         tiny_close(&device);
@@ -228,7 +185,7 @@ static void a_start_may_be_left_out(const void *spec) {
         recipe.create = create_unwritten;
         tiny_open(&restored, &recipe);
         check_unwritten(&restored);
-        check_equal(&drawn, &restored, TENSOR_BUFFER);
+        snapshot_check_same(&drawn, &restored, TENSOR_BUFFER, "the start");
         tiny_restore(&drawn, &restored);
         tiny_check_same(&drawn, &restored, "what was written");
         CHECK(tiny_train(&drawn, NULL, NULL) == 0 && tiny_train(&restored, NULL, NULL) == 0, "%s",

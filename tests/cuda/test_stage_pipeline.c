@@ -1,18 +1,18 @@
 /* Pipelines of stages on one device, each a thread with a stream of its own. They have the bits of
  * one stage in every precision, whether messages stay on the device or pass through the host, and
  * the bytes that were planned. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../cuda/message.h"
-#include "../../cuda/stage/plan.h"
 #include "../../cuda/stage/stage_cuda.h"
 #include "../../ref/base/error.h"
 #include "../../ref/blocks/models.h"
-#include "../../ref/memory.h"
 #include "../dist/pipeline_cases.h"
 #include "../test.h"
 #include "device_case.h"
+#include "planned.h"
 
 static const StageKind kinds[] = {
     {"fp32, messages", stage_cuda_create, PRECISION_FP32, message_free, NULL, false},
@@ -169,10 +169,7 @@ static void offload_is_refused(void) {
 static void a_failed_copy_is_no_absent_tensor(void) {
     Recipe recipe = {.spec = tiny_models_without_batchnorm[1], .create = stage_cuda_create};
     for (int ranks = 0; ranks < 3; ranks++) {
-        PipelineRecipe how = {.placement = PLACEMENT_PLAIN,
-                              .ranks = ranks,
-                              .submodels = 1,
-                              .settings = {.micro_batches = 1}};
+        const PipelineRecipe how = pipeline_plain(ranks, 1);
         Pipeline p = {0};
         if (ranks)
             pipeline_open(&p, &recipe, &how);
@@ -197,25 +194,15 @@ static void a_failed_copy_is_no_absent_tensor(void) {
 
 /* ---- memory ---- */
 
-static const MemRole as_the_oracle[] = {MEM_PARAMETERS, MEM_BUFFERS, MEM_GRADIENTS, MEM_STATE,
-                                        MEM_ACTIVATIONS};
-
 /* Compares the bytes between two calls of the engine, when its stages are idle. */
 static void check_bytes(const Pipeline *p, int rank, const bool *active) {
-    Stage *stage = p->stage[rank];
-    const Model *m = p->tiny.model;
-    size_t device[MEM_ROLES], host[MEM_ROLES], oracle[MEM_ROLES];
-    CHECK(cuda_memory_plan(device, host, m, &stage->settings, active) == 0, "%s", error_message());
-    CHECK(memory_plan(oracle, m, &stage->settings, active) == 0, "%s", error_message());
-    const MemCount *counted = &stage->memory;
+    const Stage *stage = p->stage[rank];
+    char who[450];
+    size_t host[MEM_ROLES];
     CHECK(stage->settings.deferred == (p->how.settings.kind == SCHEDULE_ZERO_BUBBLE),
           "the stage does not defer");
-    for (int r = 0; r < MEM_ROLES; r++)
-        CHECK(counted->current[r] == device[r], "%s, rank %d: %zu bytes of %s, planned %zu",
-              m->name, rank, counted->current[r], mem_role_names[r], device[r]);
-    for (int i = 0; i < 5; i++)
-        CHECK(device[as_the_oracle[i]] == oracle[as_the_oracle[i]], "%s, rank %d: %s", m->name,
-              rank, mem_role_names[as_the_oracle[i]]);
+    snprintf(who, sizeof who, "%s, rank %d", p->tiny.model->name, rank);
+    check_planned(host, stage, &stage->memory, active, who);
 }
 
 static void counted_is_planned(const void *spec) {
