@@ -76,6 +76,7 @@ typedef struct {
     Gpu unlimited;         /* the same with any memory: --ignore-memory */
     int blocks;            /* that belong to BCD's submodels: all but those always active */
     Efficiency efficiency; /* measured, if there is a --trace */
+    double multiplier;     /* updates of BCD over those of the full update, to the same loss */
 } PlanQuestion;
 
 /* Reads the command line.  -1 and an error that names the wrong flag; question_free is safe either
@@ -93,10 +94,6 @@ bool question_asks(const PlanQuestion *question, int method);
  * refers to the question's model and to `gpu`.  -1 and an error if --price is wrong. */
 int question_space(PlanSpace *space, const PlanQuestion *question, PlanMethod method,
                    const Gpu *gpu, bool wide);
-
-/* Returns the updates of BCD over those of the full update to the same loss: --multiplier, else the
- * published mean of language models (Table 2), or for images that of all models with Adam. */
-double question_multiplier(const PlanQuestion *question);
 
 /* Finds the dollars per hour of a GPU in --price or gpu_table; NAN when neither has them.  -1 and
  * an error. */

@@ -122,6 +122,14 @@ static const char *offload_obstacle(const PlanQuestion *q) {
     return plans_processor(q) ? "the memory of a processor is the host's" : NULL;
 }
 
+/* Returns --multiplier, else the published mean of language models (Table 2), or for images that of
+ * all models with Adam. */
+static double multiplier_of(const PlanQuestion *q) {
+    const double of_language_models = 2.44, of_all = 1.39;
+    if (options_given(&q->line->options, "multiplier")) return q->line->options.plan.multiplier;
+    return q->model->tokens ? of_language_models : of_all;
+}
+
 int question_open(PlanQuestion *q, const CommandLine *line) {
     static const char *const searched[] = {"budget", "gpus"}; /* ignored without --search */
     const Options *o = &line->options;
@@ -159,6 +167,7 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
     if (!*o->model) return error_set("bcd plan needs --model, as in --model G-10B (see bcd info)");
     q->model = setup_model(o->model, 0, o->context);
     if (!q->model || check_sizes(q) || open_partition(q)) return -1;
+    q->multiplier = multiplier_of(q);
     const char *obstacle = flags->method == PLAN_OFFLOAD ? offload_obstacle(q) : NULL;
     if (obstacle)
         return error_set("--method offload with --gpu %s, %s: %s", flags->gpu,
@@ -211,12 +220,6 @@ static int price_find(double *dollars, const Gpu *gpu, const char *list) {
 }
 
 /* --price is a number for all GPUs, or a list by GPU. */
-double question_multiplier(const PlanQuestion *q) {
-    const double published_average = 1.39, published_of_language_models = 2.44;
-    if (options_given(&q->line->options, "multiplier")) return q->line->options.plan.multiplier;
-    return q->model->tokens ? published_of_language_models : published_average;
-}
-
 int question_price(double *price, const PlanQuestion *q, const Gpu *gpu) {
     const char *text = q->line->options.plan.price;
     char *end;
@@ -237,7 +240,7 @@ int question_space(PlanSpace *space, const PlanQuestion *q, PlanMethod method, c
     bool bcd = method == PLAN_BCD, narrow = !wide || options_given(o, "submodels");
     *space = (PlanSpace){
         .plan = {.method = method,
-                 .updates = bcd ? question_multiplier(q) : 1,
+                 .updates = bcd ? q->multiplier : 1,
                  .configuration = {.model = q->model,
                                    .cluster = {.gpu = gpu,
                                                .network_rate = flags->network * 1e9 / 8,

@@ -111,7 +111,7 @@ Table *plan_table(Tables *tables, const PlanQuestion *q, const char *name, const
         "same loss: the cost, and the hours on the clock; of BCD x %.4g, the B-F multiplier, "
         "which is assumed (published: x 1.39 on average, x 2.44 for language models, x 2.77 "
         "at worst; bcd report --table multipliers prints those of trainings).",
-        question_multiplier(q));
+        q->multiplier);
     return table;
 }
 

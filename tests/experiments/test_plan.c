@@ -183,14 +183,14 @@ static void case_prices(void) {
     CHECK(question_price(&price, &q, gpu_find("a100")) == 0 && price == 1.5, "%g", price);
     CHECK(question_price(&price, &q, gpu_find("rtx4090")) == 0 && price == 0.29, "%g", price);
     CHECK(question_price(&price, &q, gpu_find("h100")) == 0 && isnan(price), "%g", price);
-    CHECK(question_multiplier(&q) == 2.44, "of a language model %g", question_multiplier(&q));
+    CHECK(q.multiplier == 2.44, "of a language model %g", q.multiplier);
     question_free(&q);
     ask(&q, &line, TINY "--price 0.7 --multiplier 1.1");
     CHECK(question_price(&price, &q, gpu_find("h100")) == 0 && price == 0.7, "%g", price);
-    CHECK(question_multiplier(&q) == 1.1, "multiplier %g", question_multiplier(&q));
+    CHECK(q.multiplier == 1.1, "multiplier %g", q.multiplier);
     question_free(&q);
     ask(&q, &line, "--model resnet20");
-    CHECK(question_multiplier(&q) == 1.39, "of a model of images %g", question_multiplier(&q));
+    CHECK(q.multiplier == 1.39, "of a model of images %g", q.multiplier);
     question_free(&q);
 }
 
