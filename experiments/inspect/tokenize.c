@@ -87,8 +87,10 @@ static int tokenize_by_model(const char *out, const CommandLine *line, TokenizeS
     char name[TOKENIZER_NAME];
     FILE *encoded[POSITIONAL_MAX] = {NULL};
     if (access(dir, F_OK))
-        return error_set("--tokenizer \"%s\": it takes bytes, gpt2, or the directory of a model",
-                         dir);
+        return error_set(
+            "--tokenizer \"%s\": there is no such directory; it takes bytes, gpt2, or the "
+            "directory of a model",
+            dir);
     if (tokenizer_of_model(name, dir) ||
         tokenize_measure(&stats->total_bytes, line->positional, line->positionals))
         return -1;

@@ -340,6 +340,8 @@ static void tokenizes(void) {
     check_error(run(1, "tokenize words.txt --tokenizer bytes --out some.bin"),
                 "must end in .tokens");
     check_error(run(1, "tokenize absent.txt --tokenizer bytes"), "absent.txt");
+    check_error(run(1, "tokenize words.txt --tokenizer absent --out a.tokens"),
+                "--tokenizer \"absent\": there is no such directory; it takes bytes, gpt2, or the");
     scratch_text("wiki.v1/wiki.train.txt", "abc");
     CHECK(strstr(run(0, "tokenize wiki.v1/wiki.train.txt --tokenizer bytes")->out,
                  "wiki.v1/wiki.train.tokens: 3 tokens"),
