@@ -214,10 +214,8 @@ def brought_by_a_cosine():
                 table.value(label, "score") - table.value(constant, "score"))
     for method in found:
         for decays, constant in (("half10-cosine", "half10"), ("half-longest-cosine", "half-longest")):
-            with_it, without = (
-                statistics.fmean(record.scores(network, "full" if method == "full" else record.thirds_of(network)))
-                for network in (decays, constant))
-            found[method].append(with_it - without)
+            names = ["full" if method == "full" else record.thirds_of(network) for network in (decays, constant)]
+            found[method].append(record.ends_apart(decays, names[0], constant, names[1]))
     return {method: span(points, 1, "+") for method, points in found.items()}
 
 

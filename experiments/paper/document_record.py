@@ -213,8 +213,7 @@ def full_updates_apart(network, other, evaluations=curves.MEAN):
 
 def brought(network, other, method):
     """What a network's training has more than another's by the same method, in the mean of the seeds."""
-    ends = [statistics.fmean(record.scores(which, method)) for which in (network, other)]
-    return f"{ends[0] - ends[1]:+.1f}"
+    return f"{record.ends_apart(network, method, other, method):+.1f}"
 
 
 def ahead_of_other(network, method, other, other_method):

@@ -114,6 +114,12 @@ def behind(network, method):
             if math.isfinite(gap)]
 
 
+def ends_apart(network, method, other, other_method):
+    """What a method of one network ends above one of another, in the mean of the seeds."""
+    first, second = (float(np.mean(scores(*what))) for what in ((network, method), (other, other_method)))
+    return first - second
+
+
 # ---- multipliers --------------------------------------------------------------------------------
 
 def same_training_loss(bcd, full):
