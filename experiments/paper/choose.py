@@ -1,5 +1,6 @@
 """Fine-tuning a real model, group 3 of protocol.md: what each method reached, and what it took, for who has to choose."""
 import math
+import re
 import statistics
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ import figures
 import program
 import record
 import registered
+import smollm
 import study
 from cases import Cases
 from errors import Refused
@@ -19,7 +21,7 @@ from tables import MIB
 FILE, RATES, SPEED = "smollm", "smollm-rates", "smollm-speed"  # the experiments, and their files of results
 # What was added after their results, and what smollm.py trained beside them.
 BESIDE = {FILE: ["smollm-added.h5", "smollm-lora.h5"], RATES: ["smollm-rates-lora.h5"], SPEED: ["smollm-speed-lora.h5"]}
-FULL, PLAIN = "full, AdamW", "full, plain SGD"
+FULL, PLAIN, LORA = "full, AdamW", "full, plain SGD", "LoRA, rank 16"
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ METHODS = [
     Method("LISA", {"method": "BCD", "submodels": 30, "order": "random"}, {"submodels": "layers", "always_active": "ends"},
            figures.YELLOW, "X"),
     Method("the last third", {"method": "BCD", "submodels": 3, "order": "descending"}, None, figures.PINK, "<"),
-    Method("LoRA, rank 16", {"method": "LoRA of rank 16"}, None, figures.GREEN, "*"),
+    Method(LORA, {"method": "LoRA of rank 16"}, None, figures.GREEN, "*"),
 ]
 
 
@@ -168,18 +170,48 @@ def timed_on():
 
 # ---- what fits ----------------------------------------------------------------------------------
 
+FROZEN = {"fp32": 4, "bf16": 2}  # bytes of a frozen parameter
+
+
+def low_rank(spec):
+    """The number of parameters of LoRA's factors beside all linear layers of a LLaMA but its output: of a layer of n
+    inputs and m outputs RANK (n + m) (Hu et al., 2021, section 4.1)."""
+    shape = {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)(?=[,:]|$)", spec)}
+    width, heads, ffn = shape["width"], shape["heads"], shape["ffn"]
+    queries = heads * shape.get("head_size", width // heads)
+    keys = queries // heads * shape.get("groups", heads)
+    attention = [(width, queries), (width, keys), (width, keys), (queries, width)]
+    return shape["layers"] * smollm.RANK * sum(map(sum, [*attention, (width, ffn), (width, ffn), (ffn, width)]))
+
+
+def asked(model, precision, context):
+    """Of one sequence, with recomputed activations."""
+    return {"model": model, "precision": precision, "context": context, "recompute": True}
+
+
 def needs(model, precision, context=1024):
-    """For one sequence, by bcd info with recomputed activations, by the names of the methods: the bytes of all roles, and
-    the operations of an update over those of the full update of all parameters."""
-    words = {"model": model, "precision": precision, "context": context, "recompute": True}
+    """By bcd info, by the names of the methods: the bytes of all roles, and the operations of an update over those of
+    the full update of all parameters."""
+    words = asked(model, precision, context)
     layers = len(program.ask_once("info", *program.flags_of(**words))["blocks"].labels) - 2
     found = {}
     for method in METHODS:
         if method.info is None:
             continue
-        asked = {"optimizer": "adamw"} | method.info
-        if asked["submodels"] == "layers":
-            asked["submodels"] = layers
-        steps = program.ask_once("info", *program.flags_of(**words, **asked))["submodels"].column("operations")
-        found[method.name] = program.memory(**words, **asked)["all"], statistics.fmean(cell.value for cell in steps)
+        flags = {"optimizer": "adamw"} | method.info
+        if flags["submodels"] == "layers":
+            flags["submodels"] = layers
+        steps = program.ask_once("info", *program.flags_of(**words, **flags))["submodels"].column("operations")
+        found[method.name] = program.memory(**words, **flags)["all"], statistics.fmean(cell.value for cell in steps)
     return {name: (size, steps / found[FULL][1]) for name, (size, steps) in found.items()}
+
+
+def lora_needs(model, precision, context=1024):
+    """Bytes of all roles by LoRA, closed form: activations and workspace of the full update, all parameters frozen, and
+    the factors trained by AdamW.  The factors' own activations, RANK numbers of a token and layer, are not counted."""
+    words = asked(model, precision, context)
+    blocks = program.ask_once("info", *program.flags_of(**words))["blocks"]
+    parameters = sum(cell.value for cell in blocks.column("parameters"))
+    full = program.memory("adamw", 1, **words)
+    trained = full["trained"] / parameters  # bytes of a parameter, its gradient and its state
+    return full["all"] - full["trained"] + FROZEN[precision] * parameters + trained * low_rank(blocks.title)

@@ -23,7 +23,7 @@ import tables02_09_11
 from document_record import mean, p_value, span, with_interval
 from errors import Refused
 
-OTHERS = (record.thirds_of, choose.before_tuning, choose.lora_libraries, choose.needs, choose.timed_on, choose.tuned_rates,
+OTHERS = (record.thirds_of, choose.before_tuning, choose.lora_libraries, choose.lora_needs, choose.needs, choose.timed_on, choose.tuned_rates,
           cost_tables.time_over_distributed, published.largest_loss_difference, published.perplexity_over_full,
           published.with_lower_loss)
 CHANGES = record.RESULTS.parent / "paper" / "changes.toml"

@@ -12,8 +12,10 @@ import document
 import pictures
 import program
 import render
+import study
 from conftest import ROOT
 from errors import Refused
+from record import RESULTS
 from samples import LATER, MIB, PROVENANCE, evaluations, like, training
 from test_registered import fine_tuned, lora
 from test_trainings import plan
@@ -143,6 +145,24 @@ def test_what_fits():
     assert found[choose.FULL][0] - found["BCD-1/3"][0] == pytest.approx(3 * (whole - 2 * layer - rest / 2), rel=0.05)
     assert found["a layer at a time"][0] < found["LISA"][0] < found["BCD-1/3"][0]
     assert found["a layer at a time"][1] < found["BCD-1/3"][1] < 0.75
+
+
+def test_factors_of_lora():
+    """As many as the peft library made beside SmolLM2; of LLaMA 3.2, published with it for rank 16, 11.3 million."""
+    made = study.read([str(RESULTS / "smollm-lora.h5")])[0]
+    assert choose.low_rank(made.spec) == made["parameters"] == 4884480
+    assert choose.low_rank("layers=16,width=2048,heads=32,ffn=8192,groups=8,rope_base=500000") == 11272192
+
+
+@pytest.mark.parametrize("precision, frozen, trained", [("fp32", 4, 16), ("bf16", 2, 18)])
+def test_what_lora_fits_into(precision, frozen, trained):
+    """By hand: all parameters frozen, the factors with gradients, two vectors and in bf16 masters, and the activations
+    and workspace that the full update has, too."""
+    model = "llama:layers=6,width=256,heads=4,ffn=512,context=64,vocabulary=64"
+    layer = 4 * 256**2 + 3 * 256 * 512 + 2 * 256
+    whole, factors = 6 * layer + 2 * 64 * 256 + 256, 6 * 16 * (4 * 512 + 3 * 768)
+    full = choose.needs(model, precision, context=64)[choose.FULL][0]
+    assert choose.lora_needs(model, precision, context=64) == full - trained * (whole - factors) + frozen * whole
 
 
 @pytest.mark.parametrize("source, words", [
