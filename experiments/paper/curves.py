@@ -14,14 +14,15 @@ NAN = math.nan
 MEAN = 5  # evaluations in a mean, which trails: it belongs to its last evaluation
 # The rule of early stopping.  The first mean is the best so far; a later one replaces it when it is better by more
 # than POINTS points of accuracy (images) or NATS (text).  A training has converged at the best that none replaces
-# within IMAGE_EPOCHS or TOKEN_EPOCHS.  The paper states no rule.
+# within IMAGE_EPOCHS or TOKEN_EPOCHS, to the nearest evaluation: these fall on whole updates, the tenth of ten epochs
+# up to an update after their end.  The paper states no rule.
 POINTS, IMAGE_EPOCHS = 0.5, 10
 ROUNDING = 1e-9  # nats or points: equal means may differ by their roundings
 NATS, TOKEN_EPOCHS = 0.01, 1
 PLATEAU_RULE = (
     f"the best mean of {MEAN} evaluations, once none within the next {IMAGE_EPOCHS} epochs (images) or {TOKEN_EPOCHS} "
-    f"epoch (text) is a new best; a new best is one that is better by more than {POINTS} points of accuracy, or {NATS} "
-    "nats")
+    "epoch (text), to the nearest evaluation, is a new best; a new best is one that is better by more than "
+    f"{POINTS} points of accuracy, or {NATS} nats")
 RULE = (
     "A BCD training is compared only with the full update of the same network, data, optimizer, batch, device, "
     "precision and seed: one for all its seeds, with the same learning rate if there is one of as many seeds. "
@@ -142,14 +143,23 @@ def plateau_index(values, epochs, amount, patience):
     ended too early to know.  values: less is better."""
     means = dict(enumerate(trailing(values, MEAN), MEAN - 1))
     best, end = MEAN - 1, len(values)
+
+    def beyond(now):
+        """How much later than `patience` an evaluation comes, in epochs, and half of the way to it from the last one."""
+        return epochs[now] - epochs[best] - patience, (epochs[now] - epochs[now - 1]) / 2
+
     for now in range(MEAN, end):
+        late, half = beyond(now)
         # The next value counts even if it comes later than `patience`.
-        if epochs[now] - epochs[best] > patience and now > best + 1:
+        if late > half and now > best + 1:
             return best
         if means[now] < means[best] - amount - ROUNDING:
             best = now
     # If the training ended within `patience`, nothing is known of what would have followed.
-    return best if end > best and epochs[end - 1] - epochs[best] >= patience else None
+    if end <= best + 1:
+        return None
+    late, half = beyond(end - 1)
+    return best if late > -half else None
 
 
 def plateau(training):
@@ -161,8 +171,9 @@ def plateau(training):
 
 
 def own_multiplier(training, full):
-    """The epochs of a training to its plateau over those of the full update to its own."""
-    return training["plateau_epochs"] / full["plateau_epochs"]
+    """The epochs of a training to its plateau over those of the full update to its own; NaN with a cosine, where the
+    schedule says when that comes."""
+    return training["plateau_epochs"] / full["plateau_epochs"] if may_be_cut(training) else NAN
 
 
 def scores(training):

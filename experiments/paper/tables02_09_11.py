@@ -175,7 +175,7 @@ def multipliers(cases):
                "of variants in phases, order or rate the first counts.  Spread: the standard deviation of a single "
                "training.  Adam includes AdamW.")
     table.note("BCD-1/3 updates a parameter once in three updates, so that short trainings, which are far from convergence, "
-               "are expected to need about three times as many.  The published trainings ran to convergence.")
+               "are expected to need about three times as many.  The published trainings were called converged.")
     table.note("The published average multiplier 1.39 is the mean over five Adam rows, of image models and of language "
                "models; the means of the two are given separately.")
     return table

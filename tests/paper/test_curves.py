@@ -37,6 +37,14 @@ def test_plateau(values, at):
     assert curves.plateau_index(list(values), range(1, len(values) + 1), 1, 3) == at
 
 
+@pytest.mark.parametrize("stretched", [0.999, 1.001, 1.1])
+def test_evaluations_near_the_end_of_an_epoch_are_of_it(stretched):
+    """An epoch is seldom a whole number of updates: the third evaluation after the best counts, and the fourth does not."""
+    epochs = [stretched * number for number in range(1, 20)]
+    assert curves.plateau_index([9] * 7 + [3] + [9] * 6, epochs, 1, 3) == 7
+    assert curves.plateau_index([9] * 8 + [3] + [9] * 6, epochs, 1, 3) == 4
+
+
 def test_plateau_of_a_tie():
     """Means of accuracies that differ by half a point plus a rounding error are no new best."""
     accuracy = np.array([0.7] * 5 + [0.7, 0.7, 0.7, 0.7, 0.725] + [0.7] * 8)
