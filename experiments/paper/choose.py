@@ -128,6 +128,12 @@ class Tuned:
     def losses(self):
         return [registered.at_the_end(one) for one in self.trainings]
 
+    def times_the_updates(self, full):
+        """Of each seed: the updates of this method over those of another one to the same loss, the higher of the lowest
+        of both, interpolated between evaluations."""
+        return [curves.validation_multiplier(*pair)[2] for pair in zip(*(sorted(each.trainings, key=lambda one: one["seed"])
+                                                                         for each in (self, full)))]
+
     def after(self, updates):
         """The losses after so many updates, interpolated between evaluations."""
         return [float(np.interp(updates, one.evaluation["step"], one.evaluation["loss"])) for one in self.trainings]
@@ -193,7 +199,7 @@ def needs(model, precision, context=1024):
     """By bcd info, by the names of the methods: the bytes of all roles, and the operations of an update over those of
     the full update of all parameters."""
     words = asked(model, precision, context)
-    layers = len(program.ask_once("info", *program.flags_of(**words))["blocks"].labels) - 2
+    layers = len(blocks_of(model, precision, context)[0].labels) - 2
     found = {}
     for method in METHODS:
         if method.info is None:
@@ -206,12 +212,21 @@ def needs(model, precision, context=1024):
     return {name: (size, steps / found[FULL][1]) for name, (size, steps) in found.items()}
 
 
+def blocks_of(model, precision, context):
+    """The table of a model's blocks, and the number of its parameters."""
+    blocks = program.ask_once("info", *program.flags_of(**asked(model, precision, context)))["blocks"]
+    return blocks, sum(cell.value for cell in blocks.column("parameters"))
+
+
+def masters(model, context=1024):
+    """Bytes of the masters in fp32 that the full update has on the device in bf16."""
+    return 4 * blocks_of(model, "bf16", context)[1]
+
+
 def lora_needs(model, precision, context=1024):
     """Bytes of all roles by LoRA, closed form: activations and workspace of the full update, all parameters frozen, and
     the factors trained by AdamW.  The factors' own activations, RANK numbers of a token and layer, are not counted."""
-    words = asked(model, precision, context)
-    blocks = program.ask_once("info", *program.flags_of(**words))["blocks"]
-    parameters = sum(cell.value for cell in blocks.column("parameters"))
-    full = program.memory("adamw", 1, **words)
+    blocks, parameters = blocks_of(model, precision, context)
+    full = program.memory("adamw", 1, **asked(model, precision, context))
     trained = full["trained"] / parameters  # bytes of a parameter, its gradient and its state
     return full["all"] - full["trained"] + FROZEN[precision] * parameters + trained * low_rank(blocks.title)

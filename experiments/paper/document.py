@@ -23,8 +23,8 @@ import tables02_09_11
 from document_record import mean, p_value, span, with_interval
 from errors import Refused
 
-OTHERS = (record.thirds_of, choose.before_tuning, choose.lora_libraries, choose.lora_needs, choose.needs, choose.timed_on, choose.tuned_rates,
-          cost_tables.time_over_distributed, published.largest_loss_difference, published.perplexity_over_full,
+OTHERS = (record.thirds_of, choose.before_tuning, choose.lora_libraries, choose.lora_needs, choose.masters,
+          choose.needs, choose.timed_on, choose.tuned_rates, cost_tables.time_over_distributed, published.largest_loss_difference, published.perplexity_over_full,
           published.with_lower_loss)
 CHANGES = record.RESULTS.parent / "paper" / "changes.toml"
 
@@ -103,6 +103,18 @@ def filled_ratios():
     return ratios
 
 
+def published_gaps(images):
+    """The lowest and the highest gap of Table 2."""
+    return span(published.gaps(images), 1, "+")
+
+
+def savings_explained():
+    """Of the cells of Tables 5 to 7 and 12 to 14: how many follow from one of the paper's multipliers, and their number."""
+    found = [cell.value for table in made_of("cost.h5") if "nearest" in [column.name for column in table.columns]
+             and table.name.startswith("table") for cell in table.column("nearest")]
+    return len(found) - found.count("none"), len(found)
+
+
 # ---- fine-tuning: what each method of choose.py reached -----------------------------------------
 
 def added_rates():
@@ -147,6 +159,7 @@ def fine_tuned():
             "operations": "–" if math.isnan(one.operations) else f"{one.operations / full.operations:.2f}",
             "trained": f"{one.trained:.0f}", "updates": one.updates, "rate": f"{one.trainings[0]['lr']:g}".replace("e-0", "e-"),
             "equal_parts": f"{one.equal_parts:.0f}",
+            "times_the_updates": mean(one.times_the_updates(full)) if d else "",
             **{column: mean([one.mean(column, 1 / tables.MIB)], 0) for column in ("peak_total", "resident")}})
     return rows
 
@@ -217,6 +230,16 @@ def brought_by_a_cosine():
             names = ["full" if method == "full" else record.thirds_of(network) for network in (decays, constant)]
             found[method].append(record.ends_apart(decays, names[0], constant, names[1]))
     return {method: span(points, 1, "+") for method, points in found.items()}
+
+
+def brought_by_a_cosine_on_text():
+    """What a cosine brings in perplexity, of the seeds that have both, at the same rates: to the full update, and to
+    BCD-1/3."""
+    found = {}
+    for name, method in (("full", "full"), ("bcd", "BCD-1/3")):
+        constant, decays = (record.find(network, method).by_seed for network in ("gpt", "gpt-cosine"))
+        found[name] = statistics.fmean(record.score_at(constant[seed]) - record.score_at(decays[seed]) for seed in decays)
+    return {name: f"{value:.2f}" for name, value in found.items()}
 
 
 def next_to_best(files, row):

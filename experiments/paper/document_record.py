@@ -121,6 +121,12 @@ def equal_part(network, method):
     return min(1.0, full["steps"] / bcd["steps"])
 
 
+def equal_operations(network, method):
+    """The part of BCD's training after which it took as many operations, counted from shapes, as the full update."""
+    bcd, full = record.pairs(network, method)[0]
+    return curves.updates_within(bcd, curves.OPERATIONS, curves.total_cost(full, curves.OPERATIONS)) / bcd["steps"]
+
+
 def at_equal_updates(network, method):
     """The score of BCD after as many updates as the full update had; "–" under a cosine that is longer."""
     if not curves.comparable(*record.pairs(network, method)[0]):
@@ -171,6 +177,12 @@ def gap(network, method, part=1.0, full=None):
     return mean(record.gaps(network, method, part, full), sign="+")
 
 
+def seed_gap(network, method, seed=1):
+    """The gap of one seed, without its sign."""
+    bcd, full = (record.find(network, which).by_seed[seed] for which in (method, "full"))
+    return f"{abs(record.score_at(bcd) - record.score_at(full)):.1f}"
+
+
 def gap_percent(network, method, part, ratio):
     """The gaps of the seeds after a part of BCD's training, in per cent of the score of the full update after as many
     epochs over a ratio: their span, "0.6 to 2.7"."""
@@ -184,21 +196,31 @@ def ahead_at_equal_updates(network, method):
 
 
 def ahead_at_equal_operations(network, method):
-    """The same after as many operations, counted from shapes, as the full update took."""
-    bcd, full = record.pairs(network, method)[0]
-    spent = curves.updates_within(bcd, curves.OPERATIONS, curves.total_cost(full, curves.OPERATIONS))
-    return with_interval_and_p(record.compared(network, method, part=spent / bcd["steps"]))
+    """The same after as many operations."""
+    return with_interval_and_p(record.compared(network, method, part=equal_operations(network, method)))
 
 
-def ends_earlier(network, method, epochs):
-    """Had the full update ended 0, 1, ... epochs earlier, and BCD after the same part of its training: at how many of
-    these ends BCD is ahead, by how much, and at how many p is below 5 %, corrected as the strictest of those registered."""
+def ends_earlier(network, method, epochs, share=1.0):
+    """Had the full update ended 0, 1, ... epochs earlier, and BCD after the same part of that share of its training: at how
+    many of these ends BCD is ahead, by how much, on the mean, and at how many p is below 5 %: alone, and times the number
+    of registered comparisons."""
     all_epochs = record.find(network, "full").first["epochs"]
     planned = registered.planned(registered.group_of(record.find(network, method).first))
     parts = [1 - earlier / all_epochs for earlier in range(epochs)]
-    found = [record.compared(network, method, part=part, other_part=part) for part in parts]
+    found = [record.compared(network, method, part=share * part, other_part=part) for part in parts]
     return {"ahead": sum(each.value > 0 for each in found), "by": span([each.value for each in found], 1),
+            "mean": f"{statistics.fmean(each.value for each in found):+.2f}",
+            "alone": sum(each.p < compare.CHANCE for each in found),
             "decided": sum(planned * each.p < compare.CHANCE for each in found)}
+
+
+def ahead_by_last(network, method, counts):
+    """By how much BCD ends ahead in the mean of its last evaluations, for so many of them: the lowest and the highest;
+    and of p, times the number of registered comparisons."""
+    planned = registered.planned(registered.group_of(record.find(network, method).first))
+    found = [compare.welch(*([float(curves.scores(each)[-count:].mean()) for each in record.find(network, which).trainings]
+                             for which in (method, "full"))) for count in counts]
+    return {"by": span([each.value for each in found]), "p": span([min(1.0, planned * each.p) for each in found])}
 
 
 def full_updates_apart(network, other, evaluations=curves.MEAN):
@@ -342,19 +364,27 @@ same_training_loss = of_pairs(record.same_training_loss)
 own_plateau = of_pairs(curves.own_multiplier)
 
 
-def same_loss_means():
-    """The lowest and the highest of the mean multipliers to the same validation loss, of all long trainings from scratch
-    on all data that can be compared."""
-    found = [compare.mean(record.multipliers(*each, curves.plateau_multiplier))[0]
-             for each in [*record.ALL_DATA, ("resnet8-plain", "BCD-1/3")]]
-    return span([each for each in found if math.isfinite(each)])
+def same_loss_means(one_seed=False):
+    """The lowest and the highest of the mean multipliers to the same validation loss, of BCD-1/3 in all long trainings
+    from scratch on all data that can be compared: those of several seeds, or those of one."""
+    found = [record.multipliers(*each, curves.plateau_multiplier)
+             for each in [*record.ALL_DATA, ("resnet8-plain", "BCD-1/3")] if each[1].startswith("BCD-1/3")]
+    return span([compare.mean(each)[0] for each in found if np.isfinite(each).any() and (len(each) == 1) == one_seed])
+
+
+def means_of_own_plateaus(what):
+    """The mean multipliers of these pairs of a network and a method that have one, by default of all on all data."""
+    found = [record.multipliers(*each, curves.own_multiplier) for each in what or record.ALL_DATA]
+    return [float(np.nanmean(values)) for values in found if np.isfinite(values).any()]
 
 
 def mean_own_plateau(*what):
-    """The mean of the mean multipliers of these pairs of a network and a method, by default of all that have one and
-    train on all data."""
-    found = [record.multipliers(*each, curves.own_multiplier) for each in what or record.ALL_DATA]
-    return f"{statistics.fmean(np.nanmean(values) for values in found if np.isfinite(values).any()):.2f}"
+    return f"{statistics.fmean(means_of_own_plateaus(what)):.2f}"
+
+
+def own_plateau_means(*what):
+    """The lowest and the highest of them."""
+    return span(means_of_own_plateaus(what))
 
 
 def thirds_with_adam():

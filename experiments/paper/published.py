@@ -216,6 +216,12 @@ def with_lower_loss():
     return [row for row in rows if row.loss < row.full.loss], len(rows)
 
 
+def gaps(images):
+    """The scores of BCD in Table 2 less those of the full update: in points of accuracy, or in per cent of perplexity."""
+    rows = [row for row in trainings(2) if row.submodels > 1 and row.is_images == images]
+    return [row.score - row.full.score if images else 100 * (row.score / row.full.score - 1) for row in rows]
+
+
 def perplexity_over_full(optimizer):
     """By how many per cent the perplexities of Table 11, by the printed losses, lie above that of the full update: of
     BCD-1/2, 1/3 and 1/4."""

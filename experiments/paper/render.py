@@ -23,6 +23,7 @@ DOCUMENTS = {
     "experiments/paper_repro.md.in": "paper_repro.md",
     "experiments/appendix.md.in": "experiments/results/appendix.md",
     "experiments/choose.md.in": "experiments/choose.md",
+    "experiments/changes.md.in": "experiments/changes.md",
     "experiments/readme_numbers.md.in": "README.md",
 }
 BLOCK = "<!-- numbers: make documents -->\n", "<!-- end of numbers -->\n"  # of README.md, which is rendered alone
