@@ -165,7 +165,9 @@ def parser_of_flags():
                        "of them, but its times are then those of a busy machine [1]")
     flags.add_argument("--minutes", metavar="N", type=minutes,
                        help="stop after N minutes with exit status 75; the same command continues [no end]")
-    flags.add_argument("--yes", action="store_true", help="start trainings that take hours")
+    start = flags.add_mutually_exclusive_group()
+    start.add_argument("--estimate", action="store_true", help="only name the trainings, and say how long they will take")
+    start.add_argument("--yes", action="store_true", help="start trainings that take hours")
     flags.add_argument("--out", metavar="DIR", help="directory of the tables and trainings [see above]")
     flags.add_argument("--quiet", action="store_true", help="print errors only")
     flags.add_argument("--config", metavar="FILE", help="read flags from a file, one per line; those that are given count "
@@ -187,6 +189,8 @@ def parse(words):
     options.flags = flags
     options.deadline = time.monotonic() + 60 * options.minutes if options.minutes else None
     options.out = options.out or run.default_out(options.preset)
+    if options.name == "all" and options.estimate:
+        raise Refused("experiment all: --estimate is of one experiment", WRONG_USE)
     return options
 
 
@@ -248,6 +252,8 @@ def check_read(name, options):
     reads = OTHERS[name].reads if name in OTHERS else ("models", "optimizers", "seeds", "price", *options.flags)
     given = [choice for choice in CHOICES if getattr(options, choice)] + list(options.flags)
     unread = [flag for flag in given if flag not in reads]
+    if name in OTHERS and options.estimate:
+        raise Refused(f"experiment {name}: it has no trainings that --estimate could name", WRONG_USE)
     if unread:
         raise Refused(f"experiment {name}: --{unread[0]} changes nothing of it", WRONG_USE)
 

@@ -33,7 +33,7 @@ def run(options):
         choose_data(before, options)
         status = trainer.train("pretraining", before)
         plan = trainings.Plan("pretraining", before)
-        if status or (plan.long and not options.yes):
+        if status or options.estimate or (plan.long and not options.yes):
             return status
         folder = pathlib.Path(options.out)
         init = str(folder / "pretrained")

@@ -40,7 +40,7 @@ def settings(options):
 
 def train(name, options):
     """Trains the rows of an experiment of trainings.toml, and writes its table; long ones are only estimated without
-    --yes.  Returns the exit status."""
+    --yes, all with --estimate.  Returns the exit status."""
     plan = trainings.Plan(name, options)
     folder = pathlib.Path(options.out)
     path = folder / f"{name}.h5"
@@ -50,12 +50,12 @@ def train(name, options):
     for row in rows:
         row.check_files()
     # One that has begun already has printed its estimate.
-    if plan.long and not (options.yes and (folder / "rows").exists()):
+    if options.estimate or plan.long and not (options.yes and (folder / "rows").exists()):
         print(f"{len(rows)} trainings" + (f", and {len(finished)} done before" if finished else ""), end="; ")
         tables = estimate.estimate(plan, rows, options.price)
         folder.mkdir(parents=True, exist_ok=True)
         tables.write(folder / f"{name}-{options.preset}-estimate.h5", settings(options))
-    if plan.long and not options.yes:
+    if options.estimate or plan.long and not options.yes:
         return 0
     if plan.replaced and not options.quiet:
         print("; ".join(f"{data} is missing, {other} replaces it" for data, other in plan.replaced)

@@ -240,6 +240,12 @@ def test_a_row_that_is_killed_before_it_begins_lets_the_others_save(tmp_path):
     assert study.read([rows / FULL / "run.h5"])[0]["steps"] > 0
 
 
+def test_short_trainings_are_only_estimated_if_asked(tmp_path):
+    out = experiment(*TWO_ROWS, "--estimate", cwd=tmp_path)
+    assert FULL in out and BCD3 in out and "together about" in out
+    assert [path.name for path in (tmp_path / "results-smoke").iterdir()] == ["validity-smoke-estimate.h5"]
+
+
 def test_hours_are_only_estimated_without_yes(tmp_path):
     out = experiment("validity", "--preset", "gpu", "--models", "resnet8", "--optimizers", "sgd", "--seeds", 1, "--data",
                      "synthetic", "--price", "rtx4090=2", "--out", "est", cwd=tmp_path)
@@ -272,6 +278,9 @@ def test_hours_are_only_estimated_without_yes(tmp_path):
     (["memory", "--lr", "3"], "experiment memory: --lr changes nothing of it"),
     (["inference", "--device", "cuda"], "experiment inference: --device changes nothing of it"),
     (["cost", "--models", "resnet8"], "experiment cost: --models changes nothing of it"),
+    (["cost", "--estimate"], "experiment cost: it has no trainings that --estimate could name"),
+    (["all", "--estimate"], "experiment all: --estimate is of one experiment"),
+    (["validity", "--preset", "smoke", "--estimate", "--yes"], "--yes: not allowed with argument --estimate"),
     (["validity", "--preset", "smoke", "--multiplier", "2"], "experiment validity: --multiplier changes nothing of it"),
 ])
 def test_mistakes_are_one_line(tmp_path, words, line):
