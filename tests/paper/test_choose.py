@@ -165,6 +165,26 @@ def test_what_lora_fits_into(precision, frozen, trained):
     assert choose.lora_needs(model, precision, context=64) == full - trained * (whole - factors) + frozen * whole
 
 
+@pytest.mark.parametrize("model", ["llama3.2-1B", "llama3.2-3B", "llama3-8B"])
+def test_masters_decide_in_bf16(model):
+    """Plain SGD takes more than BCD-1/3, and would take less with its masters on the host, where BCD has most of its own."""
+    found = choose.needs(model, "bf16")
+    plain, thirds = found[choose.PLAIN][0], found["BCD-1/3"][0]
+    assert plain - choose.masters(model) < thirds < plain
+
+
+def test_updates_to_the_same_loss():
+    """Of BCD-1/3 over the full update of the same seed, from the raw curves: at the higher of the two lowest losses."""
+    by_name = {one.method.name: one for one in choose.tuned(choose.trainings(choose.FILE))}
+    full, thirds = by_name[choose.FULL], by_name["BCD-1/3"]
+    for times, bcd in zip(thirds.times_the_updates(full), sorted(thirds.trainings, key=lambda one: one["seed"])):
+        other, = (one for one in full.trainings if one["seed"] == bcd["seed"])
+        level, steps, losses = bcd.evaluation["loss"][-1], *(other.evaluation[name] for name in ("step", "loss"))
+        after = int(np.flatnonzero(losses <= level)[0])
+        way = (losses[after - 1] - level) / (losses[after - 1] - losses[after])
+        assert times == pytest.approx(480 / (steps[after - 1] + way * 120.0)) and times > 1.8
+
+
 @pytest.mark.parametrize("source, words", [
     ("experiments/choose.md.in", "## What each reached"), ("experiments/paper_repro.md.in", "### In fine-tuning"),
     ("experiments/readme_numbers.md.in", "| BCD-1/3, AdamW | 3.101 ± 0.001 |")])
