@@ -65,11 +65,10 @@ static int start_phase(BcdState *state, const BcdSettings *settings, Engine *eng
 
 /* Step 9: counts the phase and clears what belongs to it. */
 static void finish_phase(BcdState *state) {
-    *state = (BcdState){.step = state->step,
-                        .position = state->position,
-                        .phase = state->phase + 1,
-                        .phase_start = state->position,
-                        .submodel = state->submodel};
+    state->phase++;
+    state->phase_start = state->position;
+    state->phase_steps = state->windows = 0;
+    state->window_sum = state->last_window_sum = 0;
 }
 
 /* Does one update of the active submodel, from the next batch. */
