@@ -17,6 +17,8 @@ typedef enum {
     ORDER_KINDS
 } Order;
 extern const char *const order_names[ORDER_KINDS];
+/* Of each order whether the phase alone decides, and each submodel has its turn in a cycle. */
+extern const bool order_by_phase[ORDER_KINDS];
 
 /* When a phase ends, the "until converged" of step 8. */
 typedef enum {
@@ -57,7 +59,8 @@ typedef struct {
 } BcdSettings;
 
 /* How far the training is.  Submodels, batches and rates are functions of these numbers, the seed
- * and the tensors, so a checkpoint needs only these and the tensors.  All zero at the start. */
+ * and the tensors, so a checkpoint needs only these and the tensors.  All zero at the start; what
+ * is of a phase is cleared at its end (bcd.c, finish_phase). */
 typedef struct BcdState {
     uint64_t step;          /* updates done */
     uint64_t position;      /* samples taken from the stream */
@@ -95,8 +98,8 @@ int bcd_train(BcdState *state, const BcdSettings *settings, Engine *engine, cons
  * any of them may be active afterwards; parameters and running statistics do not change.  Where
  * there are two or more to measure, this restarts the submodel's optimizer in each phase, even
  * where the order chooses the same again, unless state is kept, and then each submodel's state is
- * allocated at the first phase.  All other orders look at the phase alone, and take NULL for
- * both. */
+ * allocated at the first phase.  With an order by phase both may be NULL, and the rest of the state
+ * does not matter. */
 int bcd_select(const BcdState *state, const BcdSettings *settings, Engine *engine,
                const Batch *next);
 

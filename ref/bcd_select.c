@@ -1,16 +1,17 @@
 /* The orders in which submodels train.  Each sees the state of the training and the engine, so that
  * an order can depend on gradients.  To add one, give it a kind in bcd.h, write its function here,
  * and add its row to the list below; the program then offers it, and the help of --order can say
- * what it does (experiments/cli/options_table.c).  tests/ref/test_bcd_loop.c checks that each
- * submodel has its turn in a cycle; an order that promises less is named there, and in
- * experiments/train/fit_plan.c, which plans its memory.  A submodel that is chosen twice in a row
- * (random_order avoids it) trains on with the optimizer state that it has; all else of a phase
- * begins anew: warm-up, subset of the data, windows of the switch rule.
+ * what it does (experiments/cli/options_table.c).  The row says whether the phase alone decides and
+ * each submodel has its turn in a cycle: memory is then planned for the submodels that do train,
+ * and otherwise for any.  A submodel that is chosen twice in a row (random_order avoids it) trains
+ * on with the optimizer state that it has; all else of a phase begins anew: warm-up, subset of the
+ * data, windows of the switch rule.
  *
  * An order may remember nothing between its calls: BcdState, the seed and the tensors are all that
  * a checkpoint holds, so whatever else it kept would be lost by a resume, which would then train
- * another submodel without a word.  One that needs memory, such as the loss of each submodel's last
- * phase, needs a field in BcdState, and one in the checkpoint. */
+ * another submodel without a word.  One that needs memory, such as the loss at the end of the last
+ * phase, needs a field in BcdState, which the loop of bcd.c fills, and one in the checkpoint
+ * (experiments/train/checkpoint.c). */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -80,18 +81,21 @@ static int gauss_southwell(const Selection *s) {
     return largest;
 }
 
-/* A row has the kind, the name, and the function, which returns a submodel, or -1 and an error. */
-#define ORDERS(ROW)                                 \
-    ROW(ORDER_CYCLIC, "cyclic", cyclic)             \
-    ROW(ORDER_DESCENDING, "descending", descending) \
-    ROW(ORDER_RANDOM, "random", random_order)       \
-    ROW(ORDER_GAUSS_SOUTHWELL, "gauss-southwell", gauss_southwell)
+/* A row has the kind, the name, the function, which returns a submodel, or -1 and an error, and
+ * whether the order goes by the phase (order_by_phase). */
+#define ORDERS(ROW)                                       \
+    ROW(ORDER_CYCLIC, "cyclic", cyclic, true)             \
+    ROW(ORDER_DESCENDING, "descending", descending, true) \
+    ROW(ORDER_RANDOM, "random", random_order, true)       \
+    ROW(ORDER_GAUSS_SOUTHWELL, "gauss-southwell", gauss_southwell, false)
 
-#define FUNCTION_OF(kind, name, function) [kind] = function,
-#define NAME_OF(kind, name, function) [kind] = name,
-#define ONE(kind, name, function) +1
+#define FUNCTION_OF(kind, name, function, by_phase) [kind] = function,
+#define NAME_OF(kind, name, function, by_phase) [kind] = name,
+#define BY_PHASE_OF(kind, name, function, by_phase) [kind] = by_phase,
+#define ONE(kind, name, function, by_phase) +1
 static int (*const choose[ORDER_KINDS])(const Selection *) = {ORDERS(FUNCTION_OF)};
 const char *const order_names[ORDER_KINDS] = {ORDERS(NAME_OF)};
+const bool order_by_phase[ORDER_KINDS] = {ORDERS(BY_PHASE_OF)};
 static_assert(ORDERS(ONE) == ORDER_KINDS, "a row for every order");
 
 int bcd_select(const BcdState *state, const BcdSettings *settings, Engine *engine,

@@ -52,17 +52,17 @@ static int add_prefix(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Se
  * length, there may be any number. */
 static uint64_t count_phases(const Setup *s) {
     const uint64_t most = (uint64_t)s->bcd.partition.submodels * (1 + s->stage_settings.keep_state);
-    if (!s->train || s->bcd.order == ORDER_GAUSS_SOUTHWELL) return most;
+    if (!s->train || !order_by_phase[s->bcd.order]) return most;
     const uint64_t shortest = bcd_shortest_phase(&s->bcd, s->train->samples);
     const uint64_t phases = s->bcd.steps / shortest + (s->bcd.steps % shortest > 0);
     return phases < most ? phases : most;
 }
 
-/* Overwrites active[blocks] with those that train in a phase.  Of an order by gradients each
- * submodel is planned in turn.  -1 and an error. */
+/* Overwrites active[blocks] with those that train in a phase.  Of an order that is not by phase
+ * each submodel is planned in turn.  -1 and an error. */
 static int active_in_phase(bool *active, const Setup *s, uint64_t phase) {
     BcdSettings bcd = s->bcd;
-    if (bcd.order == ORDER_GAUSS_SOUTHWELL) bcd.order = ORDER_CYCLIC;
+    if (!order_by_phase[bcd.order]) bcd.order = ORDER_CYCLIC;
     const int submodel = bcd_select(&(BcdState){.phase = phase}, &bcd, NULL, NULL);
     if (submodel < 0) return -1;
     partition_active(&bcd.partition, s->model, submodel, active);

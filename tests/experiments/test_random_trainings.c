@@ -71,8 +71,9 @@ static Text draw_flags(Draw *d) {
 /* Otherwise losses or gradients decide which submodels have a turn, and the plan is the most that
  * can come. */
 static bool is_planned_exactly(const char *flags) {
-    return !strstr(flags, "--switch-every auto") &&
-           !(strstr(flags, "gauss-southwell") && strstr(flags, "--keep-state"));
+    for (Order order = 0; order < ORDER_KINDS; order++)
+        if (!order_by_phase[order] && strstr(flags, order_names[order])) return false;
+    return !strstr(flags, "--switch-every auto");
 }
 
 static void check_memory(const char *flags, const char *dir) {
