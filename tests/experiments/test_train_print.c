@@ -177,7 +177,7 @@ static int check_choices(const char *line, const char *out) {
 static void plans_memory_before_it_trains(void) {
     static const char gpt[] =
         "train --model gpt:layers=6,width=16,heads=2,context=16,vocabulary=900 --data words.tokens "
-        "--limit 8 --batch 4 --steps 3 --switch-every 1 --threads 1 --out planned";
+        "--limit 8 --batch 4 --steps 3 --switch-every 1 --threads 1 --out choice";
     static char out[1 << 16];
     char planned[32];
     snprintf(out, sizeof out, "%s", run(0, "%s --submodels 3", gpt)->out);
