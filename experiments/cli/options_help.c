@@ -60,7 +60,7 @@ const CommandInfo command_table[COMMANDS] = {
      "                      the settings of llama, but attention_bias not in mistral and qwen2\n"
      "    window            in mistral: how many tokens attention sees (all)\n"
      "    rope_skip         in smollm3: each so many-th layer has no rotary positions (4)\n"
-     "  mlp                 inputs, layers, width, classes"},
+     "  mlp                 inputs (3072 of an image), layers, width, classes"},
     {COMMAND_TOKENIZE, 1, POSITIONAL_MAX, "tokenize", "FILE...",
      "turn text or JSON lines into a token file",
      "Reads plain text, JSON lines (.jsonl) or a JSON array (.json), compressed by gzip or zstd "

@@ -39,7 +39,8 @@ Model *setup_model(const char *spec, int outputs, int context) {
 
 static int check_sizes(const Model *model, const Dataset *data) {
     Shape want = model->input, have = data->input;
-    if (!model->tokens && (want.h != have.h || want.w != have.w || want.c != have.c))
+    const bool flat = want.h * want.w == 1 && shape_count(want) == shape_count(have); /* an MLP */
+    if (!model->tokens && !flat && (want.h != have.h || want.w != have.w || want.c != have.c))
         return error_set("the model %s reads images of %d x %d x %d, %s has %d x %d x %d",
                          model->name, want.h, want.w, want.c, data->name, have.h, have.w, have.c);
     if (data->classes > model->outputs)

@@ -189,6 +189,8 @@ static void plans_its_memory(void) {
         RESNET "--steps 7 --order gauss-southwell", /* which activates each to measure it */
         GPT "--steps 6",
         RESNET "--steps 0",
+        "--model mlp:inputs=3072,layers=3,width=8,classes=10 --data synthetic --limit 32 "
+        "--batch 4 --submodels 3 --switch-every 1 --steps 4",
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         check_plan(lines[i], text_of("plan%zu", i).text, false);
