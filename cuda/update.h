@@ -13,9 +13,9 @@ extern "C" {
 
 /* One tensor, as the update sees it; device memory. */
 typedef struct {
-    void *p;         /* the weights the passes read: of the value type */
-    float *master;   /* fp32 master copy; p itself unless the precision is bf16 */
-    float *state[2]; /* NULL: none */
+    void *p;                     /* the weights the passes read: of the value type */
+    float *master;               /* fp32 master copy; p itself unless the precision is bf16 */
+    float *state[STATE_VECTORS]; /* NULL: none */
     const float *g;
     size_t count;
     int block;  /* whose optimizer step counts, for Adam's bias correction */

@@ -83,7 +83,7 @@ static int allocate_activations(RefStage *s) {
 }
 
 static void free_state(RefStage *s, int param) {
-    for (int k = 0; k < 2; k++) release(s, &s->param[param].state[k]);
+    for (int k = 0; k < STATE_VECTORS; k++) release(s, &s->param[param].state[k]);
 }
 
 static int allocate_state(RefStage *s, int param) {

@@ -7,7 +7,7 @@
 
 /* A parameter; arrays that do not exist, or not on this stage, are NULL. */
 typedef struct {
-    real *data, *gradient, *state[2];
+    real *data, *gradient, *state[STATE_VECTORS];
     bool gradient_made; /* written in this step, so that the next contribution adds */
 } StageParam;
 

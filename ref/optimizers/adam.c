@@ -22,7 +22,7 @@
 #define real_sqrt sqrtf
 #endif
 
-static void adam_update(const Param *param, real *restrict p, real *const state[2],
+static void adam_update(const Param *param, real *restrict p, real *const state[STATE_VECTORS],
                         const real *restrict g, real g_scale, OptimizerFactors f, real *workspace) {
     (void)workspace;
     real *restrict m = state[0], *restrict v = state[1];

@@ -10,7 +10,7 @@
  */
 #include "optimizers.h"
 
-static void lion_update(const Param *param, real *restrict p, real *const state[2],
+static void lion_update(const Param *param, real *restrict p, real *const state[STATE_VECTORS],
                         const real *restrict g, real g_scale, OptimizerFactors f, real *workspace) {
     (void)workspace;
     real *restrict m = state[0];

@@ -122,8 +122,8 @@ static void move(const Matrix *matrix, real *restrict p, const real *restrict x,
     for (size_t i = 0; i < matrix->count; i++) p[i] -= f.decay_step * p[i] + step * x[i];
 }
 
-static void muon_update(const Param *param, real *p, real *const state[2], const real *g,
-                        real g_scale, OptimizerFactors f, real *workspace) {
+static void muon_update(const Param *param, real *p, real *const state[STATE_VECTORS],
+                        const real *g, real g_scale, OptimizerFactors f, real *workspace) {
     real *m = state[0];
     for (int part = 0; part < param->parts; part++) {
         const Matrix matrix = matrix_of(param, part);

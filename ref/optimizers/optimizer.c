@@ -87,8 +87,9 @@ OptimizerFactors optimizer_factors(const OptimizerSettings *s, double lr, uint64
                               .rsqrt_bias_correction2 = (real)(1 / sqrt(bias_correction2))};
 }
 
-void optimizer_update(const OptimizerSettings *s, const Param *param, real *p, real *const state[2],
-                      const real *g, double g_scale, double lr, uint64_t t, real *workspace) {
+void optimizer_update(const OptimizerSettings *s, const Param *param, real *p,
+                      real *const state[STATE_VECTORS], const real *g, double g_scale, double lr,
+                      uint64_t t, real *workspace) {
     OptimizerFactors f = optimizer_factors(s, lr, t, optimizer_decays(s, param));
     row_of(s, param)->update(param, p, state, g, (real)g_scale, f, workspace);
 }

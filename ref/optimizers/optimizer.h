@@ -25,8 +25,8 @@ extern const char *const lr_names[LR_KINDS];
 typedef struct {
     OptimizerKind kind;
     double lr;
-    double momentum;          /* SGD, Muon; without momentum SGD needs no state */
-    double beta1, beta2, eps; /* Adam, AdamW, also of Muon; Lion has no eps */
+    double momentum;          /* 0 where the optimizer has none; without it SGD needs no state */
+    double beta1, beta2, eps; /* likewise */
     double weight_decay;
     bool decay_matrices_only; /* embeddings included; false: every parameter decays, as the paper's
                                  setting implies */
@@ -43,8 +43,8 @@ typedef struct {
 /* Returns -1 and an error if settings->kind is none of the above. */
 int optimizer_check(const OptimizerSettings *settings);
 
-/* Returns the settings of the BCD paper for SGD and Adam, Adam's for AdamW, those of its authors
- * for Lion, and PyTorch's momentum and decay for Muon. */
+/* Returns the settings of the row in NAME.c: those of the BCD paper where it trains with this
+ * optimizer, else those of the optimizer's authors or of PyTorch. */
 OptimizerSettings optimizer_defaults(OptimizerKind kind);
 
 /* What is trained: the rate that is usual for it differs. */
@@ -52,13 +52,13 @@ typedef enum { USE_GENERAL, USE_LANGUAGE, USE_TUNING, OPTIMIZER_USES } Optimizer
 /* Returns the same settings with the rate for a language model, or for its fine-tuning. */
 OptimizerSettings optimizer_defaults_for(OptimizerKind kind, OptimizerUse use);
 
-enum { STATE_VECTORS = 2 }; /* at most */
-/* Returns the vectors of state of a parameter, each as long as the parameter: 0 or 1 for SGD, 1 for
- * Lion, 2 for Adam and AdamW; for Muon 1 of a matrix and 2 of others. */
+enum { STATE_VECTORS = 2 }; /* at most: the roles of tensors (stage.h) have names for two */
+/* Returns the vectors of state of a parameter, each as long as the parameter, as the row says; 0
+ * for SGD without momentum. */
 int optimizer_state_vectors(const OptimizerSettings *settings, const Param *param);
 
 /* Return the numbers of workspace that the update of a parameter needs, and the floating-point
- * operations of its products, two for a multiply-add: 0 except for matrices with Muon. */
+ * operations of its products, two for a multiply-add, as the row says. */
 size_t optimizer_workspace(const OptimizerSettings *settings, const Param *param);
 double optimizer_flops(const OptimizerSettings *settings, const Param *param);
 
@@ -96,8 +96,8 @@ double muon_rate(double lr, int rows, int columns);
  * workspace[optimizer_workspace(...)] is overwritten; NULL if that is 0.  The arrays must not
  * alias.  t >= 1 is the number of updates of this state, this one included. */
 void optimizer_update(const OptimizerSettings *settings, const Param *param, real *p,
-                      real *const state[2], const real *g, double g_scale, double lr, uint64_t t,
-                      real *workspace);
+                      real *const state[STATE_VECTORS], const real *g, double g_scale, double lr,
+                      uint64_t t, real *workspace);
 
 /* Return -1 and an error if the loss of a step, or the norm of its gradient, is not finite. */
 int optimizer_check_loss(double loss);

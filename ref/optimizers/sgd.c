@@ -5,7 +5,7 @@
  *     p = p - lr v */
 #include "optimizers.h"
 
-static void sgd_update(const Param *param, real *restrict p, real *const state[2],
+static void sgd_update(const Param *param, real *restrict p, real *const state[STATE_VECTORS],
                        const real *restrict g, real g_scale, OptimizerFactors f, real *workspace) {
     (void)workspace;
     real *restrict v = state[0];
