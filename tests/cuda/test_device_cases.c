@@ -383,9 +383,9 @@ static void run_row(const Case *row, How how) {
 }
 
 static void all_rows(Precision p) {
+    RUN(some_case_is_wanted);
     for (int i = 0; i < case_count; i++) {
-        if (!case_wanted(&cases[i])) continue;
-        if (!has_kernels(cases[i].node.kind, p)) continue;
+        if (!case_wanted(&cases[i]) || !has_kernels(cases[i].node.kind, p)) continue;
         for (int v = 0; v <= cuda_node_versions(&cases[i].node, p); v++)
             run_row(&cases[i], (How){.precision = p, .version = v});
         if (cases[i].node.kind == OP_LINEAR) /* with the row gaps that a stage's logits have */

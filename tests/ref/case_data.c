@@ -4,6 +4,7 @@
 
 #include "../../data/checksum.h"
 #include "../../ref/base/random.h"
+#include "../test.h"
 #include "cases.h"
 
 const char *const array_names[ARRAYS] = {
@@ -226,4 +227,10 @@ void case_run(const CaseData *data, const NodeIO *io) {
 bool case_wanted(const Case *row) {
     const char *words = getenv("ROW");
     return !words || strstr(row->name, words);
+}
+
+void some_case_is_wanted(void) {
+    bool some = false;
+    for (int i = 0; i < case_count; i++) some |= case_wanted(&cases[i]);
+    CHECK(some, "no name of a row in cases.c contains \"%s\"", getenv("ROW"));
 }

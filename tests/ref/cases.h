@@ -24,6 +24,8 @@ extern const int case_count;
 /* Returns false for a row that ROW=words in the environment leaves out: its name does not contain
  * the words. */
 bool case_wanted(const Case *row);
+/* CHECKs that some row is wanted, or a misspelt ROW would test nothing and pass. */
+void some_case_is_wanted(void);
 
 /* The arrays of a node. */
 typedef enum {

@@ -357,6 +357,7 @@ void test_cases(void) {
     RUN(rope_frequencies_are_as_published);
     RUN(angles_follow_every_setting);
     RUN(what_is_saved_is_read);
+    RUN(some_case_is_wanted);
     for (int i = 0; i < case_count; i++) {
         if (!case_wanted(&cases[i])) continue;
         if (!TEST_THREADS && !watched_in_double) run_row(&cases[i], true);
