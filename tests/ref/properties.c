@@ -15,7 +15,9 @@ static void check_slope(const Differences *differences, Array gradient, long i, 
     double error = fabs(got - slope);
     char element[32] = " along a vector of signs";
     if (i >= 0) snprintf(element, sizeof element, "[%ld]", i);
-    CHECK(error <= allowed, "%s%s is %.12g, differences give %.12g (allowed %.3g)",
+    CHECK(error <= allowed,
+          "%s%s is %.12g, differences give %.12g (allowed %.3g); if the op has a kink, it belongs "
+          "into clear_kinks (differences.c)",
           array_names[gradient], element, got, slope, allowed);
 }
 
