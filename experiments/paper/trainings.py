@@ -200,7 +200,9 @@ class Plan:
         for model in self.asked.models or [None]:
             self._add_model(model, usable)
         if not self.rows:
-            raise Refused(f"{self.name}: it has no trainings for --preset {self.asked.preset}")
+            idle = {e["instead-of"] for e in entries if "instead-of" in e and is_present(e["instead-of"], self.data_dir)}
+            why = f"it has only stand-ins for {', '.join(sorted(idle))}, which is there," if idle else "it has no trainings"
+            raise Refused(f"{self.name}: {why} for --preset {self.asked.preset}")
 
     def _add_model(self, model, usable):
         """Adds the entries for a model, or else the first for the same kind of data."""

@@ -54,6 +54,17 @@ def test_every_entry_makes_rows(all_data):
             assert plan(name, preset, data_dir=str(all_data)).rows, (name, preset)
 
 
+def test_stand_ins_alone_are_said_to_be_such(monkeypatch, all_data, tmp_path):
+    (tmp_path / "t.toml").write_text("[shared]\n[alone]\ntrainings = [{}]\n[[alone.laptop]]\nmodel = 'gpt2'\ndata = 'text'\n"
+                                     "instead-of = 'wikitext2:2048'\noptimizers = ['adam']\n")
+    monkeypatch.setattr(trainings, "FILE", tmp_path / "t.toml")
+    assert plan("alone", "laptop", data_dir=str(tmp_path / "empty")).rows
+    with pytest.raises(Refused, match="alone: it has only stand-ins for wikitext2:2048, which is there, for --preset laptop"):
+        plan("alone", "laptop", data_dir=str(all_data))
+    with pytest.raises(Refused, match="alone: it has no trainings for --preset gpu"):
+        plan("alone", "gpu", data_dir=str(all_data))
+
+
 def test_lists_are_a_training_for_each_combination(all_data):
     assert trainings.variants({"submodels": 3, "lr": [0.1, 0.2], "switch-every": [40, "1e"]}) == [
         {"submodels": 3, "lr": lr, "switch-every": phase} for lr in (0.1, 0.2) for phase in (40, "1e")]
