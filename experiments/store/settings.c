@@ -8,6 +8,8 @@
 #include "../base/alloc.h"
 
 static const char group[] = "/settings";
+static const char undecided[] = "undecided";
+static const char *const of_length[] = {"switch-every", "schedule", "warmup"};
 
 static bool stored_in_a_run(const Option *option) {
     return (option->commands & COMMAND_TRAIN) && option->role != OPTION_LOCAL;
@@ -53,10 +55,25 @@ static void write_setting(H5File *file, const Options *options, int row) {
     h5_set(file, group, option->name, kind_of(option), &value);
 }
 
+static bool has_no_length(const Options *options) {
+    return !options->steps && !(options->epochs > 0);
+}
+
+/* Of a run of no updates, which of these flags were not given: a resume that has updates finds
+ * their defaults again. */
+static void write_undecided(H5File *file, const Options *options) {
+    Text names = {""};
+    for (size_t i = 0; i < sizeof of_length / sizeof *of_length; i++)
+        if (!options_given(options, of_length[i]))
+            text_add(&names, "%s%s", *names.text ? " " : "", of_length[i]);
+    h5_set_text(file, "/", undecided, names.text);
+}
+
 void settings_write(H5File *file, const Options *options, OptionRole min_role) {
     for (int row = 0; option_table[row].name; row++)
         if (stored_in_a_run(&option_table[row]) && option_table[row].role >= min_role)
             write_setting(file, options, row);
+    if (has_no_length(options)) write_undecided(file, options);
 }
 
 void settings_write_given(H5File *file, const CommandLine *line) {
@@ -73,6 +90,17 @@ static int set_from_file(const H5File *file, Options *options, const Option *opt
     return error_set("%s: %s: %s", file->path, group, error_message());
 }
 
+static int read_undecided(const H5File *file, Options *options) {
+    char names[H5_NAME];
+    if (h5_get_text(file, "/", undecided, names, sizeof names)) return -1;
+    for (char *name = strtok(names, " "); name; name = strtok(NULL, " ")) {
+        const int row = options_find(name, options->command);
+        if (row < 0) return h5_refuse(file, undecided, "names what is no flag");
+        options->given[row] = false;
+    }
+    return 0;
+}
+
 int settings_read(const H5File *file, Options *options) {
     Stored value;
     for (int row = 0; option_table[row].name; row++) {
@@ -82,7 +110,22 @@ int settings_read(const H5File *file, Options *options) {
             set_from_file(file, options, option, &value))
             return -1;
     }
-    return 0;
+    return h5_has(file, "/", undecided) ? read_undecided(file, options) : 0;
+}
+
+int settings_check_decided(const char *path) {
+    Options options;
+    H5File file;
+    options_defaults(&options, COMMAND_TRAIN);
+    if (h5_open(&file, path)) return -1;
+    int failed = settings_read(&file, &options);
+    if (!failed && has_no_length(&options) && !h5_has(&file, "/", undecided))
+        failed = error_set(
+            "%s: an older program made this run of no updates, and did not store whether "
+            "--switch-every, --schedule and --warmup were given; start it again",
+            path);
+    h5_close(&file);
+    return failed ? -1 : 0;
 }
 
 int settings_read_file(const char *path, Options *options) {

@@ -12,11 +12,15 @@ void settings_write(H5File *file, const Options *options, OptionRole min_role);
 /* Writes every flag that was given, of any command. */
 void settings_write_given(H5File *file, const CommandLine *line);
 
-/* Sets the flags that the file holds, and marks them as given.  -1 and an error: damaged, out of
+/* Sets the flags that the file holds, and marks them as given; of a run of no updates not those
+ * whose defaults depend on the length, unless it was given them.  -1 and an error: damaged, out of
  * range. */
 int settings_read(const H5File *file, Options *options);
 /* The same from the file at `path`. */
 int settings_read_file(const char *path, Options *options);
+/* Refuses a run of no updates that does not say which of these flags it was given, as of an older
+ * program. */
+int settings_check_decided(const char *path);
 
 /* Checks that two copies of the settings of a run agree in everything that a resume must repeat. -1
  * and an error that begins with `where` and names a flag in which they differ. */

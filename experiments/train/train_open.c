@@ -140,28 +140,17 @@ static int find_init(Setup *setup) {
                : 0;
 }
 
-/* Some defaults depend on the length.  Those of a run of no updates are found again for the length
- * that a resume asks for; its command says which it was given. */
-static void forget_defaults_of_no_length(Options *stored, const char *command) {
-    static const char *const defaults[] = {"switch-every", "schedule", "warmup"};
-    if (stored->steps || stored->epochs > 0 || !*command || strstr(command, "--config") ||
-        strstr(command, "--like"))
-        return;
-    for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++)
-        if (!strstr(command, text_of("--%s", defaults[i]).text))
-            stored->given[options_find(defaults[i], COMMAND_TRAIN)] = false;
-}
-
 static int open_old(Training *t, const Options *options) {
     const char *dir = options->resume;
     strcpy(t->dir, dir);
     t->run_path = rundir_path(dir, "run.h5");
     t->checkpoint_path = rundir_path(dir, "checkpoint.h5");
-    if (rundir_check(dir) || (t->lock = rundir_lock(dir)) < 0 || read_past(t)) return -1;
+    if (rundir_check(dir) || (t->lock = rundir_lock(dir)) < 0 || read_past(t) ||
+        settings_check_decided(t->lost_curves ? t->checkpoint_path.text : t->run_path.text))
+        return -1;
     t->started -= t->run.provenance.wall;
     Options *o = &t->setup.options;
     *o = t->run.settings;
-    forget_defaults_of_no_length(o, t->run.provenance.command);
     if (settings_resume(o, options) || pipeline_check_idle(o, options) || check_device(t, options))
         return -1;
     /* Other ranks may be too many for the placement of the run so far. */
