@@ -193,11 +193,26 @@ static int check_replicas(const Training *t) {
         now, before);
 }
 
+/* A save writes run.h5 before the checkpoint, so that one whose curves end before it is not that of
+ * this checkpoint.  After a resume without run.h5 the first session says where they begin. */
+static int check_curves(const Training *t) {
+    const RunFile *run = &t->run;
+    uint64_t end = run->curve_rows ? run->curve[run->curve_rows - 1].step : 0;
+    if (run->session_rows && run->sessions[run->session_rows - 1].step > end)
+        end = run->sessions[run->session_rows - 1].step;
+    if (t->lost_curves || end >= t->state.step) return 0;
+    return error_set(
+        "%s: checkpoint.h5 is of step %llu, and the curves of run.h5 end at step "
+        "%llu" WITHOUT_CURVES,
+        t->dir, (unsigned long long)t->state.step, (unsigned long long)end);
+}
+
 static int restore(Training *t) {
     if (check_replicas(t)) return -1;
     if (access(t->checkpoint_path.text, F_OK) == 0 &&
         checkpoint_resume(t->checkpoint_path.text, &t->setup, &t->state))
         return -1;
+    if (check_curves(t)) return -1;
     /* A resume may evaluate on more samples, or fewer. */
     t->other_samples = t->run.settings.eval_samples != t->setup.options.eval_samples;
     if ((!t->other_samples && eval_check_samples(&t->run, t->run_path.text, t->setup.valid)) ||

@@ -141,6 +141,26 @@ static void a_checkpoint_beside_another_run(void) {
     }
 }
 
+/* Of a checkpoint from a later session the curves would have a hole. */
+static void a_checkpoint_beyond_the_curves(void) {
+    size_t before, after;
+    run(0, TRAIN "--data words.tokens --steps 4 --out curves4");
+    run(0, TRAIN "--data words.tokens --steps 6 --out curves6");
+    copy_file("curves4/checkpoint.h5", "curves6/checkpoint.h5");
+    char *curves = read_bytes("curves4/run.h5", &before);
+    check_error(
+        run(1, "train --resume curves4 --steps 8"),
+        "curves4: checkpoint.h5 is of step 6, and the curves of run.h5 end at step 4; if you "
+        "remove that file, the run can continue, with new curves");
+    char *now = read_bytes("curves4/run.h5", &after);
+    CHECK(before == after && !memcmp(curves, now, after), "run.h5 was written");
+    free(curves);
+    free(now);
+    CHECK(unlink(scratch_path("curves4/run.h5")) == 0, "setup");
+    run(0, "train --resume curves4 --steps 6 --quiet");
+    run(0, "train --resume curves4 --steps 8 --quiet");
+}
+
 static void a_text_has_no_test_split(void) {
     run(0, TRAIN "--data words.tokens --steps 1 --out text");
     check_error(run(1, "eval text --split test"), "words.tokens: a text without a test split");
@@ -150,9 +170,9 @@ static void a_text_has_no_test_split(void) {
 
 /* Of a token file that was not trained on all is evaluated, whichever flag names it. */
 static void all_of_a_file_that_was_held_out(void) {
-    static const char *const lines[] = {
-        "eval whole", "eval whole --data judge.tokens", "eval --init wholly --data judge.tokens",
-        "eval --init wholly --valid judge.tokens --data judge.tokens",
+    static const char *const lines[] = {"eval whole", "eval whole --data judge.tokens",
+                                        "eval --init wholly --data judge.tokens",
+                                        "eval --init wholly --valid judge.tokens --data judge.tokens",
         "eval --init wholly --data words.tokens --valid judge.tokens"};
     char score[300] = "";
     make_tokens("judge.tokens", abc);
@@ -215,6 +235,7 @@ void test_other_data(void) {
     RUN(a_checkpoint_names_its_data);
     RUN(a_checkpoint_beside_another_run);
     RUN(validates_on_a_file);
+    RUN(a_checkpoint_beyond_the_curves);
     RUN(a_text_has_no_test_split);
     RUN(all_of_a_file_that_was_held_out);
     RUN(no_batch_of_more_samples_than_there_are);
