@@ -165,14 +165,15 @@ static int print_version(void) {
 }
 
 int main(int argc, char **argv) {
+    static CommandLine line; /* not on the stack, which may be too small for it */
+    Options *options = &line.options;
     alloc_give_back();
     open_streams();
+    if (threads_check_main()) return complain(1, options, false);
     signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is then an error like a full disk */
     signal(SIGCHLD, SIG_DFL); /* if a parent ignores it, so would this process, and wait in vain */
     provenance_remember(argc, argv);
     if (argc == 2 && strcmp(argv[1], "--version") == 0) return print_version();
-    CommandLine line;
-    Options *options = &line.options;
     if (command_line_parse(&line, argc, argv)) {
         become_command(argc, argv);
         return complain(WRONG_USE, options, false);

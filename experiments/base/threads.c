@@ -74,13 +74,17 @@ static __attribute__((noinline)) void grow_stack(void) {
     for (int at = GROWN - PAGE; at >= 0; at -= PAGE) page[at] = 0;
 }
 
+int threads_check_main(void) {
+    enum { MAIN_KIB = 512 };
+    if (stack_bytes() / 1024 >= MAIN_KIB) return 0;
+    return error_set("the stack has %zu KiB, and bcd needs %d; type: ulimit -s 8192",
+                     stack_bytes() / 1024, MAIN_KIB);
+}
+
 int threads_check(void) {
-    enum { MAIN_KIB = 512, THREAD_KIB = 256 };
+    enum { THREAD_KIB = 256 };
     size_t smallest = SIZE_MAX;
     if (check_start()) return -1;
-    if (stack_bytes() / 1024 < MAIN_KIB)
-        return error_set("the stack has %zu KiB, and bcd needs %d; type: ulimit -s 8192",
-                         stack_bytes() / 1024, MAIN_KIB);
     grow_stack();
 #pragma omp parallel reduction(min : smallest)
     smallest = stack_bytes();

@@ -13,7 +13,9 @@ void threads_share(int processes);
  */
 int threads_of_quota(double processors, int threads);
 
-/* Checks that all threads can be started, and that their stacks are large enough: OpenMP's library
- * would print a line of its own, and a small stack end the program without a word.  -1 and an
- * error. */
+/* Checks that the stack of the main thread is large enough, before anything large is put on it: a
+ * small one would end the program without a word.  -1 and an error. */
+int threads_check_main(void);
+/* Checks that all other threads can be started, where OpenMP's library would print a line of its
+ * own, and that their stacks are large enough.  -1 and an error. */
 int threads_check(void);

@@ -158,9 +158,11 @@ static void check_errors(const char *expected) {
 
 static void small_stacks_are_refused(void) {
     if (TEST_SANITIZED) SKIP("a sanitizer needs larger stacks");
-    CHECK(shell("ulimit -s 128; exec $bcd $train --steps 1") == 1, "status");
-    check_errors("the stack has 1");
-    check_errors(" KiB, and bcd needs 512; type: ulimit -s 8192");
+    for (int kib = 64; kib <= 128; kib *= 2) {
+        CHECK(shell(text_of("ulimit -s %d; exec $bcd $train --steps 1", kib).text) == 1, "status");
+        check_errors("the stack has ");
+        check_errors(" KiB, and bcd needs 512; type: ulimit -s 8192");
+    }
     CHECK(shell("OMP_STACKSIZE=16K exec $bcd $train --steps 1") == 1, "status");
     check_errors("the stack of a thread has 16 KiB, and bcd needs 256; type: unset OMP_STACKSIZE");
     CHECK(shell("ulimit -s 768; OMP_STACKSIZE=256K exec $bcd $train --steps 2 --out stacks") == 0,
