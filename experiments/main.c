@@ -80,6 +80,8 @@ static int check_model_given(const CommandLine *line) {
         return error_set("--context goes with --init; a run has the context it was trained with");
     if (o->command == COMMAND_EVAL && *o->init && !*o->data && !*o->valid)
         return error_set("--init: --data says what to evaluate on");
+    if (o->command == COMMAND_EVAL && *o->valid && *o->data)
+        return error_set("--valid is what is evaluated on; leave out --data");
     if (*o->valid && o->split == SPLIT_TRAIN)
         return error_set("--valid is what the valid split is; it goes with no --split train");
     return 0;

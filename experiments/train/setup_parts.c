@@ -106,8 +106,16 @@ int setup_check_data(const Setup *s, const Dataset *data) {
 Dataset *setup_data(const Options *options, const Model *model, Split split) {
     int limit = options->limit, samples = options->eval_samples;
     const bool own = *options->valid && split != SPLIT_TRAIN;
+    const char *name = own ? options->valid : options->data;
+    const int tokens = data_is_tokens(name);
+    if (tokens < 0) return NULL;
+    if (model->tokens != tokens) {
+        error_set("the model %s reads %s, %s holds %s", model->name,
+                  model->tokens ? "tokens" : "images", name, tokens ? "tokens" : "images");
+        return NULL;
+    }
     if (split == SPLIT_VALID && samples && (!limit || samples < limit)) limit = samples;
-    DataRequest request = {.name = own ? options->valid : options->data,
+    DataRequest request = {.name = name,
                            .dir = options->data_dir[0] ? options->data_dir : NULL,
                            .split = split,
                            .whole = *options->valid,

@@ -161,6 +161,21 @@ static void a_checkpoint_beyond_the_curves(void) {
     run(0, "train --resume curves4 --steps 8 --quiet");
 }
 
+/* The model of a run reads tokens or images; data of the other kind are refused as what they are.
+ */
+static void data_of_the_other_kind(void) {
+    run(0,
+        "train --model resnet:depth=8,width=2 --data synthetic --limit 8 --batch 4 --steps 1 "
+        "--out seer --quiet");
+    check_error(run(1, "eval mine --data synthetic"), " reads tokens, synthetic holds images");
+    check_error(run(1, "eval seer --data words.tokens"),
+                " reads images, words.tokens holds tokens");
+    check_error(run(1, "eval seer --valid words.tokens"),
+                " reads images, words.tokens holds tokens");
+    check_error(run(2, "eval mine --data words.tokens --valid theirs.tokens"),
+                "--valid is what is evaluated on; leave out --data");
+}
+
 static void a_text_has_no_test_split(void) {
     run(0, TRAIN "--data words.tokens --steps 1 --out text");
     check_error(run(1, "eval text --split test"), "words.tokens: a text without a test split");
@@ -172,8 +187,7 @@ static void a_text_has_no_test_split(void) {
 static void all_of_a_file_that_was_held_out(void) {
     static const char *const lines[] = {"eval whole", "eval whole --data judge.tokens",
                                         "eval --init wholly --data judge.tokens",
-                                        "eval --init wholly --valid judge.tokens --data judge.tokens",
-        "eval --init wholly --data words.tokens --valid judge.tokens"};
+                                        "eval --init wholly --valid judge.tokens"};
     char score[300] = "";
     make_tokens("judge.tokens", abc);
     run(0, TRAIN "--data words.tokens --valid judge.tokens --steps 0 --out whole");
@@ -236,6 +250,7 @@ void test_other_data(void) {
     RUN(a_checkpoint_beside_another_run);
     RUN(validates_on_a_file);
     RUN(a_checkpoint_beyond_the_curves);
+    RUN(data_of_the_other_kind);
     RUN(a_text_has_no_test_split);
     RUN(all_of_a_file_that_was_held_out);
     RUN(no_batch_of_more_samples_than_there_are);

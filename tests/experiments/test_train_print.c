@@ -147,7 +147,7 @@ static void fine_tunes_by_its_own_defaults(void) {
                               ->out;
         CHECK(strstr(out, rows[i].line), "%s: %s", rows[i].flags, out);
     }
-    const char *score = run(0, "eval --init model --valid words.tokens --data words.tokens")->out;
+    const char *score = run(0, "eval --init model --valid words.tokens")->out;
     CHECK(strstr(score, " samples of 1024 tokens): loss "), "%s", score);
     /* The phase is stored: a longer training keeps it. */
     const char *more = run(0, "train --resume tuned1 --steps 10")->out;
