@@ -55,29 +55,68 @@ static int refuse_samples(const char *path) {
     return error_set("--log-samples %s: cannot write: %s", path, strerror(errno));
 }
 
-/* Reads to the end of a line of numbers.  Returns its last character, EOF where the line has no
- * end, or what is no part of a number. */
-static int end_line(FILE *file) {
+/* Returns the samples of an update as a line of the log has them behind its number: " 3 0 7". The
+ * caller frees it. */
+static char *samples_of(Training *t, uint64_t update, uint64_t phase) {
+    enum { DIGITS = 12 };
+    const BcdSettings *bcd = &t->setup.bcd;
+    const size_t batch = (size_t)bcd->batch;
+    int *ids = xmalloc(batch * sizeof *ids);
+    char *text = xmalloc(batch * DIGITS + 1), *end = text;
+    sampler_draw(&t->sampler, bcd->fraction < 1 ? phase : 0);
+    sampler_ids(&t->sampler, ids, (update - 1) * batch, bcd->batch);
+    for (size_t i = 0; i < batch; i++) end += sprintf(end, " %d", ids[i]);
+    free(ids);
+    return text;
+}
+
+/* Returns the phase of an update that is done, as run.h5 says. */
+static uint64_t phase_of(const RunFile *run, uint64_t update) {
+    size_t row = run->switch_rows;
+    while (row && run->switches[row - 1].step >= update) row--;
+    return row ? run->switches[row - 1].phase : 0;
+}
+
+/* Returns true unless the curves were lost, and with them when the first phases began. */
+static bool knows_phases(const RunFile *run) {
+    return run->switch_rows && run->switches[0].step == 0;
+}
+
+/* Reads to the end of a line of numbers, and clears *same unless it is `want`.  Returns its last
+ * character, EOF where the line has no end, or what is no part of a number. */
+static int end_line(FILE *file, const char *want, bool *same) {
     int c = getc(file);
     if (c != ' ') return c == EOF ? EOF : 0;
-    while ((c = getc(file)) == ' ' || (c >= '0' && c <= '9')) continue;
+    for (; c == ' ' || (c >= '0' && c <= '9'); c = getc(file)) {
+        *same = *same && c == *want;
+        want += *want != 0;
+    }
+    *same = *same && !*want;
     return c;
 }
 
-/* Goes behind the line of update `step`.  A session that was killed may have written lines for
- * later updates, which are done again; one without this file has left a gap.  A file is cut only
- * if all of it is such a log: lines of numbers that begin with one update after the other. */
-static int go_behind(FILE *file, const char *path, uint64_t step) {
+/* Goes behind the line of the last update that is done.  A session that was killed may have written
+ * lines for later updates, which are done again; one without this file has left a gap.  A file is
+ * cut only if all of it is such a log: lines of numbers that begin with one update after the other,
+ * and up to the last that is done are of the samples of this training. */
+static int go_behind(Training *t, const char *path) {
+    const uint64_t step = t->state.step;
     unsigned long long number, before = 0, last = 0;
+    bool same = true;
     long end = 0;
     int found, c = '\n';
-    while (c == '\n' && (found = fscanf(file, "%llu", &number)) == 1) {
-        c = end_line(file);
+    while (c == '\n' && (found = fscanf(t->samples, "%llu", &number)) == 1) {
         const bool follows = before ? number == before + 1 : number > 0 && number <= step + 1;
+        const bool is_done = follows && number <= step;
+        char *want = is_done ? samples_of(t, number, phase_of(&t->run, number)) : NULL;
+        bool as_here = true;
+        c = end_line(t->samples, want ? want : "", &as_here);
+        free(want);
         if ((c != EOF && c != '\n') || !follows) found = c = 0;
         before = number;
-        if (c != '\n' || number > step) continue;
-        end = ftell(file);
+        if (c != '\n' || !is_done) continue;
+        same = same && as_here;
+        end = ftell(t->samples);
         last = number;
     }
     if (!found) return error_set("--log-samples %s: it is there, and has something else", path);
@@ -85,17 +124,30 @@ static int go_behind(FILE *file, const char *path, uint64_t step) {
         return error_set(
             "--log-samples %s: it ends with update %llu, and %llu are done; give another name",
             path, last, (unsigned long long)step);
-    return fseek(file, end, SEEK_SET) || ftruncate(fileno(file), end) ? refuse_samples(path) : 0;
+    if (!same)
+        return error_set("--log-samples %s: it is of another training; give another name", path);
+    return fseek(t->samples, end, SEEK_SET) || ftruncate(fileno(t->samples), end)
+               ? refuse_samples(path)
+               : 0;
 }
 
-/* Opens the file of --log-samples, behind what it holds already. */
+/* Opens the file of --log-samples, behind what it holds already.  Only a resume goes on with one
+ * that holds something. */
 static int open_samples(Training *t, const char *path) {
     struct stat status;
-    const uint64_t step = t->state.step;
     const bool old = stat(path, &status) == 0 && S_ISREG(status.st_mode);
+    if (old && status.st_size && !t->resumed)
+        return error_set(
+            "--log-samples %s: it is there, and is not empty; give another name, or remove it",
+            path);
+    if (old && t->setup.bcd.fraction < 1 && t->state.step && !knows_phases(&t->run))
+        return error_set(
+            "--log-samples %s: run.h5 was lost, and with it which phases had which samples; give "
+            "another name",
+            path);
     t->samples = fopen(path, old ? "r+" : "a");
     if (!t->samples) return refuse_samples(path);
-    return old ? go_behind(t->samples, path, step) : 0;
+    return old ? go_behind(t, path) : 0;
 }
 
 /* Where run.h5 is lost, only log.csv still has the curves: it gets another name. */
@@ -127,8 +179,8 @@ static int check_no_log(const char *path) {
 int train_log_open(Training *t) {
     const Setup *s = &t->setup;
     const char *samples = s->options.log_samples;
-    if (*samples && (open_samples(t, samples) ||
-                     sampler_init(&t->sampler, s->bcd.seed, s->train->samples, s->bcd.fraction)))
+    if (*samples && (sampler_init(&t->sampler, s->bcd.seed, s->train->samples, s->bcd.fraction) ||
+                     open_samples(t, samples)))
         return -1;
     if (t->lost_curves && keep_log(t)) return -1;
     const Text path = rundir_path(t->dir, "log.csv");
@@ -140,14 +192,9 @@ int train_log_open(Training *t) {
 }
 
 int train_log_samples(Training *t, const BcdState *state) {
-    const BcdSettings *bcd = &t->setup.bcd;
     if (!t->samples) return 0;
-    int *ids = xmalloc((size_t)bcd->batch * sizeof *ids);
-    sampler_draw(&t->sampler, bcd->fraction < 1 ? bcd_phase_done(state) : 0);
-    sampler_ids(&t->sampler, ids, state->position - (uint64_t)bcd->batch, bcd->batch);
-    fprintf(t->samples, "%llu", (unsigned long long)state->step);
-    for (int i = 0; i < bcd->batch; i++) fprintf(t->samples, " %d", ids[i]);
-    fprintf(t->samples, "\n");
+    char *ids = samples_of(t, state->step, bcd_phase_done(state));
+    fprintf(t->samples, "%llu%s\n", (unsigned long long)state->step, ids);
     free(ids);
     if (fflush(t->samples) == 0 && !ferror(t->samples)) return 0;
     return refuse_samples(t->setup.options.log_samples);

@@ -54,7 +54,7 @@ void train_print_end(const Training *t, bool interrupted);
  * with a row for each update, whose last two fields are empty, and a row for each evaluation with
  * only the step and these.  Opens the file of --log-samples as well: a line for each update with
  * its number and those of its samples; a resume goes on behind the last update that is done, and
- * refuses a file that ends before it.  -1 and an error. */
+ * refuses a file that ends before it, or is of another training.  -1 and an error. */
 int train_log_open(Training *t);
 /* Write rows of log.csv; one that cannot be written does not stop the training. */
 void train_log_curve(Training *t, const CurveRow *row);

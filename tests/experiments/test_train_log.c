@@ -95,14 +95,52 @@ static void a_gap_is_refused(void) {
     free(text);
 }
 
-/* A new training replaces the log of an earlier one, and no other file. */
+/* The log of one training is not continued by another: here by one of another seed, and of another
+ * batch; nor is that of a phase with other samples. */
+static void the_log_of_another_training_stays(void) {
+    static const char *const others[] = {"--seed 2", "--batch 2",
+                                         "--fraction 0.5 --submodels 3 --switch-every 2"};
+    size_t before, after;
+    run(0, "train " RESNET "--steps 3 --out mine --quiet --log-samples mine-ids");
+    char *log = read_bytes("mine-ids", &before);
+    for (int i = 0; i < 3; i++) {
+        run(0,
+            "train --model resnet:depth=8,width=2 --data synthetic --limit 32 %s %s --steps 3 "
+            "--out other%d --quiet",
+            i == 1 ? "" : "--batch 4", others[i], i);
+        check_error(run(1, "train --resume other%d --steps 4 --quiet --log-samples mine-ids", i),
+                    "--log-samples mine-ids: it is of another training; give another name");
+        char *now = read_bytes("mine-ids", &after);
+        CHECK(before > 0 && !strcmp(log, now), "%s, then %s", log, now);
+        free(now);
+    }
+    free(log);
+    /* The phases of what is done are those of run.h5. */
+    run(0, "train --resume part --steps 6 --quiet --log-samples part-ids");
+    CHECK(unlink(scratch_path("part/run.h5")) == 0, "no run.h5");
+    check_error(run(1, "train --resume part --quiet --log-samples part-ids"),
+                "run.h5 was lost, and with it which phases had which samples; give another name");
+}
+
+/* A new training replaces no file, also no log of an earlier one; one that was killed before its
+ * first update is no new training. */
 static void other_files_stay(void) {
     size_t count;
-    run(0, "train " RESNET "--steps 2 --out second --quiet --log-samples ids");
+    char *before = read_bytes("ids", &count);
+    check_error(run(1, "train " RESNET "--steps 2 --out third --quiet --log-samples ids"),
+                "--log-samples ids: it is there, and is not empty; give another name");
     char *text = read_bytes("ids", &count);
+    CHECK(!strcmp(before, text), "%s", text);
+    free(before);
+    free(text);
+    scratch_text("empty", "");
+    run(0, "train " RESNET "--steps 0 --out second --quiet --log-samples empty");
+    scratch_text("empty", "1 0 1 2 3\n");
+    run(0, "train --resume second --steps 2 --quiet --log-samples empty");
+    text = read_bytes("empty", &count);
     CHECK(strncmp(text, "1 ", 2) == 0 && strstr(text, "\n2 ") && !strstr(text, "\n3 "), "%s", text);
     free(text);
-    check_error(run(1, "train " RESNET "--steps 2 --out third --quiet --log-samples second/run.h5"),
+    check_error(run(1, "train --resume second --steps 3 --quiet --log-samples second/run.h5"),
                 "--log-samples second/run.h5: it is there, and has something else");
     scratch_text("flowers.csv", "5.1,3.5,1.4\n4.9,3.0,1.4\n");
     scratch_text("days.csv", "2024-01-01,5\n");
@@ -111,9 +149,8 @@ static void other_files_stay(void) {
     scratch_text("squares", "1 1\n4 2\n");
     static const char *const names[] = {"flowers.csv", "days.csv", "sizes", "notes", "squares"};
     for (int i = 0; i < 5; i++) {
-        check_error(
-            run(1, "train " RESNET "--steps 2 --out third --quiet --log-samples %s", names[i]),
-            "it is there, and has something else");
+        check_error(run(1, "train --resume second --steps 3 --quiet --log-samples %s", names[i]),
+                    "it is there, and has something else");
         text = read_bytes(names[i], &count);
         CHECK(count > 5, "%s has only %zu bytes", names[i], count);
         free(text);
@@ -196,6 +233,7 @@ void test_train_log(void) {
     RUN(samples_are_those_of_the_epoch);
     RUN(samples_are_those_of_the_phase);
     RUN(a_gap_is_refused);
+    RUN(the_log_of_another_training_stays);
     RUN(other_files_stay);
     RUN(a_log_that_is_there_stays);
     RUN(a_pipe_or_device_as_log);
