@@ -1,4 +1,5 @@
 /* Values of flags, from text and back. */
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,18 +9,28 @@
 #include "../../ref/base/error.h"
 #include "options.h"
 
-/* "from 1 up" or "from 0 to 1" */
+/* Returns true for a text that begins with a digit, or a point and one.  The functions of C also
+ * read blanks and signs before a number, and hexadecimal ones. */
+static bool is_plain(const char *text) {
+    return isdigit((unsigned char)text[*text == '.']) && !strpbrk(text, "xX");
+}
+
+/* "from 1 up" or "from 0 to 1"; of what is above it also a maximum that is that of the type */
 static int refuse(const Option *option, const char *value, const char *wants) {
-    Text to = text_of(option->max >= 2147483647 ? "up" : "to %.9g", option->max);
+    const bool large = option->max >= 2147483647, above = strtod(value, NULL) > option->max;
+    Text to = text_of(!large ? "to %.9g" : above ? "to %.0f" : "up", option->max);
     return error_set("--%s \"%.60s\": it takes %s from %.9g %s", option->name, value, wants,
                      option->min, to.text);
 }
 
 static int parse_real(const Option *option, const char *text, double *value) {
     char *end;
+    errno = 0;
     *value = strtod(text, &end);
-    if (end != text && !*end && *value >= option->min && *value <= option->max) return 0;
-    return refuse(option, text, "a number");
+    if (!is_plain(text) || *end || !(*value >= option->min && *value <= option->max))
+        return refuse(option, text, "a number");
+    if (errno) return error_set("--%s \"%.60s\": it is too small a number", option->name, text);
+    return 0;
 }
 
 static int parse_whole(const Option *option, const char *text, uint64_t *value) {
@@ -27,8 +38,8 @@ static int parse_whole(const Option *option, const char *text, uint64_t *value) 
     errno = 0;
     unsigned long long number = strtoull(text, &end, 10);
     *value = number;
-    if (end != text && !*end && !errno && *text != '-' && *text != '+' &&
-        (double)number >= option->min && (double)number <= option->max)
+    if (is_plain(text) && !*end && !errno && (double)number >= option->min &&
+        (double)number <= option->max)
         return 0;
     return refuse(option, text, "a whole number");
 }
@@ -38,7 +49,7 @@ static int parse_bytes(const Option *option, const char *text, size_t *value) {
     char *end;
     double number = strtod(text, &end);
     static const char units[] = "KMGT";
-    const bool has_number = end != text; /* "G" is often an unset variable of the shell */
+    const bool has_number = is_plain(text); /* "G" is often an unset variable of the shell */
     const char *unit = *end ? strchr(units, *end) : NULL;
     if (unit) {
         number *= pow(1024, (double)(unit - units + 1));
@@ -72,8 +83,8 @@ static int parse_switch(Options *options, const char *text) {
     }
     char *end;
     double number = strtod(text, &end);
-    bool epochs = end != text && strcmp(end, "e") == 0;
-    bool steps = end != text && !*end && number >= 1 && floor(number) == number;
+    bool epochs = is_plain(text) && strcmp(end, "e") == 0;
+    bool steps = is_plain(text) && !*end && number >= 1 && floor(number) == number;
     if (!(epochs || steps) || !(number > 0 && number < 1e9))
         return error_set(
             "--switch-every \"%.60s\": it takes steps (500), epochs (2e, 0.5e) or auto", text);
