@@ -211,6 +211,9 @@ static int read_config(Options *options) {
         else if (!whole)
             failed = error_set("%s:%d: the line is longer than %zu characters", options->config,
                                number, sizeof line - 2);
+        else if (*name && (*value == '"' || *value == '\''))
+            failed = error_set("%s:%d: the value begins with a quote; values have none",
+                               options->config, number);
         else if (*name && set_line(options, given, name, value))
             failed = error_set("%s:%d: %s", options->config, number, error_message());
     }

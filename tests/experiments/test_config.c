@@ -22,6 +22,8 @@ static const Row rows[] = {
     {"batch\n", ":1: --batch needs a value: --batch SAMPLES"},
     {"keep-state 1\n", ":1: --keep-state takes no value"},
     {"\nbatsh 3\n", ":2: bcd train has no flag --batsh; did you mean --batch?"},
+    {"lr 0.25\nout \"runs/x\"\n", ":2: the value begins with a quote; values have none"},
+    {"out = 'runs/x'\n", ":1: the value begins with a quote; values have none"},
     {"config other\n", ":1: --config cannot be given in a file of flags"},
 };
 
