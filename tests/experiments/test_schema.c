@@ -36,6 +36,8 @@ static const Writer writers[] = {
      "schema-images/run.h5 schema-images/checkpoint.h5"},
     {"run of tokens", "train " GPT "--steps 30 --out schema-tokens --quiet",
      "schema-tokens/run.h5 schema-tokens/checkpoint.h5"},
+    {"run of no updates", "train " RESNET "--steps 0 --out schema-zero --quiet",
+     "schema-zero/run.h5 schema-zero/checkpoint.h5"},
     {"study",
      "experiment validity --preset smoke --models resnet:depth=8,width=4 --optimizers sgd "
      "--steps 12 --quiet --out schema-study",
