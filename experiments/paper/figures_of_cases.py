@@ -85,6 +85,9 @@ def finite(arrays):
 
 def score(case):
     images, lines = case.first["input"] == "images", []
+    longest = max(t["steps"] for method in case.methods for t in method.trainings)
+    if not longest:  # they trained nothing
+        return None
     for method in case.methods:
         # One that diverged would end the line of the others.
         shown = [t for t in method.trainings if not t.has_diverged] or method.trainings
@@ -102,7 +105,7 @@ def score(case):
         elif len(rest):
             logarithmic(axes, every.min(), rest.max())
             axes.set_ylim(every.min() / 1.05, 1.05 * rest.max())
-        axes.set_xlim(0, max(t["steps"] for method in case.methods for t in method.trainings))
+        axes.set_xlim(0, longest)
 
     return draw_methods(case, "validation accuracy, %" if images else "validation perplexity",
                         "updates", lines, scale, "os^vDP")

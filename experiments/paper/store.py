@@ -149,8 +149,19 @@ def as_texts(values, name):
     return np.array(encoded, dtype=h5py.string_dtype("utf-8", TEXT if len(longest) < TEXT else LINE))
 
 
-def column(group, name, *default):
-    """A data set as an array of numbers, or as a list of texts; `default` where there is none."""
+def columns(group, names, texts=None):
+    """{name: column} of columns that have as many rows each.  texts: those that have texts, all others having numbers; None:
+    each has either."""
+    found = {name: column(group, name, texts=None if texts is None else name in texts) for name in names}
+    lengths = {len(values) for values in found.values()}
+    if len(lengths) > 1:
+        raise ValueError(f"{group.name}: its columns have {' and '.join(map(str, sorted(lengths)))} rows")
+    return found
+
+
+def column(group, name, *default, texts=None):
+    """A data set as an array of numbers, or as a list of texts; `default` where there is none.  texts: whether it must have
+    texts, or numbers; None: either."""
     if name not in group:
         if default:
             return default[0]
@@ -160,6 +171,7 @@ def column(group, name, *default):
     if not isinstance(data, h5py.Dataset) or data.ndim != 1 or data.nbytes > 1032 * os.path.getsize(data.file.filename):
         raise ValueError(f"{data.name} is not a column")
     values = data[()]
-    if values.dtype.kind in "SO":
-        return [text(value) for value in values]
-    return values
+    are_texts = values.dtype.kind in "SO"
+    if texts not in (None, are_texts) or not (are_texts or values.dtype.kind in "iuf"):
+        raise ValueError(f"{data.name} has no {'texts' if texts else 'numbers'}")
+    return [text(value) for value in values] if are_texts else values

@@ -141,8 +141,9 @@ def read_run(path):
         check_version(file, path, RUN_FORMAT, RUN_VERSION)
         settings, provenance = store.attributes(file["settings"]), of_all_sessions(file)
         model, data = store.attributes(file["model"]), store.attributes(file["data"])
-        parts = [{name: column_of(file[group], name) for name in units} for _, group, units in PARTS]
-        peaks = dict(zip(store.column(file["memory"], "role"), store.column(file["memory"], "peak").astype(float)))
+        parts = [curves_of(file[group], units) for _, group, units in PARTS]
+        memory = store.columns(file["memory"], ("role", "peak"), {"role"})
+        peaks = dict(zip(memory["role"], memory["peak"].astype(float)))
         status = store.attribute(file, "status")
         training = Training(run_row(path, status, settings, provenance, model, data, parts), settings, provenance,
                             model["spec"], *parts)
@@ -158,17 +159,18 @@ def of_all_sessions(file):
     provenance = store.attributes(file["provenance"])
     if "sessions" not in file:
         return provenance
-    sessions = file["sessions"]
-    computers = store.column(sessions, "computer")
+    sessions = store.columns(file["sessions"], [name for name in ("computer", "commit", "threads", "ranks")
+                                                if name in file["sessions"]], {"computer", "commit"})
+    computers = sessions["computer"]
     for column in ("threads", "ranks"):
-        counts = store.column(sessions, column).tolist() if column in sessions else []
+        counts = sessions[column].tolist() if column in sessions else []
         if len(set(counts)) > 1:
             computers = [f"{computer}, {count} {column if count != 1 else column[:-1]}"
                          for computer, count in zip(computers, counts)]
         if column == "ranks" and counts:
             provenance["ranks"] = counts[-1]
     computer = "accelerator" if provenance.get("accelerator") else "cpu"
-    for name, found in ((computer, computers), ("commit", store.column(sessions, "commit"))):
+    for name, found in ((computer, computers), ("commit", sessions["commit"])):
         if len(set(found)) > 1:
             provenance[name] = SEVERAL.join(dict.fromkeys(found))
     return provenance
@@ -215,10 +217,10 @@ def directory_name(path):
     return store.text(os.fsencode(os.path.basename(os.path.dirname(path)) or path))
 
 
-def column_of(group, name):
-    """A column of a curve; texts as an array of objects, to be indexed alike."""
-    values = store.column(group, name)
-    return np.array(values, dtype=object) if isinstance(values, list) else values
+def curves_of(group, units):
+    """The columns of a curve; texts as an array of objects, to be indexed alike."""
+    found = store.columns(group, units, {name for name, kind in PART_KINDS.items() if kind == TEXT})
+    return {name: np.array(values, dtype=object) if isinstance(values, list) else values for name, values in found.items()}
 
 
 def check_version(file, path, kind, version):
@@ -238,8 +240,9 @@ def read_study(path):
         check_version(file, path, FORMAT, VERSION)
         table = read_table(file["table"])
         rows = len(table["row"])
+        texts = {name for name, kind in PROVENANCE.items() if kind == TEXT}
         settings, provenance = ([dict(zip(columns, row)) for row in zip(*columns.values())] if rows else [] for columns in
-                                (read_columns(file, group) for group in ("settings", "provenance")))
+                                (read_columns(file, "settings"), read_columns(file, "provenance", texts)))
         specs = store.column(file["curves"], "spec") if rows else []
         parts = [read_part(file, group, units, rows) for group, _, units in PARTS]
     if not len(settings) == len(provenance) == len(specs) == rows:
@@ -256,12 +259,15 @@ def read_table(group):
     """A table of before trainings that diverged were kept has no status: all of them have finished.  An older one has no
     names of experiments."""
     added = {"status": FINISHED, "experiment": ""}
-    found = {name: plain(store.column(group, name)) for name, _, _, _ in COLUMNS if name in group or name not in added}
-    return {name: [value] * len(found["row"]) for name, value in added.items()} | found
+    found = store.columns(group, [name for name, _, _, _ in COLUMNS if name in group or name not in added],
+                          {name for name, kind, _, _ in COLUMNS if kind == TEXT})
+    return {name: [value] * len(found["row"]) for name, value in added.items()} | {
+        name: plain(values) for name, values in found.items()}
 
 
-def read_columns(file, group):
-    return {name: plain(store.column(file[group], name)) for name in file[group]} if group in file else {}
+def read_columns(file, group, texts=None):
+    found = store.columns(file[group], file[group], texts) if group in file else {}
+    return {name: plain(values) for name, values in found.items()}
 
 
 def plain(values):
@@ -271,8 +277,8 @@ def plain(values):
 
 def read_part(file, group, units, rows):
     """The curves of all trainings are in one data set for each column, one after the other."""
-    columns = {name: column_of(file[group], name) for name in units}
-    counts = store.column(file["curves"], f"{group}_rows") if rows else np.zeros(0, np.uint64)
+    columns = curves_of(file[group], units)
+    counts = store.column(file["curves"], f"{group}_rows", texts=False) if rows else np.zeros(0, np.uint64)
     ends = np.cumsum(counts.astype(np.int64))
     length = len(columns["step"])
     if (ends[-1] if rows else 0) != length:

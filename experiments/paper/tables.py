@@ -219,12 +219,13 @@ def read_table(group):
                   [read_column(data) for data in columns], figure=one_of(group, "figure", FIGURES),
                   axis=store.attribute(group, "axis"),
                   notes=[note for note in store.attribute(group, "notes").split("\n") if note],
-                  labels=store.column(group, "row"))
+                  labels=store.column(group, "row", texts=True))
     empty = np.full(len(table.labels), math.nan)
     cells = []
     for column in table.columns:
-        values, sources = store.column(group, column.name), store.column(group, column.name + "_source")
-        spreads = store.column(group, column.name + "_spread", empty)
+        values = store.column(group, column.name, texts=column.kind == TEXT)
+        sources = store.column(group, column.name + "_source", texts=True)
+        spreads = store.column(group, column.name + "_spread", empty, texts=False)
         if not len(values) == len(sources) == len(spreads) == len(table.labels):
             raise ValueError(f"{group.name}/{column.name}: {len(values)} cells in {len(table.labels)} rows")
         if not set(sources) <= set(MARKS):

@@ -3,6 +3,7 @@ import html.parser
 import os
 import re
 import subprocess
+import warnings
 
 import pytest
 
@@ -95,6 +96,15 @@ def test_study(folder):
     (["tables.h5", "--out", "/nowhere/at/all.html"], "/nowhere/at/all.html", 1)])
 def test_refused(folder, arguments, words, status):
     assert words in refused(folder, *arguments, status=status)
+
+
+def test_a_run_of_no_updates(folder, tmp_path):
+    """It has an evaluation, and nothing to draw along an axis of no length."""
+    subprocess.run([program.find(), "train", *("--model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 "
+                    "--threads 1 --steps 0 --quiet --out").split(), str(tmp_path / "zero")], check=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        done(tmp_path, "zero", "--out", "zero.html")
 
 
 def test_unfinished_is_said(folder, tmp_path):

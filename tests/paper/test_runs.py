@@ -284,6 +284,25 @@ def test_nothing_is_replaced_but_files(tmp_path):
     assert not os.path.exists("/nowhere")
 
 
+@pytest.mark.parametrize("name, values, words", [
+    ("curve/loss", np.zeros(3), "/curve: its columns have 3 and "),
+    ("curve/seconds", np.array([b"s"] * 3), "/curve/seconds has no numbers"),
+    ("evaluation/loss", np.zeros(1), "/evaluation: its columns have 1 and "),
+    ("switches/reason", np.zeros(1), "/switches/reason has no texts"),
+    ("memory/peak", np.array([b"much"]), "/memory/peak has no numbers"),
+    ("sessions/threads", np.array([b"two"]), "/sessions/threads has no numbers"),
+    ("sessions/computer", np.zeros(1), "/sessions/computer has no texts")])
+def test_columns_of_another_kind_or_length(runs, tmp_path, name, values, words):
+    path = tmp_path / "damaged.h5"
+    path.write_bytes((runs / "full" / "run.h5").read_bytes())
+    with h5py.File(path, "r+") as file:
+        del file[name]
+        file[name] = values
+    with pytest.raises(Refused, match="damaged.h5: not in the format") as refused:
+        study.read([str(path)])
+    assert words in str(refused.value)
+
+
 @pytest.mark.parametrize("kind", ["study", "run", "tables"])
 def test_damage_anywhere_is_refused_or_harmless(runs, tmp_path, kind):
     """Bytes that change on the disk are refused in one line, or lie where nothing is stored."""

@@ -153,7 +153,48 @@ def another_format(file):
     del file.attrs["format"]
 
 
+def replaced(file, name, values):
+    del file[name]
+    file[name] = values
+
+
+def shorter_losses(file):
+    replaced(file, "training/loss", file["training/loss"][:-1])
+
+
+def texts_as_losses(file):
+    replaced(file, "training/loss", np.array([b"low"] * len(file["training/loss"])))
+
+
+def numbers_as_reasons(file):
+    replaced(file, "switches/reason", np.zeros(len(file["switches/reason"])))
+
+
+def texts_as_peaks(file):
+    replaced(file, "table/peak_total", np.array([b"much"] * 4))
+
+
+def shorter_table(file):
+    replaced(file, "table/seconds", np.zeros(3))
+
+
+def shorter_settings(file):
+    replaced(file, "settings/batch", np.zeros(3))
+
+
+def numbers_as_a_computer(file):
+    replaced(file, "provenance/cpu", np.zeros(4))
+
+
+def texts_as_rows(file):
+    replaced(file, "curves/training_rows", np.array([b"many"] * 4))
+
+
 @pytest.mark.parametrize("damage, words", [
+    (shorter_losses, "/training: its columns have 799 and 800 rows"), (texts_as_losses, "/training/loss has no numbers"),
+    (numbers_as_reasons, "/switches/reason has no texts"), (texts_as_peaks, "/table/peak_total has no numbers"),
+    (shorter_settings, "/settings: its columns have 3 and 4 rows"), (numbers_as_a_computer, "/provenance/cpu has no texts"),
+    (shorter_table, "/table: its columns have 3 and 4 rows"), (texts_as_rows, "/curves/training_rows has no numbers"),
     (nan_loss, "the loss of update 51 is nan"), (back_in_time, "row 11 of its curve is before row 10"),
     (seconds_back, "row 11 of its curve is before row 10"), (evaluation_back, "evaluation 2 is before evaluation 1"),
     (no_submodels, "it has 0 submodels"), (no_batch, "200 updates of 0 samples"), (too_many_rows, "damaged"),
