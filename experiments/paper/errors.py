@@ -21,6 +21,13 @@ class Parser(argparse.ArgumentParser):
         raise Refused(f"{message}; see {self.prog} --help", WRONG_USE)
 
 
+def name(text):
+    """The type of an argument that names something: "" is often an unset variable of the shell."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name is empty")
+    return text
+
+
 def run(main):
     """Runs a command's main(arguments), which returns its exit status or None.  A refusal is printed as
     one line, with control characters, which names from a file may hold, escaped."""

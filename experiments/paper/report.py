@@ -3,6 +3,8 @@ import argparse
 import os
 import sys
 
+import h5py
+
 import answer
 import beyond
 import compare
@@ -27,6 +29,8 @@ the full update.
 
   bcd report runs/full runs/bcd --out both.html
   bcd report results/validity.h5 --figures figures      also each figure as SVG and PDF"""
+
+PAGE_BEGINS = b"<!doctype html"  # in small letters
 
 
 # ---- tables of trainings ------------------------------------------------------------------------
@@ -78,15 +82,17 @@ def tables_of(paths):
 def parse(arguments):
     parser = errors.Parser(prog="bcd report", usage=USAGE, description=ABOUT, allow_abbrev=False, add_help=False,
                            formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="+", metavar="FILE", help=argparse.SUPPRESS)
+    parser.add_argument("files", nargs="+", metavar="FILE", type=errors.name, help=argparse.SUPPRESS)
     flags = parser.add_argument_group("Flags")
     flags.add_argument("--help", action="help", help=argparse.SUPPRESS)
-    flags.add_argument("--out", metavar="FILE", help="HTML page to write [report.html next to the first FILE]")
-    flags.add_argument("--table", metavar="NAME", help="print only this table, and write no page [all]")
-    flags.add_argument("--study", metavar="FILE", help="only write the trainings of all files into one study, and compute "
-                        "again what follows from the curves [none]")
+    flags.add_argument("--out", metavar="FILE", type=errors.name, help="HTML page to write [report.html next to the first "
+                       "FILE]")
+    flags.add_argument("--table", metavar="NAME", type=errors.name, help="print only this table, and write no page [all]")
+    flags.add_argument("--study", metavar="FILE", type=errors.name, help="only write the trainings of all files into one "
+                       "study, and compute again what follows from the curves [none]")
     flags.add_argument("--markdown", action="store_true", help="print Markdown, and write no page")
-    flags.add_argument("--figures", metavar="DIR", help="also write each figure of the page into DIR, as SVG and PDF")
+    flags.add_argument("--figures", metavar="DIR", type=errors.name, help="also write each figure of the page into DIR, as "
+                       "SVG and PDF")
     parsed = parser.parse_args(arguments)
     parsed.files = [os.path.join(file, "run.h5") if os.path.isdir(file) else file for file in parsed.files]
     if parsed.study and (parsed.table or parsed.markdown or parsed.out or parsed.figures):
@@ -96,7 +102,23 @@ def parse(arguments):
     if parsed.out and any(os.path.exists(file) and os.path.exists(parsed.out) and os.path.samefile(parsed.out, file)
                           for file in parsed.files):
         parser.error(f"--out {parsed.out}: it is one of the inputs")
+    if not (parsed.study or parsed.table or parsed.markdown):
+        parsed.out = parsed.out or os.path.join(os.path.dirname(parsed.files[0]), "report.html")
+        check_replaced("--out", parsed.out, is_page)
+    if parsed.study:
+        check_replaced("--study", parsed.study, lambda path: h5py.is_hdf5(path) and store.format_of(path) == study.FORMAT)
     return parsed
+
+
+def is_page(path):
+    with open(path, "rb") as file:
+        return file.read(len(PAGE_BEGINS)).lower() == PAGE_BEGINS
+
+
+def check_replaced(flag, path, is_ours):
+    """Refuses to replace a file that has something else, such as weights."""
+    if os.path.isfile(path) and os.path.getsize(path) and not is_ours(path):
+        raise Refused(f"{flag} {path}: it is there, and has something else; give another name", errors.WRONG_USE)
 
 
 def main(arguments):
@@ -112,9 +134,8 @@ def main(arguments):
     print_tables(report, asked)
     if not asked.table and not asked.markdown:
         import page  # matplotlib takes as long as all the rest
-        out = asked.out or os.path.join(os.path.dirname(asked.files[0]), "report.html")
-        page.make(out, asked.figures, report)
-        print(f"page: {store.text(os.fsencode(out))}")
+        page.make(asked.out, asked.figures, report)
+        print(f"page: {store.text(os.fsencode(asked.out))}")
 
 
 def print_tables(report, asked):

@@ -92,10 +92,39 @@ def test_study(folder):
     (["study.h5", "--study", "x.h5", "--markdown"], "ask for the rest apart", 2),
     (["study.h5", "--table", "answer", "--out", "x.html"], "make no page", 2),
     (["study.h5", "--colour"], "--colour", 2),
+    (["study.h5", "--out", ""], "argument --out: the name is empty", 2),
+    (["study.h5", "--study", ""], "argument --study: the name is empty", 2),
+    (["study.h5", ""], "the name is empty", 2),
     ([], "FILE", 2),
     (["tables.h5", "--out", "/nowhere/at/all.html"], "/nowhere/at/all.html", 1)])
 def test_refused(folder, arguments, words, status):
     assert words in refused(folder, *arguments, status=status)
+
+
+@pytest.mark.parametrize("flag, name", [
+    ("--out", "b/checkpoint.h5"), ("--out", "notes.txt"), ("--out", "tables.h5"), ("--study", "b/checkpoint.h5"),
+    ("--study", "b/run.h5"), ("--study", "notes.txt"), ("--study", "tables.h5")])
+def test_what_is_something_else_is_not_replaced(folder, flag, name):
+    (folder / "notes.txt").write_text("mine")
+    before = (folder / name).read_bytes()
+    expected = f"{flag} {name}: it is there, and has something else; give another name"
+    assert expected in refused(folder, "study.h5", flag, name, status=2)
+    assert (folder / name).read_bytes() == before
+
+
+def test_what_is_ours_is_replaced(folder):
+    (folder / "empty").write_bytes(b"")
+    for _ in range(2):
+        done(folder, "study.h5", "--study", "ours.h5")
+        done(folder, "tables.h5", "--out", "ours.html")
+        done(folder, "tables.h5", "--out", "empty")
+
+
+def test_the_page_next_to_a_file_replaces_nothing_else(folder, tmp_path):
+    (tmp_path / "t.h5").write_bytes((folder / "tables.h5").read_bytes())
+    (tmp_path / "report.html").write_text("mine")
+    assert "--out report.html: it is there, and has something else" in refused(tmp_path, "t.h5", status=2)
+    assert (tmp_path / "report.html").read_text() == "mine"
 
 
 def test_a_run_of_no_updates(folder, tmp_path):
