@@ -116,6 +116,8 @@ def read_flags(words):
             raise Refused(f"bcd train has no flag {word}; see bcd train --help", WRONG_USE)
         if name in flags:
             raise Refused(f"{word} is given twice", WRONG_USE)
+        if name == "log-samples":
+            raise Refused(f"{word} is for one training, of bcd train; an experiment has several", WRONG_USE)
         flags[name] = False if turned_off else words.pop(0) if words and not words[0].startswith("--") else True
     return flags
 
@@ -134,8 +136,10 @@ def words_of(path):
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(f"--config {path}: {error}", WRONG_USE) from None
     words = []
-    for line in text.splitlines():
+    for number, line in enumerate(text.splitlines(), 1):
         name, value = re.fullmatch(r"(?:--)?([^ \t=]*)[ \t=]*(.*)", re.sub(r"(^|\s)#.*", "", line).strip()).groups()
+        if value[:1] in ("'", '"'):
+            raise Refused(f"{path}:{number}: the value begins with a quote; values have none", WRONG_USE)
         if name:
             words.append(f"--{name}={value}" if value else f"--{name}")
     return words
@@ -168,10 +172,10 @@ def parser_of_flags():
     start = flags.add_mutually_exclusive_group()
     start.add_argument("--estimate", action="store_true", help="only name the trainings, and say how long they will take")
     start.add_argument("--yes", action="store_true", help="start trainings that take hours")
-    flags.add_argument("--out", metavar="DIR", help="directory of the tables and trainings [see above]")
+    flags.add_argument("--out", metavar="DIR", type=errors.name, help="directory of the tables and trainings [see above]")
     flags.add_argument("--quiet", action="store_true", help="print errors only")
-    flags.add_argument("--config", metavar="FILE", help="read flags from a file, one per line; those that are given count "
-                       "before its own")
+    flags.add_argument("--config", metavar="FILE", type=errors.name, help="read flags from a file, one per line; those that "
+                       "are given count before its own")
     return parser
 
 

@@ -273,6 +273,9 @@ def test_hours_are_only_estimated_without_yes(tmp_path):
     (["validity", "x"], "x: expected a flag"),
     (["validity", "--lr", "1", "--lr", "2"], "--lr is given twice"),
     (["validity", "--config", "missing"], "--config missing: "),
+    (["validity", "--config", ""], "argument --config: the name is empty"),
+    (["validity", "--out", ""], "argument --out: the name is empty"),
+    (["validity", "--log-samples", "ids"], "--log-samples is for one training"),
     (["validity", "--config"], "argument --config: expected one argument"),
     (["validity", "--preset", "smoke", "--models", GPT, "--nonsense", "3"], "no flag --nonsense"),
     (["memory", "--lr", "3"], "experiment memory: --lr changes nothing of it"),
@@ -328,6 +331,14 @@ def test_a_file_of_flags_names_no_other(tmp_path):
     (tmp_path / "flags").write_text("config = more\n")
     assert "--config cannot be given in a file of flags" in experiment(
         "validity", "--config", "flags", cwd=tmp_path, status=2)
+
+
+@pytest.mark.parametrize("line", ["lr = '0.5'", 'data = "a b"'])
+def test_a_value_in_a_file_of_flags_has_no_quotes(tmp_path, line):
+    """As bcd train says of them."""
+    (tmp_path / "flags").write_text(f"steps 4\n{line}\n")
+    end = called(experiment_module.main, tmp_path, "validity", "--config", "flags")
+    assert end.returncode == 2 and end.stderr == "bcd: flags:2: the value begins with a quote; values have none\n"
 
 
 def test_finetune_starts_from_one_model(tmp_path):
