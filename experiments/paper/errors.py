@@ -43,6 +43,9 @@ def run(main):
     except BrokenPipeError:  # whoever read the output has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         status = 1
+    except MemoryError:
+        print("bcd: there is not enough memory", file=sys.stderr)
+        status = 1
     except OSError as error:
         print(f"bcd: {error.filename or 'output'}: {error.strerror or error}", file=sys.stderr)
         status = 1

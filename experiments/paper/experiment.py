@@ -317,7 +317,3 @@ def main(words):
     if options.name == "all" and not options.quiet:
         print(f"all tables are in {options.out}; see them on one page with: bcd report {shlex.quote(options.out)}/*.h5")
     return 0
-
-
-if __name__ == "__main__":
-    errors.run(main)

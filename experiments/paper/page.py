@@ -1,4 +1,5 @@
 """The page of `bcd report`: tables, figures, and all settings of the trainings."""
+import io
 import math
 import os
 
@@ -99,8 +100,9 @@ class Drawer:
         if self.directory:
             path = os.path.join(self.directory, self.file_name(name))
             save(figure, path + ".svg")
-            with store.replacing(path + ".pdf") as part:
-                figure.savefig(part, format="pdf", metadata={"CreationDate": None})
+            drawing = io.BytesIO()  # its writer has errors of its own where a disk is full
+            figure.savefig(drawing, format="pdf", metadata={"CreationDate": None})
+            store.write_bytes(path + ".pdf", drawing.getvalue())
         drawing = figures.svg(figure, f"f{self.count}")
         for number, colour in enumerate([figures.INK, figures.SOFT, figures.LINE, *figures.METHODS]):
             drawing = drawing.replace(colour, f"var(--d{number}, {colour})")

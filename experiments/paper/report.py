@@ -144,7 +144,3 @@ def print_tables(report, asked):
         raise Refused(f"report: --table {asked.table}: not in these files; they have "
                       + " ".join(table.name for table in report))
     printing.print_tables(sys.stdout, chosen, asked.markdown)
-
-
-if __name__ == "__main__":
-    errors.run(main)

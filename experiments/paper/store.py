@@ -44,10 +44,14 @@ def changing(path):
         os.close(folder)
 
 
+def write_bytes(path, content):
+    """Writes a file as a whole; see `replacing`."""
+    with replacing(path) as part, open(part, "wb") as out:
+        out.write(content)
+
+
 def write_text(path, text):
-    """Writes a text file as a whole; see `replacing`."""
-    with replacing(path) as part, open(part, "w", encoding="utf-8") as out:
-        out.write(text)
+    write_bytes(path, text.encode())
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ import pytest
 
 import experiment as experiment_module
 import run
+import start as start_module
 import store
 import study
 import tables
@@ -30,7 +31,7 @@ ENDLESS = ["--steps", "1000000000", "--save-every", "20"]
 
 def start(*words, cwd, program=None):
     """Starts bcd experiment, or its Python alone with another program that it trains by."""
-    command = [sys.executable, "-B", experiment_module.__file__] if program else [BCD, "experiment"]
+    command = [sys.executable, "-B", start_module.__file__, "experiment"] if program else [BCD, "experiment"]
     environment = dict(os.environ, BCD_DATA="/nonexistent", PYTHON=sys.executable, BCD_PROGRAM=str(program or BCD))
     return subprocess.Popen([*command, *map(str, words)], cwd=cwd, env=environment, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True)

@@ -2,6 +2,7 @@
 import html.parser
 import os
 import re
+import shlex
 import subprocess
 import warnings
 
@@ -134,6 +135,25 @@ def test_a_run_of_no_updates(folder, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         done(tmp_path, "zero", "--out", "zero.html")
+
+
+def no_memory(*_figure, **_how):
+    raise MemoryError
+
+
+def test_no_memory_is_said(folder, monkeypatch):
+    """Of a figure that could not be made no file is left."""
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", no_memory)
+    assert refused(folder, "tables.h5", "--out", "m.html", "--figures", "m") == "bcd: there is not enough memory\n"
+    assert not (folder / "m.html").exists() and os.listdir(folder / "m") == []
+
+
+def test_little_memory_is_said(folder):
+    """Too little to load what the report is made with: one line says so, whatever fails first."""
+    line = f"ulimit -v 100000; exec {shlex.quote(program.find())} report tables.h5"
+    end = subprocess.run(["sh", "-c", line], cwd=folder, capture_output=True, text=True, check=False)
+    assert end.returncode == 1 and "Traceback" not in end.stderr and end.stderr.count("\nbcd: ") + end.stderr.startswith(
+        "bcd: ") == 1, end.stderr
 
 
 def test_unfinished_is_said(folder, tmp_path):
