@@ -199,15 +199,6 @@ static void plans_its_memory(void) {
                    text_of("plan-order%d", (int)order).text, !order_by_phase[order]);
 }
 
-/* Phases and warm-up of a language model depend on the length, unless they are given. */
-static void check_late(const char *flags, const char *late, const char *direct) {
-    const char *all = "--data words.tokens --batch 2 --limit 16 --threads 1 --quiet";
-    run(0, "train %s %s --steps 0 --out %s", flags, all, late);
-    run(0, "train --resume %s --steps 50 --quiet", late);
-    run(0, "train %s %s --steps 50 --out %s", flags, all, direct);
-    check_same_checkpoint(late, direct);
-}
-
 /* With --steps 0 a run holds the initial weights, and a resume trains on from them. */
 static void trains_zero_steps(void) {
     const Printed *printed = run(0, "train " RESNET "--steps 0 --out nothing");
@@ -219,23 +210,6 @@ static void trains_zero_steps(void) {
     if (!read_run(&file, "nothing")) return;
     CHECK(strstr(file.provenance.command, "--steps 0"), "started by %s", file.provenance.command);
     runfile_free(&file);
-    check_late("--model gpt:layers=2,width=8,heads=2,context=4", "lateA", "directA");
-    check_late("--model gpt:layers=2,width=8,heads=2,context=4 --warmup 1", "lateB", "directB");
-    /* Names of directories and files of flags say nothing of what was given. */
-    check_late("--model gpt:layers=2,width=8,heads=2,context=4", "late--schedule--warmup",
-               "directE");
-    check_late("--model gpt:layers=2,width=8,heads=2,context=4 --schedule constant --warmup 0",
-               "lateF", "directF");
-    scratch_text("late-flags", "model gpt:layers=2,width=8,heads=2,context=4\n");
-    check_late("--config late-flags", "lateG", "directG");
-    run(0,
-        "train --config late-flags --data words.tokens --batch 2 --limit 16 --threads 1 --quiet "
-        "--steps 0 --out lateZ");
-    run(0, "train --like lateZ --steps 50 --out likeZ --quiet");
-    check_same_checkpoint("likeZ", "directG");
-    run(0, "export lateA --out late-model --quiet");
-    check_late("--init late-model --submodels 2", "lateC", "directC");
-    check_late("--init late-model --submodels 2 --switch-every 3", "lateD", "directD");
 }
 
 static void same_again(void) {

@@ -1,4 +1,5 @@
 /* bcd train --like: another run with the settings of an earlier one. */
+#include <hdf5.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -71,9 +72,51 @@ static void parts_have_their_defaults(void) {
     check_parts("none", text_of("%s --submodels 3 --always-active none", images).text, "", "");
 }
 
+/* Phases and warm-up of a language model depend on the length, unless they are given. */
+static void check_late(const char *flags, const char *late, const char *direct) {
+    const char *all = "--data words.tokens --batch 2 --limit 16 --threads 1 --quiet";
+    run(0, "train %s %s --steps 0 --out %s", flags, all, late);
+    run(0, "train --resume %s --steps 50 --quiet", late);
+    run(0, "train %s %s --steps 50 --out %s", flags, all, direct);
+    check_same_checkpoint(late, direct);
+}
+
+/* A run of no updates has not decided them, for a resume and for --like. */
+static void defaults_of_a_length_are_found_later(void) {
+    check_late("--model gpt:layers=2,width=8,heads=2,context=4", "lateA", "directA");
+    check_late("--model gpt:layers=2,width=8,heads=2,context=4 --warmup 1", "lateB", "directB");
+    /* Names of directories and files of flags say nothing of what was given. */
+    check_late("--model gpt:layers=2,width=8,heads=2,context=4", "late--schedule--warmup",
+               "directE");
+    check_late("--model gpt:layers=2,width=8,heads=2,context=4 --schedule constant --warmup 0",
+               "lateF", "directF");
+    scratch_text("late-flags", "model gpt:layers=2,width=8,heads=2,context=4\n");
+    check_late("--config late-flags", "lateG", "directG");
+    run(0,
+        "train --config late-flags --data words.tokens --batch 2 --limit 16 --threads 1 --quiet "
+        "--steps 0 --out lateZ");
+    run(0, "train --like lateZ --steps 50 --out likeZ --quiet");
+    check_same_checkpoint("likeZ", "directG");
+    run(0, "export lateA --out late-model --quiet");
+    check_late("--init late-model --submodels 2", "lateC", "directC");
+    check_late("--init late-model --submodels 2 --switch-every 3", "lateD", "directD");
+}
+
+/* Such a run of an older program does not say what it was given. */
+static void an_older_run_of_no_updates_is_refused(void) {
+    run(0, "train " RESNET "--steps 0 --quiet --out older");
+    hid_t file = H5Fopen(scratch_path("older/run.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
+    CHECK(file >= 0 && H5Adelete(file, "undecided") >= 0 && H5Fclose(file) >= 0, "setup");
+    check_error(run(1, "train --resume older --steps 5"),
+                "older/run.h5: an older program made this run of no updates, and did not store");
+    run(0, "eval older");
+}
+
 void test_like(void) {
     make_words();
     run(0, "train " RESNET "--steps 30 --quiet --out plain");
     RUN(trains_like_another);
     RUN(parts_have_their_defaults);
+    RUN(defaults_of_a_length_are_found_later);
+    RUN(an_older_run_of_no_updates_is_refused);
 }
