@@ -161,8 +161,7 @@ static void a_checkpoint_beyond_the_curves(void) {
     run(0, "train --resume curves4 --steps 8 --quiet");
 }
 
-/* The model of a run reads tokens or images; data of the other kind are refused as what they are.
- */
+/* The model of a run reads tokens or images; data of the other kind are refused. */
 static void data_of_the_other_kind(void) {
     run(0,
         "train --model resnet:depth=8,width=2 --data synthetic --limit 8 --batch 4 --steps 1 "
