@@ -14,6 +14,7 @@ import document
 import document_record
 import published
 import record
+import study
 from cases import Method
 from conftest import RESULTS
 from samples import LATER, evaluations, like, training
@@ -259,6 +260,29 @@ def test_the_longest_trainings_and_the_first_ones():
 def test_after_as_many_updates_bcd_is_nowhere_ahead_by_more_than_chance(network):
     found = record.compared(network, record.thirds_of(network), part=document_record.equal_part(network, record.thirds_of(network)))
     assert found.value < 0 or found.p > 0.05
+
+
+def test_at_equal_updates_and_earlier_ends():
+    """From the raw curves of the file: full updates that end 0 to 47 epochs early, and BCD after as many updates.  And the
+    means of the last evaluations, in place of five."""
+    runs = {True: [], False: []}  # by whether it is BCD: steps and accuracies of each seed
+    for one in study.read([str(RESULTS / "plateau.h5")]):
+        if one.settings["schedule"] == "constant":
+            runs[one["submodels"] > 1].append((one.evaluation["step"], 100 * one.evaluation["accuracy"]))
+
+    def mean_at(steps, scores, update):
+        means = np.convolve(scores, np.ones(5) / 5, "valid")
+        return np.interp(update, steps[4:].astype(float), means)
+    total = max(steps[-1] for steps, _ in runs[False])
+    gaps = [np.mean([mean_at(*one, update) for one in runs[True]]) - np.mean([mean_at(*one, update) for one in runs[False]])
+            for update in (total * (1 - early / 240) for early in range(48))]
+    found = document_record.ends_earlier("half-longest", "BCD-1/3", 48, document_record.equal_part("half-longest", "BCD-1/3"))
+    assert found["ahead"] == sum(gap > 0 for gap in gaps) == 0
+    assert float(found["mean"]) == pytest.approx(np.mean(gaps), abs=0.006)
+    last = [np.mean([scores[-count:].mean() for _, scores in runs[True]]) - np.mean([scores[-count:].mean() for _, scores in runs[False]])
+            for count in (6, 30)]
+    low, high = map(float, document_record.ahead_by_last("half-longest", "BCD-1/3", [6, 30])["by"].split(" to "))
+    assert [low, high] == pytest.approx(sorted(last), abs=0.006)
 
 
 def test_at_equal_operations():
