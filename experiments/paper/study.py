@@ -16,7 +16,7 @@ import curves
 import program
 import store
 from errors import Refused
-from schema import ADDED_FLAGS, COLUMNS, NEEDED, OPTIONAL, PART_KINDS, PARTS, PROVENANCE, REAL, ROLES, TEXT
+from schema import ADDED_FLAGS, COLUMNS, NEEDED, OPTIONAL, PART_KINDS, PARTS, PROVENANCE, REAL, ROLES, TEXT, TEXT_FLAGS
 from tables import MIB
 
 FORMAT, VERSION = "bcd study", 2
@@ -357,9 +357,7 @@ def check(training, path):
         refuse(f"it has {training['submodels']} submodels")
     if training["steps"] < 0 or training["batch"] < 1:
         refuse(f"it has {training['steps']} updates of {training['batch']} samples")
-    for flag in NEEDED:
-        if flag not in training.settings:
-            raise Refused(f"{path}: /settings has no {flag}, which has no default; the file is damaged")
+    check_settings(training.settings, path)
     steps, seconds, loss = (training.curve[name] for name in ("step", "seconds", "loss"))
     wrong = np.flatnonzero(~np.isfinite(loss))
     if len(wrong):
@@ -372,6 +370,16 @@ def check(training, path):
     wrong = np.flatnonzero(np.diff(training.evaluation["step"].astype(float)) < 0)
     if len(wrong):
         refuse(f"evaluation {wrong[0] + 2} is before evaluation {wrong[0] + 1}")
+
+
+def check_settings(settings, path):
+    for flag in NEEDED:
+        if flag not in settings:
+            raise Refused(f"{path}: /settings has no {flag}, which has no default; the file is damaged")
+    for flag, value in settings.items():
+        if isinstance(value, str) != (flag in TEXT_FLAGS):
+            kind = "text" if flag in TEXT_FLAGS else "number"
+            raise Refused(f"{path}: /settings has {value!r} as {flag}, which is no {kind}; the file is damaged")
 
 
 def read(paths):

@@ -30,7 +30,10 @@ def same_value(stored, asked):
 def given_in(command):
     """The flags of bcd train that a training depends on, of the command that began it, --no-x as x; none of an older
     one, in which bcd experiment trained."""
-    words = shlex.split(command)
+    try:
+        words = shlex.split(command)
+    except ValueError:  # a study cuts a long command, perhaps between quotes
+        words = command.split()
     if words[1:2] != ["train"]:
         return set()
     return {word[2:].removeprefix("no-") for word in words if word.startswith("--")} - {*LOCAL, *LENGTH, "brief", "device"}
@@ -69,6 +72,7 @@ class Run:
             return
         with store.reading(path) as file:
             self.settings, self.status = store.attributes(file["settings"]), store.attribute(file, "status")
+            study.check_settings(self.settings, path)
             self.command = store.attribute(file["provenance"], "command")
             steps = int(file["curve/step"][-1]) if len(file["curve/step"]) else 0
             length = self.settings.get("epochs", 0) * store.attribute(file["data"], "steps_per_epoch")

@@ -39,6 +39,14 @@ def test_a_length_may_be_asked_for_otherwise():
     assert not trained.is_as_asked(stored, trainings.Row("x", {"lr": 0.1, "steps": 24}), "x", command)
 
 
+def test_a_command_may_be_cut_between_quotes():
+    """A file has the first 1,023 bytes of it."""
+    row = trainings.Row("x", {"lr": 0.1, "data": "text:my text"})
+    assert trained.is_as_asked({"lr": 0.1}, row, "x", "bcd train --lr 0.1 --data 'text:my te")
+    with pytest.raises(Refused, match="x: trained with --order, which is not asked for now"):
+        trained.is_as_asked({"lr": 0.1}, row, "x", "bcd train --order random --data 'text:my te")
+
+
 def test_weights_are_in_no_table(tmp_path):
     """What another training starts from is trained again where its directory is gone."""
     asked = plan("pretraining", "smoke")

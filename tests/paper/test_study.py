@@ -141,6 +141,14 @@ def no_rate(file):
     del file["settings/lr"]
 
 
+def a_text_as_rate(file):
+    replaced(file, "settings/lr", np.array([b"high"] * 4))
+
+
+def a_number_as_optimizer(file):
+    replaced(file, "settings/optimizer", np.zeros(4))
+
+
 def no_column(file):
     del file["table/seconds"]
 
@@ -198,7 +206,9 @@ def texts_as_rows(file):
     (nan_loss, "the loss of update 51 is nan"), (back_in_time, "row 11 of its curve is before row 10"),
     (seconds_back, "row 11 of its curve is before row 10"), (evaluation_back, "evaluation 2 is before evaluation 1"),
     (no_submodels, "it has 0 submodels"), (no_batch, "200 updates of 0 samples"), (too_many_rows, "damaged"),
-    (too_few_rows, "training has 800"), (no_rate, "/settings has no lr"), (no_column, "seconds is missing"),
+    (too_few_rows, "training has 800"), (no_rate, "/settings has no lr"),
+    (a_text_as_rate, "/settings has 'high' as lr, which is no number"),
+    (a_number_as_optimizer, "/settings has 0.0 as optimizer, which is no text"), (no_column, "seconds is missing"),
     (another_version, "version 1; this program reads version 2"), (another_format, "neither a study")])
 def test_damaged(tmp_path, damage, words):
     path = str(tmp_path / "damaged.h5")
