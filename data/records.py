@@ -5,6 +5,7 @@ import json
 from typing import NamedTuple
 
 ANSWERS = ("answer", "completion", "response")
+UNUSED = ("context", "documents", "functions")  # what an answer was given for; without it another thing is learned
 LABELS = ("label", "kto_tag")  # true or false: whether an answer is a good one, for TRL and LLaMA-Factory
 # ShareGPT's names of roles, and those of chat templates.
 ROLES = {"human": "user", "user": "user", "gpt": "assistant", "assistant": "assistant",
@@ -126,9 +127,14 @@ def chat_of(item, messages, where, given=0):
     system = system_of(item, where)
     items, given = system + messages, given + len(system)
     messages = [message_of(m, where, n) for n, m in enumerate(items, 1)]
+    if system and messages[1:] and messages[1]["role"] == "system":
+        if messages[1]["content"] != messages[0]["content"]:
+            raise Stop(f'{where}: has a "system" beside a message of that role, which says something else')
+        items, messages, given = items[1:], messages[1:], given - 1
     answers = [n for n, m in enumerate(messages) if m["role"] == "assistant"]
     if not any(n >= given for n in answers):
-        raise Stop(f"{where}: no message has the role assistant, so nothing would be learned")
+        roles = ", ".join(dict.fromkeys(m["role"] for m in messages)) or "none"
+        raise Stop(f"{where}: no message has the role assistant, so nothing would be learned; those there are: {roles}")
     left_out = tuple(n for n in answers if not is_learned(items[n], where, n + 1) or n < given)
     return Chat(where, messages, tools_of(item, where), left_out)
 
@@ -145,10 +151,24 @@ def record_of(item, where):
     """Returns the record of a JSON value."""
     item = item if isinstance(item, dict) else {}
     record = form_of(item, where)
+    if isinstance(record, Text):
+        return record
     for name in LABELS:
-        if isinstance(item.get(name), bool) and not isinstance(record, Text):
+        if isinstance(item.get(name), bool):
             raise Stop(f"{where}: has a preference ({name}), which cannot be trained on here")
+    for name in UNUSED:
+        if item.get(name):
+            raise Stop(f'{where}: has "{name}", which is not used; write it into the prompt or a message')
     return record
+
+
+def answer_of(item, where):
+    """Returns the answer to a prompt, by whichever name it has, or None."""
+    first, *others = [name for name in ANSWERS if item.get(name) is not None] or [ANSWERS[0]]
+    for name in others:
+        if item[name] != item[first]:
+            raise Stop(f'{where}: has both "{first}" and "{name}", which are not the same')
+    return item.get(first)
 
 
 def form_of(item, where):
@@ -156,12 +176,13 @@ def form_of(item, where):
     if item.get("chosen") is not None and item.get("rejected") is not None:
         raise Stop(f"{where}: has preferences (chosen and rejected), which cannot be trained on here; "
                    "without these two what is beside them can")
-    prompt, answer = item.get("prompt"), next((item[a] for a in ANSWERS if item.get(a) is not None), None)
     if item.get("chat_template_kwargs"):
         raise Stop(f"{where}: has chat_template_kwargs, which are not passed to the chat template here")
     for name in ("messages", "conversations"):
-        if isinstance(item.get(name), list):
+        if item.get(name) and isinstance(item[name], list):
             return chat_of(item, item[name], where)
+    prompt = item.get("prompt")
+    answer = None if prompt is None else answer_of(item, where)
     if isinstance(prompt, list) and isinstance(answer, list):
         return chat_of(item, prompt + answer, where, len(prompt))
     if isinstance(prompt, str) and isinstance(answer, str):
