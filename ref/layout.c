@@ -208,7 +208,8 @@ static BlockWorkspace block_workspace(Layout *l, int block) {
 
 static void assign_offsets(Layout *l) {
     const Model *m = l->model;
-    size_t scratch = 0, output = 0, gradient = 0, update = 0; /* of the block that needs most */
+    /* Each of the block that needs most; of boundaries, among the even and among the odd blocks. */
+    size_t scratch = 0, output[2] = {0}, gradient[2] = {0}, update = 0;
     for (int b = 0; b < m->blocks; b++) {
         if (!value_is_local(m, l->settings, m->block[b].out)) continue;
         const BlockWorkspace need = l->need[b] = block_workspace(l, b);
@@ -216,15 +217,16 @@ static void assign_offsets(Layout *l) {
             scratch = size_max(scratch, need.scratch);
             update = size_max(update, need.update);
         }
-        output = size_max(output, need.boundary);
-        gradient = size_max(gradient, need.boundary_gradient);
+        output[b % 2] = size_max(output[b % 2], need.boundary);
+        gradient[b % 2] = size_max(gradient[b % 2], need.boundary_gradient);
     }
+    const size_t gradients = scratch + output[0] + output[1];
     for (int b = 0; b < m->blocks; b++) {
-        const size_t turn = (size_t)(b % 2);
-        l->value[m->block[b].out].offset = scratch + turn * output;
-        l->value[m->block[b].out].gradient_offset = scratch + 2 * output + turn * gradient;
+        ValueLayout *out = &l->value[m->block[b].out];
+        out->offset = scratch + (b % 2 ? output[0] : 0);
+        out->gradient_offset = gradients + (b % 2 ? gradient[0] : 0);
     }
-    l->workspace = size_max(scratch + 2 * (output + gradient), update);
+    l->workspace = size_max(gradients + gradient[0] + gradient[1], update);
 }
 
 int layout_check(const Model *m, const StageSettings *settings, const bool *active) {

@@ -18,7 +18,8 @@
  *
  * What is not stored is in the workspace.  It begins with scratch, which every block reuses for its
  * inner values; then come two buffers for block outputs and two for their gradients, which even and
- * odd blocks use in turn.  Pieces of the workspace start at multiples of 256. */
+ * odd blocks use in turn: the logits, larger than all else, have room in one of them.  Pieces of
+ * the workspace start at multiples of 256. */
 typedef struct {
     bool needs_grad;      /* it has a gradient */
     bool stored;          /* it is kept from the forward to the backward pass */

@@ -90,15 +90,16 @@ int memory_blocks(BlockMemory *blocks, const Model *m, const StageSettings *sett
 
 void memory_stage(size_t bytes[MEM_ROLES], const BlockMemory *blocks, const Model *m,
                   const StageSettings *settings) {
-    size_t scratch = 0, out = 0, out_gradient = 0, update = 0;
+    size_t scratch = 0, output[2] = {0}, gradient[2] = {0}, update = 0; /* as in layout.c */
     memset(bytes, 0, MEM_ROLES * sizeof *bytes);
     for (int b = 0; b < m->blocks; b++) {
         const BlockMemory *block = &blocks[b];
         const BlockWorkspace *w = &block->workspace;
         bool local = block_is_local(settings, b);
         if (!local && !value_is_local(m, settings, m->block[b].out)) continue;
-        out = size_max(out, w->boundary);
-        out_gradient = size_max(out_gradient, local ? w->boundary_gradient : w->sent_gradient);
+        output[b % 2] = size_max(output[b % 2], w->boundary);
+        gradient[b % 2] =
+            size_max(gradient[b % 2], local ? w->boundary_gradient : w->sent_gradient);
         bytes[MEM_ACTIVATIONS] += (local ? block->activations : block->stored_output) *
                                   (size_t)block_in_flight(settings, b);
         if (!local) continue;
@@ -110,7 +111,8 @@ void memory_stage(size_t bytes[MEM_ROLES], const BlockMemory *blocks, const Mode
         scratch = size_max(scratch, w->scratch);
         update = size_max(update, w->update);
     }
-    bytes[MEM_WORKSPACE] += size_max(scratch + 2 * (out + out_gradient), update);
+    bytes[MEM_WORKSPACE] +=
+        size_max(scratch + output[0] + output[1] + gradient[0] + gradient[1], update);
     /* A head that is tied to a block of another stage has a copy of its weight, and a gradient to
      * send there while it trains. */
     int tied = m->node[m->nodes - 1].weight;

@@ -30,8 +30,8 @@ int memory_blocks(BlockMemory *blocks, const Model *model, const StageSettings *
                   const bool *active);
 /* Overwrites bytes[role] with the memory of the stage that has the blocks with settings->local:
  * that of its blocks, and of the outputs that it receives from blocks on other stages.  Blocks
- * share the workspace, so it is the largest scratch, twice the largest boundary and
- * boundary_gradient, or the largest `update` if that is more, and `loss`. */
+ * share the workspace, so it is the largest scratch, and the largest boundary and boundary_gradient
+ * of the even and of the odd blocks, or the largest `update` if that is more; and `loss`. */
 void memory_stage(size_t bytes[MEM_ROLES], const BlockMemory *blocks, const Model *model,
                   const StageSettings *settings);
 

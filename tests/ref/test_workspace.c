@@ -19,14 +19,15 @@ static const struct {
     size_t workspace;
 } rows[] = {
     /* All that backward reads is stored.  Then the gradients of a layer's inner values count most,
-     * without those of out and down, which are those of the sums; and in turn two outputs, of
-     * which only the logits are not stored, and two gradients of outputs. */
-    {"all active", {true, true, true, true}, 15 * VALUE + 2 * (LOGITS + VALUE)},
-    /* A layer of the prefix stores nothing: its 17 inner values and its aux are there at once.  No
-     * output has a gradient. */
-    {"head alone", {false, false, false, true}, 17 * VALUE + 3 * AUX + 2 * LOGITS},
+     * without those of out and down, which are those of the sums; and of the outputs the
+     * logits, which alone are not stored, and in turn two gradients of outputs. */
+    {"all active", {true, true, true, true}, 15 * VALUE + LOGITS + 2 * VALUE},
+    /* A layer of the prefix stores nothing: its 17 inner values and its aux are there at once.  In
+     * turn there are the outputs of the embedding and of the first layer, whose room is that of the
+     * logits.  No output has a gradient. */
+    {"head alone", {false, false, false, true}, 17 * VALUE + 3 * AUX + VALUE + LOGITS},
     /* No value has a gradient. */
-    {"none", {false, false, false, false}, 17 * VALUE + 3 * AUX + 2 * LOGITS},
+    {"none", {false, false, false, false}, 17 * VALUE + 3 * AUX + VALUE + LOGITS},
 };
 
 static void workspace_by_hand(const void *row) {
