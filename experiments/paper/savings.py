@@ -16,7 +16,7 @@ NETWORKS = {
         ("BCD-1/3", THIRDS),
         ("full, 2 micro-batches", {"accumulate": 2}),
         ("full, activations recomputed", {"recompute": True}),
-        ("full, batch of 12", {"batch": 12}),
+        ("full, batch of 11", {"batch": 11}),
         ("full, 16 micro-batches", {"accumulate": 16}),
         ("BCD-1/3, 16 micro-batches", {"accumulate": 16, **THIRDS})]),
     "resnet8": ("ResNet-8", {"model": "resnet8", "data": "synthetic", "limit": 1000, "batch": 128}, [

@@ -167,7 +167,7 @@ def of_all_sessions(file):
         if len(set(counts)) > 1:
             computers = [f"{computer}, {count} {column if count != 1 else column[:-1]}"
                          for computer, count in zip(computers, counts)]
-        if column == "ranks" and counts:
+        if column == "ranks" and any(counts[-1:]):
             provenance["ranks"] = counts[-1]
     computer = "accelerator" if provenance.get("accelerator") else "cpu"
     for name, found in ((computer, computers), ("commit", sessions["commit"])):

@@ -338,7 +338,7 @@ def test_when_bcd_pays():
     table = document.made_of("savings.h5")["savings"]
     memory = {label: table.value(label, "all") for label in table.labels}
     assert memory["GPT 4x128: full, 2 micro-batches"] < memory["GPT 4x128: BCD-1/3"]
-    assert memory["GPT 4x128: full, batch of 12"] < memory["GPT 4x128: BCD-1/3"]
+    assert memory["GPT 4x128: full, batch of 11"] < memory["GPT 4x128: BCD-1/3"]
     assert memory["ResNet-8: full, batch of 108"] == pytest.approx(memory["ResNet-8: BCD-1/3"], rel=0.01)
     assert memory["GPT 8x192: full, plain SGD"] == pytest.approx(memory["GPT 8x192: BCD-1/3"], rel=0.01)
     assert memory["GPT 8x192: BCD-1/3"] < memory["GPT 8x192: full, Lion"]
