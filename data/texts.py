@@ -13,8 +13,6 @@ THREADS = min(len(os.sched_getaffinity(0)), 8)  # pieces that are encoded togeth
 PACKAGES = "transformers jinja2"
 CORRECTED = ("words are split by the pattern that transformers has for Mistral, not by that of tokenizer.json, of which "
              "it says that it is wrong")
-# These are the settings of a tokenizer's model beside its vocabulary and merges.
-MODEL = "byte_fallback", "fuse_unk", "ignore_merges", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"
 
 
 class Missing(Stop):
@@ -48,7 +46,10 @@ def load(directory):
     except Exception as error:  # each kind of tokenizer has its own
         if "trust_remote_code" in str(error):
             raise Stop(f"{directory}: its tokenizer needs a program of its own (auto_map), which is not run") from None
-        raise Stop(f"{directory}: cannot read its tokenizer: {first_line(error)}") from None
+        kind = settings(directory, "tokenizer_config.json").get("tokenizer_class")
+        hint = (f"; it is read as {kind}, and as it is with \"tokenizer_class\": \"PreTrainedTokenizerFast\" in "
+                "tokenizer_config.json" if kind and os.path.exists(os.path.join(directory, "tokenizer.json")) else "")
+        raise Stop(f"{directory}: cannot read its tokenizer: {first_line(error)}{hint}") from None
 
 
 def has_wrong_pattern(tokenizer):
@@ -67,22 +68,37 @@ def take_steps(tokenizer, directory):
     import tokenizers
     import transformers
     saved, own, taken = tokenizers.Tokenizer.from_file(path), tokenizer.backend_tokenizer, []
-    if any((getattr(saved.model, name, None) or None) != (getattr(own.model, name, None) or None) for name in MODEL):
+    config = settings(directory, "tokenizer_config.json")
+    more = own.get_vocab().keys() - saved.get_vocab().keys()
+    if state_of(saved.model) != state_of(own.model):
         own.model = saved.model
         taken.append("model")
     for name in ("normalizer", "pre_tokenizer", "decoder"):
         step = getattr(saved, name)
-        blank = settings(directory, "tokenizer_config.json").get("add_prefix_space")
+        blank = config.get("add_prefix_space")
         if isinstance(blank, bool) and hasattr(step, "add_prefix_space"):
             step.add_prefix_space = blank
         if state_of(step) != state_of(getattr(own, name)):
             setattr(own, name, step)
             taken.append(name)
-    return f"its {', '.join(taken)}: as in tokenizer.json; transformers {transformers.__version__} has its own" if taken else ""
+    # The last step puts tokens around a text, unless tokenizer_config.json says which.
+    if own.encode("").ids != saved.encode("").ids and not any(
+            config.get(name) is not None for name in ("add_bos_token", "add_eos_token")):
+        own.post_processor = saved.post_processor
+        taken.append("post_processor")
+    notes = [f"its {', '.join(taken)}: as in tokenizer.json; transformers {transformers.__version__} has its own"] * bool(taken)
+    if more:
+        notes.append(f"transformers has {len(more)} more tokens than tokenizer.json, such as {min(more)!r}")
+    return "; ".join(notes)
 
 
 def state_of(step):
-    return step and json.loads(step.__getstate__())
+    """The settings of a step, or of a model but for its tokens.  False and "" are what is not set."""
+    if not step:
+        return None
+    state = json.loads(step.__getstate__())
+    return {name: value for name, value in state.items() if name not in ("vocab", "merges") and value not in (None, "")
+            and value is not False}
 
 
 def first_line(error):

@@ -269,6 +269,37 @@ def test_steps_are_those_of_the_file(model, kind, family, changed):
         assert head == "600 "
 
 
+@pytest.mark.parametrize("kind", ["GPT2Tokenizer", "Qwen2Tokenizer", "GPTNeoXTokenizer"])
+def test_the_model_is_that_of_the_file(model, kind):
+    """These classes make a BPE of whatever the file has."""
+    pieces = [[piece, -1.0 - n] for n, piece in enumerate(["<unk>", "</s>", "\u2581The", "\u2581", *"The", "\u2581quick", *"quick"])]
+    blanks = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": True}
+    model = model(config={"tokenizer_class": kind}, model={"type": "Unigram", "unk_id": 0, "vocab": pieces},
+                  normalizer=None, pre_tokenizer=blanks, decoder=blanks, post_processor=None,
+                  added_tokens=[{"id": 1, "content": "</s>", "single_word": False, "lstrip": False, "rstrip": False,
+                                 "normalized": False, "special": True}])
+    head, ids = encoded(model, b"text\nThe quick The")
+    saved = tokenizers.Tokenizer.from_file(os.path.join(model.directory, "tokenizer.json"))
+    assert ids[:-1].tolist() == saved.encode("The quick The").ids == [2, 7, 2]
+    assert "its model, " in head and "more token" in head
+
+
+@pytest.mark.parametrize("settings, begins", [({}, True), ({"add_bos_token": False}, False)])
+def test_tokens_around_a_text_are_those_of_the_file(model, settings, begins):
+    """Unless the settings say which; transformers puts none around those of this class."""
+    model = model(config={"tokenizer_class": "GPTNeoXTokenizer", **settings}, pre_tokenizer=LEVEL,
+                  post_processor=around(["<s>"], ["</s>"]))
+    head, ids = encoded(model, b"text\nHello")
+    assert ids.tolist() == [0] * begins + model.tokenizer.encode("Hello", add_special_tokens=False).ids + [1]
+    assert ("post_processor" in head) == begins
+
+
+def test_a_class_that_cannot_read_the_file_is_named(model):
+    model = model(config={"tokenizer_class": "T5Tokenizer"})
+    with pytest.raises(texts.Stop, match='cannot read its tokenizer: .*read as T5Tokenizer, .*"PreTrainedTokenizerFast"'):
+        encoded(model, b"text\nHello")
+
+
 def test_a_blank_before_a_text_is_as_the_settings_say(model):
     model = model(config={"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": True}, pre_tokenizer=LEVEL)
     assert encoded(model, b"text\nHello")[1][:-1].tolist() == model.tokenizer.encode(" Hello").ids
