@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../ref/base/checksum.h"
 #include "../ref/base/error.h"
 #include "../ref/base/random.h"
-#include "checksum.h"
 
 typedef struct {
     Dataset base;

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../ref/base/checksum.h"
 #include "../ref/base/error.h"
-#include "checksum.h"
 #include "file.h"
 #include "tokens.h"
 

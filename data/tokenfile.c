@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../ref/base/checksum.h"
 #include "../ref/base/error.h"
-#include "checksum.h"
 #include "tokens.h"
 
 static const char magic[8] = {'B', 'C', 'D', 'T', 'O', 'K', 'E', 'N'};

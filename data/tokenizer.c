@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../ref/base/checksum.h"
 #include "../ref/base/error.h"
-#include "checksum.h"
 #include "file.h"
 
 static int bytes_encode(const Tokenizer *tokenizer, const char *text, size_t bytes, int **tokens,

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../ref/base/checksum.h"
 #include "../ref/base/error.h"
-#include "checksum.h"
 
 void tokens_free(Tokens *tokens) {
     if (tokens->mapped) {

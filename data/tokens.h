@@ -16,7 +16,7 @@
  *         36-39  1 if the tokens have masks, 0 if not; 1 + 2 C if records are kept whole in
  *                windows of C tokens, with tokens between them that are no targets
  *         40-47  count of tokens
- *         48-55  checksum of the tokens (checksum.h)
+ *         48-55  checksum of the tokens (ref/base/checksum.h)
  *         56-63  checksum of the text it was made from, or zero
  *
  * In a masked file the highest bit of a token says that the token is input, but no target of the

@@ -46,8 +46,7 @@ static const char *hint_of(cudaError_t error) {
         case cudaErrorNoKernelImageForDevice:
         case cudaErrorUnsupportedPtxVersion:
             return " (the program was built for other GPUs: make ARCHS=80 is for compute "
-                   "capability "
-                   "8.0, ARCHS=89 for 8.9, ARCHS=90a for 9.0)";
+                   "capability 8.0, ARCHS=89 for 8.9, ARCHS=90a for 9.0)";
         case cudaErrorIllegalAddress:
         case cudaErrorMisalignedAddress:
         case cudaErrorInvalidAddressSpace:

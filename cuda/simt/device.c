@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../ref/base/checksum.h"
 #include "engine.h"
 #include "late.h"
 
@@ -138,21 +139,13 @@ typedef struct {
     bool inside;        /* the bytes to copy follow this struct */
 } StreamCopy;
 
-/* FNV-1a */
-static uint64_t sum_of(const void *memory, size_t bytes) {
-    const unsigned char *at = memory;
-    uint64_t sum = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < bytes; i++) sum = (sum ^ at[i]) * 0x100000001b3u;
-    return sum;
-}
-
 static void do_copy(const void *closure) {
     const StreamCopy *copy = closure;
     if (copy->pinned && !memory_holds(MEMORY_PINNED, copy->pinned, copy->bytes))
         simt_note_error("page-locked memory was freed before its %zu bytes were copied",
                         copy->bytes);
     else if (copy->pinned == copy->from && copy->from &&
-             sum_of(copy->from, copy->bytes) != copy->sum)
+             checksum_bytes(CHECKSUM_START, copy->from, copy->bytes) != copy->sum)
         simt_note_error("page-locked memory changed before its %zu bytes were copied", copy->bytes);
     else if (copy->inside)
         memcpy(copy->to, copy + 1, copy->bytes);
@@ -189,7 +182,7 @@ static void submit_host(Stream stream, StreamCopy copy, bool down) {
     bool pinned = memory_holds(MEMORY_PINNED, host, copy.bytes);
     if (late && pinned && down) simt_poison(copy.to, copy.bytes);
     if (late && pinned) copy.pinned = host;
-    if (late && pinned && !down) copy.sum = sum_of(host, copy.bytes);
+    if (late && pinned && !down) copy.sum = checksum_bytes(CHECKSUM_START, host, copy.bytes);
     if (late && !pinned && !down) {
         submit_inside(stream, copy);
         return;

@@ -16,8 +16,7 @@ static const struct {
      "has a LoRA adapter, which belongs into the weights of its model; type: pip install torch "
      "transformers peft, then python3 -c "
      "\"from peft import AutoPeftModelForCausalLM as M; from transformers import AutoTokenizer as "
-     "T; "
-     "M.from_pretrained('DIR').merge_and_unload().save_pretrained('NEW'); "
+     "T; M.from_pretrained('DIR').merge_and_unload().save_pretrained('NEW'); "
      "T.from_pretrained('DIR').save_pretrained('NEW')\""},
     {"pytorch_model", ".bin",
      "has its weights in pytorch_model.bin; type: pip install torch transformers, then python3 -c "
@@ -25,9 +24,8 @@ static const struct {
      "[A.from_pretrained('DIR').save_pretrained('NEW') for A in (M, T)]\""},
     {"", ".gguf",
      "has its weights in GGUF; get the model that they were made from or, for a LLaMA with "
-     "SmolLM's "
-     "tokenizer, type: pip install gguf safetensors tokenizers, then python3 data/from_gguf.py "
-     "NAME.gguf NEW"},
+     "SmolLM's tokenizer, type: pip install gguf safetensors tokenizers, then python3 "
+     "data/from_gguf.py NAME.gguf NEW"},
     {"consolidated", ".pth", "is in Meta's format; get the model in that of transformers"},
 };
 enum { FOREIGN = sizeof foreign / sizeof *foreign };

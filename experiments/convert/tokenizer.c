@@ -3,8 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../data/checksum.h"
 #include "../../data/file.h"
+#include "../../ref/base/checksum.h"
 #include "convert.h"
 #include "json.h"
 

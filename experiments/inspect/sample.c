@@ -189,8 +189,7 @@ static int open_run(Sampling *s, const CommandLine *line) {
     if (strncmp(s->setup.tokenizer, "hf:", 3) != 0) return -1;
     return error_set(
         "%s: its tokens are of the tokenizer %s, which %s%s; export the run (bcd export --help) "
-        "and "
-        "sample from the directory with --init",
+        "and sample from the directory with --init",
         line->positional[0], s->setup.tokenizer, *s->dir ? "is no longer in " : "it does not name",
         s->dir);
 }

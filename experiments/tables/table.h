@@ -121,8 +121,7 @@ Text table_format(const Table *table, int row, int column);
  * again.  Of a timeline, which the page draws, there are only the title and the notes. */
 int table_print(FILE *out, const Table *table);
 
-/* ---- table_file.c: tables as HDF5, as experiments/results/README.md describes them ------------
- */
+/* ---- table_file.c: tables as HDF5, as experiments/results/README.md describes them ----------- */
 
 /* Writes the whole file, with the flags given in `options` as /settings, or leaves the old one as
  * it was, and returns -1 and an error. */

@@ -3,8 +3,7 @@
 
 #include "../../ref/model.h"
 
-/* ---- measure.c --------------------------------------------------------------------------------
- */
+/* ---- measure.c ------------------------------------------------------------------------------- */
 
 double bench_now_ms(void);
 
@@ -40,15 +39,13 @@ Machine bench_machine(double min_ms);
 void bench_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void bench_progress_end(void); /* clears the line */
 
-/* ---- ops.c ------------------------------------------------------------------------------------
- */
+/* ---- ops.c ----------------------------------------------------------------------------------- */
 
 /* Times every node of a model (equal ones once), and the loss and the optimizers at its sizes.
  * Returns 0; on failure -1, with the error set. */
 int bench_ops(const char *spec, int batch, Machine machine, double min_ms);
 
-/* ---- steps.c ----------------------------------------------------------------------------------
- */
+/* ---- steps.c --------------------------------------------------------------------------------- */
 
 /* Times training steps of a model: the full update, and each third of its blocks, where the first
  * and the last block are frozen. */
@@ -60,15 +57,12 @@ int bench_steps(const char *spec, const char *optimizer, int batch, Machine mach
  * of each further step on one line. */
 int bench_serve(const char *spec, const char *optimizer, int batch);
 
-/* ---- transports.c
- * ------------------------------------------------------------------------------------
- */
+/* ---- transports.c ---------------------------------------------------------------------------- */
 
 /* Times messages between two ranks of this machine, over each kind of transport. */
 int bench_transport(double min_ms);
 
-/* ---- tokens.c -----------------------------------------------------------------------------------
- */
+/* ---- tokens.c -------------------------------------------------------------------------------- */
 
 /* Times GPT-2's tokenizer on WikiText-2, created anew for each call and once for all, and on a
  * megabyte without a space. Where `data_dir` lacks these files it says so. */

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../data/checksum.h"
 #include "../../data/file.h"
 #include "../../data/pretoken.h"
 #include "../../data/tokenizer.h"
+#include "../../ref/base/checksum.h"
 #include "scratch.h"
 #include "tiny.h"
 

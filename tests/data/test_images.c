@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../data/checksum.h"
 #include "../../data/data.h"
 #include "../../data/images.h"
+#include "../../ref/base/checksum.h"
 #include "scratch.h"
 
 enum { PLANE = IMAGE_SIDE * IMAGE_SIDE, RECORD = 1 + IMAGE_BYTES };

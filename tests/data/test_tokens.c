@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../data/checksum.h"
 #include "../../data/tokens.h"
+#include "../../ref/base/checksum.h"
 #include "scratch.h"
 
 static int *counting(size_t count) {

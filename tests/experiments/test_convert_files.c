@@ -186,9 +186,7 @@ static void foreign_formats_are_named(void) {
     } rows[] = {
         {"adapter", "adapter_config.json",
          "adapter: has a LoRA adapter, which belongs into the weights of its model; type: pip "
-         "install torch transformers peft, "
-         "then "
-         "python3 -c \"from peft import"},
+         "install torch transformers peft, then python3 -c \"from peft import"},
         {"tiny", "adapter_config.json", "tiny: has a LoRA adapter, which belongs into"},
         {"pickled", "pytorch_model-00001-of-00002.bin",
          "pickled: has its weights in pytorch_model.bin; type: pip install torch transformers, "

@@ -100,8 +100,7 @@ static void an_export_has_the_tokenizer(void) {
     if (printed->status && strstr(printed->error, "pip install")) SKIP("%s", printed->error);
     run(0,
         "train --model llama:layers=1,width=8,heads=1,context=4 --data own.tokens --valid "
-        "own.tokens "
-        "--steps 0 --quiet --out random");
+        "own.tokens --steps 0 --quiet --out random");
     run(0, "export random --out wordy --quiet");
     scratch_text("wordy/LICENSE.txt", "its own");
     scratch_text("wordy/LICENSES/MIT.txt", "a directory, as REUSE has it");

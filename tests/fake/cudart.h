@@ -10,9 +10,8 @@
 
 /* ---- cudart.c ---- */
 
-cudaError_t fake_error(
-    cudaError_t error);         /* records the error for cudaGetLastError, and returns it */
-int fake_device(void);          /* returns this thread's device */
+cudaError_t fake_error(cudaError_t error); /* keeps it for cudaGetLastError, and returns it */
+int fake_device(void);                     /* returns this thread's device */
 cudaError_t fake_outcome(void); /* returns the first error of the work done so far, once */
 
 /* ---- cudart_streams.c ---- */
@@ -40,8 +39,7 @@ typedef struct {
 typedef struct Stream Stream;
 typedef struct Capture {
     struct Capture *next;
-    unsigned
-        number; /* the number of this capture, by which events of an earlier one are recognised */
+    unsigned number; /* of this capture, by which events of an earlier one are recognised */
     enum cudaStreamCaptureMode mode;
     pthread_t thread;
     Stream *streams[STREAMS]; /* the first is where the capture began */

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../data/checksum.h"
 #include "../../data/tokens.h"
+#include "../../ref/base/checksum.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../data/checksum.h"
+#include "../../ref/base/checksum.h"
 #include "../../ref/base/random.h"
 #include "../test.h"
 #include "cases.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../data/checksum.h"
+#include "../../ref/base/checksum.h"
 #include "../../ref/base/error.h"
 #include "../../ref/base/random.h"
 #include "../../ref/blocks/models.h"

@@ -10,11 +10,13 @@
  *   --died TEXT   keeps TEXT as the failure of what was measured when the last process ended
  *   --add FILE    adds the lines of FILE (results.c) to the results
  *   --state TEXT  adds this to what is kept of the GPU's state: clocks, temperature, power
- *   --profile gpt2|resnet20  runs one step of it between cudaProfilerStart and cudaProfilerStop,
- * for ncu --profile-from-start off
- *   --tune-matmul FILE  measures all algorithms of each matrix product that occurs, and writes the
- *                 fastest to FILE (cuda/matmul.h); with it goes --again, as only what is measured
- * is tuned
+ *   --profile gpt2|resnet20
+ *                 runs one step of it between cudaProfilerStart and cudaProfilerStop, for
+ *                 ncu --profile-from-start off
+ *   --tune-matmul FILE
+ *                 measures all algorithms of each matrix product that occurs, and writes the
+ *                 fastest to FILE (cuda/matmul.h); give --again, too: only what is measured is
+ *                 tuned
  *
  * A failure is printed and kept with the results, and the rest goes on.  The exit status is 1 if
  * something failed, 70 if the device does not work any more and a new process may go on with what
