@@ -171,8 +171,8 @@ const Option option_table[] = {
     {"out", "FILE", TEXT(out), LOCAL, "", "none", "also write the tables as HDF5, for bcd report",
      COMMAND_INFO | COMMAND_TRACE | COMMAND_PLAN},
     {"multiplier", "X", REAL(plan.multiplier, 1e-6, 1e6), LOCAL, NULL,
-     "language models 2.44, images 1.39",
-     "B-F multiplier (steps of BCD over steps of the full update) of the cost to the same loss; "
+     "as measured, by --submodels",
+     "B-F multiplier (updates of BCD over those of the full update) of the cost to the same loss; "
      "bcd report --table multipliers prints those of files",
      COMMAND_PLAN},
     {"price", "GPU=DOLLARS,...", TEXT(plan.price), LOCAL, "", "those of section 4.4.1",

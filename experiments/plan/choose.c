@@ -1,6 +1,7 @@
 /* Lists the possible settings of a space and finds the best one.  Simulating all of them would take
  * minutes.  The work of a step is a lower bound of its time, so settings are simulated in the order
  * of that bound until it exceeds the best time found. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "../base/alloc.h"
@@ -19,6 +20,11 @@ static void append(PlanList *list, const Plan *plan) {
         list->plan = xrealloc(list->plan, (size_t)list->capacity * sizeof *list->plan);
     }
     list->plan[list->count++] = *plan;
+}
+
+static double updates_of(const PlanSpace *s, int submodels) {
+    const bool known = submodels > 1 && !isnan(s->multiplier);
+    return known ? s->multiplier : plan_updates(s->task, submodels);
 }
 
 static bool allows(int given, int value) { return given == PLAN_FREE || given == value; }
@@ -71,6 +77,7 @@ static void add_sizes(PlanList *list, const PlanSpace *s, Plan *plan) {
             for (int count = 1; count <= share; count++) {
                 if (share % count || !allows(s->micro_batches, count)) continue;
                 c->submodels = s->submodels.value[i];
+                plan->updates = updates_of(s, c->submodels);
                 c->micro_batches = count;
                 c->stage.batch = share / count;
                 add_kinds(list, s, plan);

@@ -7,9 +7,12 @@
 #include "../base/alloc.h"
 #include "plan.h"
 
-/* The methods with the sizes asked for, and the cheapest of any sizes.  With --method there is one
- * of these rows. */
-enum { CHEAPEST = PLAN_METHODS, ROWS };
+/* A row for each method with the sizes asked for, and then, where that leaves more to choose, for
+ * the cheapest of any submodels and precision.  With --method there is one row. */
+typedef struct {
+    int rows, named; /* the first `named` have the sizes asked for */
+    Plan plan[2 * PLAN_METHODS];
+} Answers;
 
 /* "1 x 8 RTX 4090", "2 processors of this machine". */
 static Text machines_of(const PlanQuestion *q) {
@@ -19,23 +22,19 @@ static Text machines_of(const PlanQuestion *q) {
     return text_of("%d x %d %s", q->line->options.plan.nodes, q->per_node, q->gpu->name);
 }
 
-static Text label_of(const Plan *plan, int row) {
+static Text label_of(const Answers *a, int row) {
+    const Plan *plan = &a->plan[row];
     const char *best = plan->prediction.fits ? "cheapest: " : "least memory: ";
-    return text_of("%s%s", row == CHEAPEST ? best : "", plan_method(plan).text);
+    return text_of("%s%s", row < a->named ? "" : best, plan_method(plan).text);
 }
 
-/* Finds the cheapest plan of a method.  It replaces *best if that is of no GPUs yet, or if it is
- * better: cheaper, or where nothing fits, with less memory. */
-static int answer(Plan *best, const PlanQuestion *q, PlanMethod method, bool wide) {
+/* Finds the cheapest plan of a method, or if none fits that with the least memory. */
+static int answer(Plan *plan, const PlanQuestion *q, PlanMethod method, bool wide) {
     PlanSpace space;
-    Plan plan;
     if (question_space(&space, q, method, q->gpu, wide)) return -1;
     for (int m = 2; m <= 5 && wide && method == PLAN_BCD; m++) choices_add(&space.submodels, m);
     choices_add(&space.gpus, q->per_node * q->line->options.plan.nodes);
-    int fits = plan_choose(&plan, &space, PLAN_CHEAPEST);
-    if (fits < 0) return -1;
-    if (!best->gpus || plan_is_better(&plan, best, PLAN_CHEAPEST)) *best = plan;
-    return 0;
+    return plan_choose(plan, &space, PLAN_CHEAPEST) < 0 ? -1 : 0;
 }
 
 /* Notes the memory that the outputs of a prefix take, for the largest output of a block.  A cache
@@ -52,31 +51,38 @@ static void note_cache(Table *table, const Model *model) {
                1000.0 * (double)(largest * sizeof(float)) / GIB);
 }
 
+/* Notes which of all rows is the cheapest. */
+static void note_best(Table *table, const Answers *a) {
+    int best = 0;
+    for (int row = 1; row < a->rows; row++)
+        if (plan_is_better(&a->plan[row], &a->plan[best], PLAN_CHEAPEST)) best = row;
+    if (a->rows > 1 && a->plan[best].prediction.fits)
+        table_note(table, "The cheapest of all to the same loss%s: %s, %s.",
+                   a->plan[best].method == PLAN_BCD ? ", if the updates are as assumed" : "",
+                   plan_method(&a->plan[best]).text, plan_setting(&a->plan[best]).text);
+}
+
 /* Notes which settings were chosen rather than given, and whether nothing fits. */
-static void note_choices(Table *table, const PlanQuestion *q, const Plan plan[ROWS]) {
+static void note_choices(Table *table, const PlanQuestion *q, const Answers *a) {
     const Options *o = &q->line->options;
     const char *trace = q->line->options.plan.trace;
     static const char *const names[] = {"pipeline",  "replicas",          "micro-batches",
                                         "placement", "pipeline-schedule", "recompute"};
     Text list = {""};
-    int rows = 0, fitting = 0;
-    for (int row = 0; row < ROWS; row++) {
-        if (!question_asks(q, row)) continue;
-        rows++;
-        fitting += plan[row].prediction.fits;
-    }
+    int fitting = 0;
+    for (int row = 0; row < a->rows; row++) fitting += a->plan[row].prediction.fits;
     if (!fitting) table_note(table, "Nothing fits into the memory of %s.", q->gpu->name);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!options_given(o, names[i]))
             text_add(&list, "%s--%s", *list.text ? ", " : "", names[i]);
     if (*list.text)
         table_note(table, "Chosen, the cheapest that fits%s: %s.",
-                   fitting == rows ? "" : ", else what takes the least memory", list.text);
-    if (question_asks(q, CHEAPEST))
-        table_note(
-            table,
-            "The last row is the cheapest to the same loss.  It may have other submodels, and "
-            "another precision if none is given.");
+                   fitting == a->rows ? "" : ", else what takes the least memory", list.text);
+    if (a->named < a->rows)
+        table_note(table,
+                   "cheapest, or least memory: of a method, when its submodels%s may be others.",
+                   question_frees_precision(q) ? " and its precision" : "");
+    note_best(table, a);
     if (question_asks(q, PLAN_BCD) && *o->always_active)
         table_note(table, "BCD: blocks that train in every phase: %s.", o->always_active);
     else if (question_asks(q, PLAN_BCD) && !q->model->tokens)
@@ -91,23 +97,23 @@ static void note_choices(Table *table, const PlanQuestion *q, const Plan plan[RO
                        precision_names[p], 100 * q->efficiency.products[p], trace);
 }
 
-static void add_plans(Tables *tables, const PlanQuestion *q, const Plan plan[ROWS]) {
-    const PlanFlags *flags = &q->line->options.plan;
+static void add_plans(Tables *tables, const PlanQuestion *q, const Answers *a) {
     const int batch = q->line->options.batch;
     Text title =
         text_of("%.60s (%s parameters), %d sample%s", q->model->name,
                 format_count((double)q->model->param_count).text, batch, batch == 1 ? "" : "s");
     if (q->model->tokens) text_add(&title, " of %d tokens", q->model->input.w);
     text_add(&title, " per update, on %s", machines_of(q).text);
-    const double price = plan[question_asks(q, PLAN_FULL) ? PLAN_FULL : flags->method].price;
+    const double price = a->plan[0].price;
     if (price > 0) text_add(&title, ", %.2f $/h each", price);
     Table *table = plan_table(tables, q, "plan", title.text, "method");
-    for (int row = 0; row < ROWS; row++)
-        if (question_asks(q, row)) plan_row(table, q, label_of(&plan[row], row).text, &plan[row]);
-    note_choices(table, q, plan);
+    for (int row = 0; row < a->rows; row++)
+        plan_row(table, q, label_of(a, row).text, &a->plan[row]);
+    plan_break_even(table, q, a->plan, a->named, PLAN_CHEAPEST);
+    note_choices(table, q, a);
 }
 
-static void add_memory(Tables *tables, const PlanQuestion *q, const Plan plan[ROWS]) {
+static void add_memory(Tables *tables, const PlanQuestion *q, const Answers *a) {
     static const TableColumn columns[] = {
         {"workspace", "workspace", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
         {"total", "total", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
@@ -119,11 +125,10 @@ static void add_memory(Tables *tables, const PlanQuestion *q, const Plan plan[RO
                    "method", NULL, 0);
     table_memory_columns(table, "GiB", 3);
     table_columns(table, columns, sizeof columns / sizeof *columns);
-    for (int row = 0; row < ROWS; row++) {
-        const Prediction *p = &plan[row].prediction;
+    for (int row = 0; row < a->rows; row++) {
+        const Prediction *p = &a->plan[row].prediction;
         const double *bytes = p->bytes;
-        if (!question_asks(q, row)) continue;
-        table_row(table, "%s", label_of(&plan[row], row).text);
+        table_row(table, "%s", label_of(a, row).text);
         table_put(table, 0, bytes[MEM_PARAMETERS] / GIB, bytes[MEM_GRADIENTS] / GIB,
                   bytes[MEM_STATE] / GIB, bytes[MEM_ACTIVATIONS] / GIB, bytes[MEM_WORKSPACE] / GIB,
                   p->total_bytes / GIB,
@@ -222,19 +227,23 @@ static void add_timeline(Tables *tables, const Plan *plan) {
     timeline_add(tables, "timeline", title.text, c, submodel);
 }
 
-/* Plans the methods that are asked for, and the cheapest of all. */
-static int answer_all(Plan plan[ROWS], const PlanQuestion *q) {
+/* Plans the methods that are asked for. */
+static int answer_all(Answers *a, const PlanQuestion *q) {
+    a->rows = 0;
     for (PlanMethod m = 0; m < PLAN_METHODS; m++)
-        if (question_asks(q, (int)m) && answer(&plan[m], q, m, false)) return -1;
-    for (PlanMethod m = 0; m < PLAN_METHODS && question_asks(q, CHEAPEST); m++)
-        if (question_asks(q, (int)m) && answer(&plan[CHEAPEST], q, m, true)) return -1;
+        if (question_asks(q, (int)m) && answer(&a->plan[a->rows++], q, m, false)) return -1;
+    a->named = a->rows;
+    for (PlanMethod m = 0; m < PLAN_METHODS && question_asks(q, PLAN_METHODS); m++)
+        if (question_asks(q, (int)m) && (m == PLAN_BCD || question_frees_precision(q)) &&
+            answer(&a->plan[a->rows++], q, m, true))
+            return -1;
     return 0;
 }
 
 /* Finds the rate at which the step of --method takes --step-ms. */
 static int calibrate_step(PlanQuestion *q) {
     const PlanFlags *flags = &q->line->options.plan;
-    Plan plan = {.gpus = 0};
+    Plan plan;
     if (answer(&plan, q, (PlanMethod)flags->method, false)) return -1;
     if (!plan.prediction.fits)
         return error_set("--step-ms %g: such a step does not fit into the memory of %s",
@@ -244,16 +253,15 @@ static int calibrate_step(PlanQuestion *q) {
 
 int plan_cluster(Tables *tables, PlanQuestion *q) {
     const PlanFlags *flags = &q->line->options.plan;
-    Plan plan[ROWS] = {0};
-    if ((flags->step_ms > 0 && calibrate_step(q)) || answer_all(plan, q)) return -1;
-    add_plans(tables, q, plan);
-    add_memory(tables, q, plan);
-    if (flags->method == PLAN_BCD && plan[PLAN_BCD].prediction.fits &&
-        add_submodels(tables, &plan[PLAN_BCD]))
+    Answers a;
+    if ((flags->step_ms > 0 && calibrate_step(q)) || answer_all(&a, q)) return -1;
+    add_plans(tables, q, &a);
+    add_memory(tables, q, &a);
+    const Plan *shown = &a.plan[a.named - 1]; /* that of BCD, if it is asked for */
+    if (flags->method == PLAN_BCD && shown->prediction.fits && add_submodels(tables, shown))
         return -1;
     plan_rates(tables, q, q->gpu);
     if (q->machine.key) machine_add(tables, &q->machine, &q->efficiency);
-    const Plan *shown = &plan[question_asks(q, PLAN_BCD) ? PLAN_BCD : flags->method];
     if (shown->prediction.fits) add_timeline(tables, shown);
     return shown->configuration.cached ? plan_inference(tables, shown) : 0;
 }

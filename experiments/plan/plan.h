@@ -23,6 +23,9 @@ typedef struct {
     Prediction prediction;
 } Plan;
 
+/* What BCD's updates are measured of (updates.c). */
+typedef enum { PLAN_IMAGES, PLAN_TEXT, PLAN_TUNING, PLAN_TASKS } PlanTask;
+
 /* Numbers to try. */
 enum { PLAN_CHOICES = 32 };
 typedef struct {
@@ -37,6 +40,8 @@ typedef struct {
     int per_node;
     int batch;  /* samples per update */
     int blocks; /* that belong to submodels: all but those that are always active */
+    PlanTask task;
+    double multiplier; /* see PlanQuestion */
     PlanChoices gpus, submodels;
     PlanChoices more_submodels; /* tried where nothing fits with the others */
     /* One value, or PLAN_FREE for all that exist. */
@@ -76,7 +81,9 @@ typedef struct {
     Gpu unlimited;         /* the same with any memory: --ignore-memory */
     int blocks;            /* that belong to BCD's submodels: all but those always active */
     Efficiency efficiency; /* measured, if there is a --trace */
-    double multiplier;     /* updates of BCD over those of the full update, to the same loss */
+    PlanTask task;
+    double multiplier; /* updates of BCD to the same loss, over those of the full update; NAN: as
+                        * measured of the task */
 } PlanQuestion;
 
 /* Reads the command line.  -1 and an error that names the wrong flag; question_free is safe either
@@ -89,6 +96,9 @@ void question_free(PlanQuestion *question);
  * a host is not known. */
 bool question_asks(const PlanQuestion *question, int method);
 
+/* Returns true when a wide space has every precision: none is given or measured. */
+bool question_frees_precision(const PlanQuestion *question);
+
 /* Makes the space of a method on one kind of GPU, except for their number.  Flags that were given
  * have one value, others are free; submodels and precision are free only if `wide`.  The space
  * refers to the question's model and to `gpu`.  -1 and an error if --price is wrong. */
@@ -98,6 +108,14 @@ int question_space(PlanSpace *space, const PlanQuestion *question, PlanMethod me
 /* Finds the dollars per hour of a GPU in --price or gpu_table; NAN when neither has them.  -1 and
  * an error. */
 int question_price(double *price, const PlanQuestion *question, const Gpu *gpu);
+
+/* ---- updates.c ------------------------------------------------------------------------------- */
+
+/* Returns the updates of BCD with so many submodels over those of the full update, to the same
+ * loss, as measured, interpolated or extrapolated; 1 of one submodel. */
+double plan_updates(PlanTask task, int submodels);
+/* Notes what that assumes, and what was published. */
+void plan_updates_note(Table *table, const PlanQuestion *question);
 
 /* ---- calibrate.c ----------------------------------------------------------------------------- */
 
@@ -137,6 +155,13 @@ Table *plan_table(Tables *tables, const PlanQuestion *question, const char *name
                   const char *row_head);
 /* Appends a row; of a plan that does not fit only its memory is shown. */
 void plan_row(Table *table, const PlanQuestion *question, const char *label, const Plan *plan);
+/* Returns what is minimised: dollars (GPU hours if there is only one kind of GPU, whose price may
+ * be unknown), or seconds; NAN of a plan that does not fit, or is of no GPUs. */
+double plan_value(const PlanQuestion *question, const Plan *plan, PlanGoal goal);
+/* Fills in, and notes, with how many updates each BCD plan would be no better than the best of the
+ * others of plans[table->rows]; the first `named` are compared among themselves. */
+void plan_break_even(Table *table, const PlanQuestion *question, const Plan *plans, int named,
+                     PlanGoal goal);
 /* Adds the rates that the simulation takes of a kind of GPU. */
 void plan_rates(Tables *tables, const PlanQuestion *question, const Gpu *gpu);
 /* Appends a row that says why there is no plan. */

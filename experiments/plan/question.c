@@ -122,12 +122,9 @@ static const char *offload_obstacle(const PlanQuestion *q) {
     return plans_processor(q) ? "the memory of a processor is the host's" : NULL;
 }
 
-/* Returns --multiplier, else the published mean of language models (Table 2), or for images that of
- * all models with Adam. */
-static double multiplier_of(const PlanQuestion *q) {
-    const double of_language_models = 2.44, of_all = 1.39;
-    if (options_given(&q->line->options, "multiplier")) return q->line->options.plan.multiplier;
-    return q->model->tokens ? of_language_models : of_all;
+static PlanTask task_of(const PlanQuestion *q) {
+    if (!q->model->tokens) return PLAN_IMAGES;
+    return *q->line->options.init ? PLAN_TUNING : PLAN_TEXT;
 }
 
 int question_open(PlanQuestion *q, const CommandLine *line) {
@@ -167,7 +164,8 @@ int question_open(PlanQuestion *q, const CommandLine *line) {
     if (!*o->model) return error_set("bcd plan needs --model, as in --model G-10B (see bcd info)");
     q->model = setup_model(o->model, 0, o->context);
     if (!q->model || check_sizes(q) || open_partition(q)) return -1;
-    q->multiplier = multiplier_of(q);
+    q->task = task_of(q);
+    q->multiplier = options_given(o, "multiplier") ? flags->multiplier : NAN;
     const char *obstacle = flags->method == PLAN_OFFLOAD ? offload_obstacle(q) : NULL;
     if (obstacle)
         return error_set("--method offload with --gpu %s, %s: %s", flags->gpu,
@@ -187,6 +185,11 @@ bool question_asks(const PlanQuestion *q, int method) {
     const int asked = q->line->options.plan.method;
     return asked == method ||
            (asked == PLAN_METHODS && (method != PLAN_OFFLOAD || !offload_obstacle(q)));
+}
+
+bool question_frees_precision(const PlanQuestion *q) {
+    const Options *o = &q->line->options;
+    return !options_given(o, "precision") && !plans_processor(q) && !*o->plan.trace;
 }
 
 void question_free(PlanQuestion *q) {
@@ -240,7 +243,6 @@ int question_space(PlanSpace *space, const PlanQuestion *q, PlanMethod method, c
     bool bcd = method == PLAN_BCD, narrow = !wide || options_given(o, "submodels");
     *space = (PlanSpace){
         .plan = {.method = method,
-                 .updates = bcd ? q->multiplier : 1,
                  .configuration = {.model = q->model,
                                    .cluster = {.gpu = gpu,
                                                .network_rate = flags->network * 1e9 / 8,
@@ -253,14 +255,14 @@ int question_space(PlanSpace *space, const PlanQuestion *q, PlanMethod method, c
         .per_node = q->per_node,
         .batch = o->batch,
         .blocks = bcd ? q->blocks : q->model->blocks,
+        .task = q->task,
+        .multiplier = q->multiplier,
         .pipeline = given(o, "pipeline", flags->pipeline),
         .replicas = given(o, "replicas", o->replicas),
         .micro_batches = given(o, "micro-batches", flags->micro_batches),
         .schedule = given(o, "pipeline-schedule", o->pipeline_schedule),
         .recompute = given(o, "recompute", o->recompute),
-        .precision = wide && !plans_processor(q) && !*flags->trace
-                         ? given(o, "precision", o->precision)
-                         : o->precision,
+        .precision = wide && question_frees_precision(q) ? PLAN_FREE : (int)o->precision,
         /* With one submodel all placements are the same. */
         .placement = !bcd || *o->always_active        ? PLACEMENT_PLAIN
                      : o->placement == PLACEMENT_AUTO ? PLAN_FREE

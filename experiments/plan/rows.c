@@ -81,7 +81,7 @@ double plan_dollars(const Plan *plan, double tokens) {
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-enum { SETTING, BYTES, STEP, HOURS = 5, LIMIT = 9, COLUMNS };
+enum { SETTING, BYTES, STEP, HOURS = 5, SAME_LOSS_HOURS = 8, BREAK_EVEN = 10, LIMIT, COLUMNS };
 
 Table *plan_table(Tables *tables, const PlanQuestion *q, const char *name, const char *title,
                   const char *row_head) {
@@ -95,6 +95,8 @@ Table *plan_table(Tables *tables, const PlanQuestion *q, const char *name, const
         {"dollars", "cost", "$", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
         {"same_loss", "same loss", "$", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
         {"same_loss_hours", "same loss", "h", COLUMN_NUMBER, 1, SOURCE_SIMULATED},
+        {"updates", "updates", "/ full", COLUMN_NUMBER, 2, SOURCE_NONE},
+        {"break_even", "break-even", "/ full", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
         {"limit", "limit", "", COLUMN_TEXT, 0, SOURCE_NONE},
     };
     const char *unit = plan_unit(q->gpu);
@@ -106,12 +108,8 @@ Table *plan_table(Tables *tables, const PlanQuestion *q, const char *name, const
                "passes that %ss wait for each other.  %s hours and cost: of %.3g %s.",
                unit, unit, unit, q->line->options.plan.tokens,
                q->model->tokens ? "tokens" : "images");
-    table_note(
-        table,
-        "same loss: the cost, and the hours on the clock; of BCD x %.4g, the B-F multiplier, "
-        "which is assumed (published: x 1.39 on average, x 2.44 for language models, x 2.77 "
-        "at worst; bcd report --table multipliers prints those of trainings).",
-        q->multiplier);
+    table_note(table, "same loss: the cost, and the hours on the clock, x updates.");
+    if (question_asks(q, PLAN_BCD)) plan_updates_note(table, q);
     return table;
 }
 
@@ -125,12 +123,44 @@ void plan_row(Table *table, const PlanQuestion *q, const char *label, const Plan
     if (p->fits)
         table_put(table, STEP, 1e3 * p->step_s, fmax(0, p->bubble), p->tokens_per_s,
                   plan_gpu_hours(plan, tokens), dollars, dollars * plan->updates,
-                  plan_gpu_hours(plan, tokens) / plan->gpus * plan->updates);
+                  plan_gpu_hours(plan, tokens) / plan->gpus * plan->updates, plan->updates);
 }
 
 void plan_row_without(Table *table, const char *label, const char *why) {
     table_row(table, "%s", label);
     table_text(table, LIMIT, "%s", why);
+}
+
+double plan_value(const PlanQuestion *q, const Plan *plan, PlanGoal goal) {
+    if (!plan->gpus || !plan->prediction.fits) return NAN;
+    return plan_score(plan, goal) * (goal == PLAN_CHEAPEST && !q->gpu ? plan->price : 1);
+}
+
+/* Returns the value of the best plan that is not of BCD; NAN if none fits. */
+static double best_other(const PlanQuestion *q, const Plan *plans, int count, PlanGoal goal) {
+    double best = NAN;
+    for (int i = 0; i < count; i++)
+        if (plans[i].method != PLAN_BCD) best = fmin(best, plan_value(q, &plans[i], goal));
+    return best;
+}
+
+void plan_break_even(Table *table, const PlanQuestion *q, const Plan *plans, int named,
+                     PlanGoal goal) {
+    bool any = false;
+    for (int row = 0; row < table->rows; row++) {
+        const double best = best_other(q, plans, row < named ? named : table->rows, goal);
+        const double even = best * plans[row].updates / plan_value(q, &plans[row], goal);
+        if (plans[row].method != PLAN_BCD || !(even > 0)) continue;
+        table->cell[row * table->columns + BREAK_EVEN] =
+            (Cell){.value = even, .source = SOURCE_SIMULATED};
+        any = true;
+    }
+    if (any)
+        table_note(table,
+                   "break-even: with so many updates BCD would %s as the best row of the other "
+                   "methods%s.",
+                   goal == PLAN_CHEAPEST ? "cost as much" : "take as long",
+                   named ? ", those of the sizes asked for among themselves" : "");
 }
 
 /* ---- rates ----------------------------------------------------------------------------------- */

@@ -28,58 +28,55 @@ static void add_counts(PlanSpace *space, const PlanQuestion *q) {
     }
 }
 
-/* Returns what is minimised: dollars (GPU hours if there is only one kind of GPU, whose price may
- * be unknown), or seconds. */
-static double value_of(const PlanQuestion *q, const Plan *plan, PlanGoal goal) {
-    return plan_score(plan, goal) * (goal == PLAN_CHEAPEST && !q->gpu ? plan->price : 1);
-}
-
 /* "rtx4090, BCD-1/3". */
 static Text label_of(const Plan *plan) {
     return text_of("%s, %s", plan->configuration.cluster.gpu->key, plan_method(plan).text);
 }
 
-/* Adds a row with the best plan of a method on one kind of GPU.  *best is the best one of all rows;
- * it has no GPUs until one is known. */
-static int add_row(Table *table, const PlanQuestion *q, const Gpu *gpu, PlanMethod method,
-                   PlanGoal goal, Plan *best) {
+/* Adds a row with the best plan of a method on one kind of GPU.  *plan is that; it has no GPUs if
+ * there is none. */
+static int add_row(Table *table, Plan *plan, const PlanQuestion *q, const Gpu *gpu,
+                   PlanMethod method, PlanGoal goal) {
     PlanSpace space;
-    Plan plan;
     const Text what = text_of("%s, %s", gpu->key, plan_method_names[method]);
     progress(text_of("%s: %s", goal_names[goal], what.text).text);
+    *plan = (Plan){.method = method};
     if (question_space(&space, q, method, gpu, true)) return -1;
     add_counts(&space, q);
-    if (!space.gpus.count) {
+    if (!space.gpus.count)
         plan_row_without(table, what.text,
                          isnan(space.plan.price) ? "no price: give --price" : "over the budget");
-        return 0;
-    }
-    int fits = plan_choose(&plan, &space, goal);
-    if (fits < 0)
+    else if (plan_choose(plan, &space, goal) < 0)
         plan_row_without(table, what.text, "no setting has these sizes");
     else
-        plan_row(table, q, label_of(&plan).text, &plan);
-    double known = best->gpus ? value_of(q, best, goal) : INFINITY;
-    if (fits > 0 && value_of(q, &plan, goal) < known) *best = plan;
+        plan_row(table, q, label_of(plan).text, plan);
     return 0;
 }
 
 static int add_goal(Tables *tables, const PlanQuestion *q, PlanGoal goal) {
-    Plan best = {.gpus = 0};
+    enum { GPUS = 16 };
+    Plan plans[GPUS * PLAN_METHODS];
+    int best = -1;
     Text title =
         text_of("%.60s: the %s setting of each GPU and method, up to %d x %d GPUs", q->model->name,
                 goal_names[goal], q->line->options.plan.nodes, q->line->options.plan.per_node);
     Table *table = plan_table(tables, q, goal_names[goal], title.text, "GPU, method");
-    for (const Gpu *gpu = gpu_table; gpu->key; gpu++)
+    for (const Gpu *gpu = gpu_table; gpu->key && gpu < gpu_table + GPUS; gpu++)
         for (PlanMethod m = 0; m < PLAN_METHODS && (!q->gpu || q->gpu == gpu); m++)
-            if (question_asks(q, (int)m) && add_row(table, q, gpu, m, goal, &best)) return -1;
-    if (best.gpus)
+            if (question_asks(q, (int)m) && add_row(table, &plans[table->rows], q, gpu, m, goal))
+                return -1;
+    progress("");
+    for (int row = 0; row < table->rows; row++)
+        if (plan_value(q, &plans[row], goal) <
+            (best < 0 ? INFINITY : plan_value(q, &plans[best], goal)))
+            best = row;
+    plan_break_even(table, q, plans, 0, goal);
+    if (best < 0)
+        table_note(table, "Nothing fits, or is allowed: the last column says why.");
+    else
         table_note(table, "The %s to the same loss%s: %s, %s.", goal_names[goal],
                    goal == PLAN_CHEAPEST && !q->gpu ? ", of those with a price" : "",
-                   label_of(&best).text, plan_setting(&best).text);
-    else
-        table_note(table, "Nothing fits, or is allowed: the last column says why.");
-    progress("");
+                   label_of(&plans[best]).text, plan_setting(&plans[best]).text);
     return 0;
 }
 
