@@ -175,12 +175,10 @@ static int plan_submodel(Simulation *s, int submodel, const BlockCost *measured)
     size_t blocks = (size_t)c->model->blocks;
     const Partition placed = {.of_block = s->placement->submodel_of};
     partition_active(&placed, c->model, submodel, s->active);
-    if (measured)
-        memcpy(s->block, measured + (size_t)submodel * blocks, blocks * sizeof *s->block);
-    else if (block_costs(s->block, c->model, &c->stage, s->active, c->cluster.gpu,
-                         &c->cluster.efficiency))
+    if (block_cache_find(c->cache, s->block, s->bytes, c->model, &c->stage, s->active,
+                         c->cluster.gpu, &c->cluster.efficiency))
         return -1;
-    if (memory_blocks(s->bytes, c->model, &c->stage, s->active)) return -1;
+    if (measured) memcpy(s->block, measured + (size_t)submodel * blocks, blocks * sizeof *s->block);
     make_plan(s);
     return 0;
 }
@@ -190,8 +188,8 @@ int simulate_full_costs(BlockCost *cost, const Configuration *c) {
     bool *active = malloc(blocks * sizeof *active);
     if (!active) return error_set("simulate: out of memory");
     for (size_t b = 0; b < blocks; b++) active[b] = true;
-    const int failed =
-        block_costs(cost, c->model, &c->stage, active, c->cluster.gpu, &c->cluster.efficiency);
+    const int failed = block_cache_find(c->cache, cost, NULL, c->model, &c->stage, active,
+                                        c->cluster.gpu, &c->cluster.efficiency);
     free(active);
     return failed;
 }

@@ -5,8 +5,7 @@
  * adds them up in host memory (rank_sums.c). */
 #pragma once
 
-#include "../ref/memory.h"
-#include "cost.h"
+#include "block_cache.h"
 #include "placement.h"
 #include "schedule.h"
 
@@ -29,6 +28,7 @@ typedef struct {
     bool cached;             /* the frozen prefix is not computed, since its outputs are cached */
     bool equal_work;         /* submodels have the same work; false: as in a training, parameters */
     const Placement *placed; /* NULL: make one that balances the roofline's work */
+    BlockCache *cache;       /* of a search among such configurations; NULL: none */
 } Configuration;
 
 typedef struct {

@@ -119,28 +119,63 @@ bool plan_is_better(const Plan *plan, const Plan *than, PlanGoal goal) {
                      : new->total_bytes < old->total_bytes;
 }
 
+/* Bounds, scores and bytes are summed in different orders, hence this tolerance for rounding. */
+static const double rounding = 1 + 1e-9;
+
+/* Lower bounds of what a plan takes. */
 typedef struct {
     const Plan *plan;
-    double score; /* a lower bound */
+    double score, bytes;
+    bool may_fit;
 } PlanBound;
 
-/* Orders by score, then as listed. */
+/* Orders what may fit by score, then the others by bytes, and equals as listed. */
 static int compare(const void *left, const void *right) {
     const PlanBound *a = left, *b = right;
-    if (a->score != b->score) return a->score < b->score ? -1 : 1;
+    if (a->may_fit != b->may_fit) return a->may_fit ? -1 : 1;
+    const double x = a->may_fit ? a->score : a->bytes, y = a->may_fit ? b->score : b->bytes;
+    if (x < y || x > y) return x < y ? -1 : 1;
     return (a->plan > b->plan) - (a->plan < b->plan);
 }
 
-/* Adds up the seconds of each pass of a micro-batch if one GPU did all of it with all blocks
- * active. */
-static int add_work(double pass_s[PASSES], const Configuration *c) {
-    size_t blocks = (size_t)c->model->blocks;
+/* What all settings with a micro-batch, a precision and recompute have in common. */
+typedef struct {
+    double pass_s[PASSES]; /* of a micro-batch if one GPU did all of it with all blocks active */
+    double activations;    /* bytes that are stored at least while the lowest submodel trains */
+} Work;
+
+/* Whatever the submodels are, the lowest one has the first block. */
+static int add_work(Work *work, const Configuration *c) {
+    const size_t blocks = (size_t)c->model->blocks;
     BlockCost *cost = xcalloc(blocks, sizeof *cost);
-    const int failed = simulate_full_costs(cost, c);
-    for (size_t b = 0; !failed && b < blocks; b++)
-        for (int pass = 0; pass < PASSES; pass++) pass_s[pass] += cost[b].pass_s[pass];
+    BlockMemory *bytes = xcalloc(blocks, sizeof *bytes);
+    bool *active = xcalloc(blocks, sizeof *active);
+    StageSettings stage = c->stage;
+    stage.deferred = false; /* which stores more */
+    for (size_t b = 0; b < blocks; b++) active[b] = b == 0 || c->submodels == 1;
+    const int failed =
+        simulate_full_costs(cost, c) || memory_blocks(bytes, c->model, &stage, active);
+    for (size_t b = 0; !failed && b < blocks; b++) {
+        for (int pass = 0; pass < PASSES; pass++) work->pass_s[pass] += cost[b].pass_s[pass];
+        work->activations += (double)bytes[b].activations;
+    }
     free(cost);
+    free(bytes);
+    free(active);
     return failed;
+}
+
+/* Returns the bytes that the fullest GPU needs at least: what an average one has of all parameters
+ * and of the activations of a micro-batch or, if that is more, of parameters, gradients and state
+ * with a submodel of average size. */
+static double least_bytes(const Configuration *c, const Work *work) {
+    const Model *m = c->model;
+    const double count = (double)m->param_count, value = (double)value_bytes(&c->stage);
+    const double kept = c->stage.offload ? count * (value + sizeof(float))
+                                         : memory_closed_form(m, &c->stage.optimizer,
+                                                              c->stage.precision, c->submodels);
+    const double whole = c->submodels == 1 ? kept : count * value;
+    return fmax(kept, whole + work->activations) / c->pipeline;
 }
 
 /* A step takes at least its work, divided evenly.  In a cycle of M phases every weight gradient is
@@ -155,18 +190,20 @@ static double min_step(const Configuration *c, const double pass_s[PASSES]) {
 
 /* Computes the bounds of all plans and sorts by them. */
 static int bound_all(PlanBound *bounds, Plan *plans, int count, PlanGoal goal, int max_batch) {
-    typedef double Work[PRECISIONS][2][PASSES]; /* by recompute; 0 until known */
-    Work *work = xcalloc((size_t)max_batch + 1, sizeof *work);
+    typedef Work OfBatch[PRECISIONS][2]; /* by recompute; 0 until known */
+    OfBatch *works = xcalloc((size_t)max_batch + 1, sizeof *works);
     int failed = 0;
     for (int i = 0; i < count && !failed; i++) {
         const Configuration *c = &plans[i].configuration;
-        double *pass_s = work[c->stage.batch][c->stage.precision][c->stage.recompute];
-        failed = pass_s[PASS_FORWARD] == 0 && add_work(pass_s, c);
-        plans[i].prediction.step_s = min_step(c, pass_s);
-        bounds[i] = (PlanBound){&plans[i], plan_score(&plans[i], goal)};
+        Work *work = &works[c->stage.batch][c->stage.precision][c->stage.recompute];
+        failed = work->pass_s[PASS_FORWARD] == 0 && add_work(work, c);
+        plans[i].prediction.step_s = min_step(c, work->pass_s);
+        const double bytes = least_bytes(c, work);
+        bounds[i] = (PlanBound){&plans[i], plan_score(&plans[i], goal), bytes,
+                                bytes <= rounding * gpu_usable_bytes(c->cluster.gpu->memory_bytes)};
     }
     qsort(bounds, (size_t)count, sizeof *bounds, compare);
-    free(work);
+    free(works);
     return failed;
 }
 
@@ -176,21 +213,23 @@ typedef struct {
     const Plan *found; /* the candidate that it is; NULL: none was possible */
 } PlanBest;
 
-/* Returns true when a candidate may still be the best.  Bounds and scores are summed in different
- * orders, hence the tolerance for rounding. */
-static bool is_promising(const PlanBest *b, double score) {
+/* Returns true when a candidate may still be the best. */
+static bool is_promising(const PlanBest *b, const PlanBound *bound, double score) {
     bool may;
 #pragma omp critical(plan_choose)
-    may = !b->found || !b->best.prediction.fits ||
-          score <= plan_score(&b->best, b->goal) * (1 + 1e-9);
+    may = !b->found ||
+          (b->best.prediction.fits
+               ? bound->may_fit && score <= plan_score(&b->best, b->goal) * rounding
+               : bound->may_fit || bound->bytes <= b->best.prediction.total_bytes * rounding);
     return may;
 }
 
 static void attempt(PlanBest *b, const PlanBound *bound) {
     Plan plan = *bound->plan;
-    if (!is_promising(b, bound->score) || simulate_bound(&plan.prediction, &plan.configuration))
+    if (!is_promising(b, bound, bound->score) ||
+        simulate_bound(&plan.prediction, &plan.configuration))
         return; /* worse, or impossible */
-    if (plan.prediction.fits && (!is_promising(b, plan_score(&plan, b->goal)) ||
+    if (plan.prediction.fits && (!is_promising(b, bound, plan_score(&plan, b->goal)) ||
                                  simulate(&plan.prediction, NULL, &plan.configuration, NULL)))
         return;
 #pragma omp critical(plan_choose)
@@ -201,21 +240,30 @@ static void attempt(PlanBest *b, const PlanBound *bound) {
     }
 }
 
-static int choose(Plan *best, const PlanSpace *space, PlanGoal goal) {
-    Plan *plans;
+static int choose_among(Plan *best, Plan *plans, int count, PlanGoal goal, int max_batch) {
     PlanBest b = {.goal = goal};
-    int count = plan_candidates(&plans, space);
-    if (count < 0) return -1;
     PlanBound *bounds = xcalloc((size_t)count, sizeof *bounds);
-    if (bound_all(bounds, plans, count, goal, space->batch)) count = 0;
+    if (bound_all(bounds, plans, count, goal, max_batch)) count = 0;
 #pragma omp parallel for schedule(dynamic, 1)
     for (int i = 0; i < count; i++) attempt(&b, &bounds[i]);
     /* Why none is possible another thread may have been told. */
     if (count && !b.found) simulate_bound(&plans->prediction, &plans->configuration);
     free(bounds);
-    free(plans);
     *best = b.best;
+    best->configuration.cache = NULL;
     return b.found ? b.best.prediction.fits : -1;
+}
+
+static int choose(Plan *best, const PlanSpace *space, PlanGoal goal) {
+    Plan *plans;
+    const int count = plan_candidates(&plans, space);
+    if (count < 0) return -1;
+    BlockCache *cache = block_cache_create(space->plan.configuration.model->blocks);
+    for (int i = 0; i < count; i++) plans[i].configuration.cache = cache;
+    const int fits = cache ? choose_among(best, plans, count, goal, space->batch) : -1;
+    block_cache_free(cache);
+    free(plans);
+    return fits;
 }
 
 int plan_choose(Plan *best, const PlanSpace *space, PlanGoal goal) {

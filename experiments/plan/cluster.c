@@ -34,7 +34,10 @@ static int answer(Plan *plan, const PlanQuestion *q, PlanMethod method, bool wid
     if (question_space(&space, q, method, q->gpu, wide)) return -1;
     for (int m = 2; m <= 5 && wide && method == PLAN_BCD; m++) choices_add(&space.submodels, m);
     choices_add(&space.gpus, q->per_node * q->line->options.plan.nodes);
-    return plan_choose(plan, &space, PLAN_CHEAPEST) < 0 ? -1 : 0;
+    plan_progress(text_of("%s%s", wide ? "cheapest: " : "", plan_method_names[method]).text);
+    const int fits = plan_choose(plan, &space, PLAN_CHEAPEST);
+    plan_progress("");
+    return fits < 0 ? -1 : 0;
 }
 
 /* Notes the memory that the outputs of a prefix take, for the largest output of a block.  A cache

@@ -138,6 +138,8 @@ void machine_add(Tables *tables, const Gpu *cpu, const Efficiency *efficiency);
 
 /* ---- rows.c: plans as text, and tables with a row for each plan ------------------------------ */
 
+/* Prints what is being planned on a terminal, over the line before; "" clears it. */
+void plan_progress(const char *text);
 /* Returns "GPU", or of --gpu cpu "processor". */
 const char *plan_unit(const Gpu *gpu);
 /* "4 x 2 GPUs, 32 x 1, virtual, zero-bubble, bf16, recompute". */

@@ -15,6 +15,12 @@ const char *plan_unit(const Gpu *gpu) {
     return gpu && !strcmp(gpu->key, "cpu") ? "processor" : "GPU";
 }
 
+void plan_progress(const char *text) {
+    if (!is_terminal(stderr)) return;
+    fprintf(stderr, "\r\033[K%s", text);
+    fflush(stderr);
+}
+
 Text plan_setting(const Plan *plan) {
     const Configuration *c = &plan->configuration;
     Text text = text_of("%dx%d", c->replicas, c->pipeline);

@@ -1,16 +1,7 @@
 /* `bcd plan --search` chooses the kind and number of GPUs and all else. */
 #include <math.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "plan.h"
-
-/* Prints the progress of the search on a terminal, over the line before; "" clears it. */
-static void progress(const char *text) {
-    if (!is_terminal(stderr)) return;
-    fprintf(stderr, "\r\033[K%s", text);
-    fflush(stderr);
-}
 
 static const char *const goal_names[] = {[PLAN_CHEAPEST] = "cheapest", [PLAN_FASTEST] = "fastest"};
 
@@ -39,7 +30,7 @@ static int add_row(Table *table, Plan *plan, const PlanQuestion *q, const Gpu *g
                    PlanMethod method, PlanGoal goal) {
     PlanSpace space;
     const Text what = text_of("%s, %s", gpu->key, plan_method_names[method]);
-    progress(text_of("%s: %s", goal_names[goal], what.text).text);
+    plan_progress(text_of("%s: %s", goal_names[goal], what.text).text);
     *plan = (Plan){.method = method};
     if (question_space(&space, q, method, gpu, true)) return -1;
     add_counts(&space, q);
@@ -65,7 +56,7 @@ static int add_goal(Tables *tables, const PlanQuestion *q, PlanGoal goal) {
         for (PlanMethod m = 0; m < PLAN_METHODS && (!q->gpu || q->gpu == gpu); m++)
             if (question_asks(q, (int)m) && add_row(table, &plans[table->rows], q, gpu, m, goal))
                 return -1;
-    progress("");
+    plan_progress("");
     for (int row = 0; row < table->rows; row++)
         if (plan_value(q, &plans[row], goal) <
             (best < 0 ? INFINITY : plan_value(q, &plans[best], goal)))
