@@ -66,7 +66,8 @@ Text plan_limit(const Plan *plan) {
     } causes[] = {
         {"bubble", fmax(0, passes * p->bubble - messages)},
         {"messages between ranks", messages},
-        {"all-reduce of gradients", (p->reduce_s + p->tied_s) / p->step_s},
+        {"all-reduce of gradients", p->reduce_s / p->step_s},
+        {"gradient of the tied head", p->tied_s / p->step_s},
         {plan->method == PLAN_OFFLOAD ? "update in host memory" : "update",
          p->update_s / p->step_s},
     };

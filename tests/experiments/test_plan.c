@@ -304,9 +304,11 @@ static void case_limit(void) {
     CHECK(!strcmp(plan_limit(&plan).text, "bubble 81 %"), "not bubble");
     plan.prediction.bubble = 0.1, plan.prediction.update_s = 0.6;
     CHECK(!strcmp(plan_limit(&plan).text, "update 30 %"), "not update");
-    plan.prediction.reduce_s = 0.4, plan.prediction.tied_s = 0.3;
+    plan.prediction.reduce_s = 0.7, plan.prediction.tied_s = 0.3;
     CHECK(!strcmp(plan_limit(&plan).text, "all-reduce of gradients 35 %"),
           "not all-reduce of gradients");
+    plan.prediction.tied_s = 0.8;
+    CHECK(!strcmp(plan_limit(&plan).text, "gradient of the tied head 40 %"), "not the tied head");
 }
 
 /* G-1.6B on 4 GPUs in 8 micro-batches.  Each is computed `forwards` times in the forward pass, and
