@@ -1,6 +1,7 @@
 """What bcd plan takes of measurements is what the files of results have."""
 import json
 import re
+import shlex
 import statistics
 
 import numpy as np
@@ -13,6 +14,7 @@ import document_record
 import program
 import published
 import record
+from conftest import ROOT
 
 FLAGS = {"per_node": 1, "batch": 1, "method": "bcd", "gpu": "h200", "precision": "bf16"}
 LLAMA = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 64, "hidden_size": 8, "intermediate_size": 8,
@@ -72,3 +74,20 @@ def test_what_is_published():
     average, language = (f"{published.mean_multiplier('adam', *which):.2f}" for which in ((), (False,)))
     worst = published.cells()["text"]["multiplier_worst"]
     assert f"five pairs with Adam: x {average} on average, x {language} of the language models, x {worst} at most" in text
+
+
+# ---- as documents ask ---------------------------------------------------------------------------
+
+def commands(document):
+    """What a document tells to type: in code that stands alone, and in lines."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    inline = [" ".join(each.split()) for each in re.findall(r"`(bcd plan\s[^`]+)`", text)]
+    return inline + [each.strip() for each in re.findall(r"^    (bcd plan [^#\n]+)", text, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("document", ["README.md", "experiments/choose.md"])
+def test_what_documents_ask_has_an_answer(document):
+    asked = commands(document)
+    assert asked
+    for command in asked:
+        assert program.ask(*shlex.split(command)[1:])["plan"].rows, command
