@@ -314,8 +314,9 @@ static void finish(const Configuration *c, Prediction *p) {
     p->bubble /= m * p->passes_s; /* a fraction from here on */
     p->step_s = step_time(p);
     p->tokens_per_s = samples / p->step_s * c->model->targets;
-    p->fits = p->total_bytes <= gpu_usable_bytes(c->cluster.gpu->memory_bytes);
     p->host_bytes = host_bytes(c) / c->pipeline * sharing(c);
+    p->fits = p->total_bytes <= gpu_usable_bytes(c->cluster.gpu->memory_bytes) &&
+              (c->host_memory <= 0 || p->host_bytes <= c->host_memory);
 }
 
 /* Simulates all submodels and computes their mean. */

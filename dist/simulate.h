@@ -27,6 +27,7 @@ typedef struct {
     int slack;               /* see SchedulePlan */
     bool cached;             /* the frozen prefix is not computed, since its outputs are cached */
     bool equal_work;         /* submodels have the same work; false: as in a training, parameters */
+    double host_memory;      /* bytes of a node's host; 0: any */
     const Placement *placed; /* NULL: make one that balances the roofline's work */
     BlockCache *cache;       /* of a search among such configurations; NULL: none */
 } Configuration;

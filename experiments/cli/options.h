@@ -66,6 +66,7 @@ typedef struct {
     bool cache, search;
     int max_gpus;
     double budget;                /* dollars per hour, of all GPUs; 0: any */
+    double host_memory;           /* GiB of a node; 0: any */
     double multiplier;            /* B-F, of the cost to the same loss */
     double tokens;                /* of the training whose cost is reported */
     int method;                   /* PlanMethod, or PLAN_METHODS for all */

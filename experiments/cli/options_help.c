@@ -116,7 +116,8 @@ const CommandInfo command_table[COMMANDS] = {
      "  bcd plan --model G-10B --method bcd --batch 1 --step-ms 2414    at the speed of a step\n\n"
      "A setting reads \"2x4 GPUs, 32x4, virtual, 1f1b, bf16\": 2 pipelines of 4 ranks each, 32\n"
      "micro-batches of 4 samples in each, placement, schedule, precision.  To the same loss BCD\n"
-     "takes more updates: by default as many times as in this project's trainings of small models."},
+     "takes more updates: by default as many times as in this project's trainings of small "
+     "models."},
 };
 
 /* Commands that are programs of their own, next to this one (main.c). */

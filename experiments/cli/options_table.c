@@ -93,10 +93,11 @@ const Option option_table[] = {
      COMMAND_PLAN},
     {"host-rate", "GB/S", REAL(plan.host_rate, 1e-3, 1e6), LOCAL, NULL, "100",
      "offload: what Adam of one GPU's process moves in host memory", COMMAND_PLAN},
+    {"host-memory", "GIB", REAL(plan.host_memory, 1e-3, 1e6), LOCAL, NULL, "any",
+     "memory of a node's host, for what is offloaded and in bf16 the parameters", COMMAND_PLAN},
     {"unfused-attention", NULL, FLAG(plan.unfused_attention), LOCAL, "0", NULL,
      "attention scores go through memory, as in software without a fused attention; bytes stay "
-     "those "
-     "of a fused one",
+     "those of a fused one",
      COMMAND_PLAN},
     {"equal-work", NULL, FLAG(plan.equal_work), LOCAL, "0", NULL,
      "submodels that take the same time, instead of those of bcd train, of as many parameters",
@@ -164,8 +165,7 @@ const Option option_table[] = {
      COMMAND_EXPORT},
     {"precision", NULL, CHOICE(export_numbers, export_names), LOCAL, "auto", NULL,
      "numbers of the weights; auto: bf16 if the model that the training began with has them in "
-     "bf16, "
-     "otherwise fp32.  bf16 rounds the trained weights, and halves the file",
+     "bf16, otherwise fp32.  bf16 rounds the trained weights, and halves the file",
      COMMAND_EXPORT},
     {"out", "FILE", TEXT(out), LOCAL, "", NULL, "HDF5 file to write", COMMAND_GRADIENTS},
     {"out", "FILE", TEXT(out), LOCAL, "", "none", "also write the tables as HDF5, for bcd report",

@@ -33,14 +33,23 @@ Text plan_setting(const Plan *plan) {
     return text;
 }
 
+/* "3.1 GiB", "8 MiB". */
+static Text missing_of(double bytes) {
+    return bytes < GIB / 10 ? text_of("%.0f MiB", ceil(bytes / MIB))
+                            : text_of("%.3g GiB", bytes / GIB);
+}
+
 static Text lacks(const Plan *plan) {
     const Prediction *p = &plan->prediction;
+    const Configuration *c = &plan->configuration;
+    const double missing = p->total_bytes - gpu_usable_bytes(c->cluster.gpu->memory_bytes);
     int largest = 0;
+    if (missing <= 0)
+        return text_of("host memory: lacks %s", missing_of(p->host_bytes - c->host_memory).text);
     for (int role = 1; role < MEM_ROLES; role++)
         if (p->bytes[role] > p->bytes[largest]) largest = role;
-    double missing =
-        p->total_bytes - gpu_usable_bytes(plan->configuration.cluster.gpu->memory_bytes);
-    return text_of("memory: lacks %.3g GiB, largest: %s", missing / GIB, mem_role_names[largest]);
+    return text_of("memory: lacks %s, largest: %s", missing_of(missing).text,
+                   mem_role_names[largest]);
 }
 
 /* Returns the fraction of the passes that free communication would save. */
@@ -56,9 +65,9 @@ static double message_share(const Plan *plan) {
     return fmax(0, 1 - free.passes_s / plan->prediction.passes_s);
 }
 
-Text plan_limit(const Plan *plan) {
+/* Says what takes most of a step. */
+static Text longest(const Plan *plan) {
     const Prediction *p = &plan->prediction;
-    if (!p->fits) return lacks(plan);
     double passes = p->passes_s / p->step_s, messages = passes * message_share(plan);
     const struct {
         const char *what;
@@ -76,6 +85,15 @@ Text plan_limit(const Plan *plan) {
         if (causes[i].share > causes[worst].share) worst = i;
     if (causes[worst].share < 0.1) return text_of("passes %.0f %%", 100 * passes * (1 - p->bubble));
     return text_of("%s %.0f %%", causes[worst].what, 100 * causes[worst].share);
+}
+
+Text plan_limit(const Plan *plan) {
+    const Prediction *p = &plan->prediction;
+    if (!p->fits) return lacks(plan);
+    Text text = longest(plan);
+    if (plan->method == PLAN_OFFLOAD)
+        text_add(&text, "; %.1f GiB of host memory", p->host_bytes / GIB);
+    return text;
 }
 
 double plan_gpu_hours(const Plan *plan, double tokens) {

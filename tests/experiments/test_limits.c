@@ -31,6 +31,7 @@ static const Limits limits[] = {
     {"plan --multiplier", 1e-6, 1e6, false},
     {"plan --efficiency", 1e-4, 10, false},
     {"plan --host-rate", 1e-3, 1e6, false},
+    {"plan --host-memory", 1e-3, 1e6, false},
     {"plan --step-ms", 1e-6, 1e12, false},
     {"trace --active", 0, 10000, true},
     {"trace --steps", 1, 1048576, true},

@@ -331,6 +331,19 @@ static void case_ignored_memory(void) {
     }
 }
 
+/* What is offloaded takes host memory: 18 bytes of each of 3,212,749,824 parameters in bf16.  Where
+ * a node has less, that does not fit, and a pipeline on two nodes needs half. */
+static void case_host_memory(void) {
+#define OFFLOADED                                                                      \
+    "plan --model llama3.2-3B --context 1024 --batch 1 --per-node 1 --precision bf16 " \
+    "--method offload "
+    CHECK(strstr(run(0, OFFLOADED)->out, "; 53.9 GiB of host memory"), "what it needs");
+    CHECK(strstr(run(0, OFFLOADED "--host-memory 53.8")->out, " host memory: lacks 60 MiB"),
+          "0.058 GiB");
+    CHECK(strstr(run(0, OFFLOADED "--host-memory 53.8 --nodes 2")->out, "; 26.9 GiB of host"),
+          "half on each of two nodes");
+}
+
 /* More of the same GPUs are faster, at most by the factor of their number, and no cheaper. */
 static void case_more_gpus(void) {
     double rate = 0, dollars = 0;
@@ -365,4 +378,5 @@ void test_plan_program(void) {
     RUN(case_measured_step);
     RUN(case_rates);
     RUN(case_ignored_memory);
+    RUN(case_host_memory);
 }
