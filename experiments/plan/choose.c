@@ -142,10 +142,10 @@ static int compare(const void *left, const void *right) {
 typedef struct {
     double pass_s[PASSES]; /* of a micro-batch if one GPU did all of it with all blocks active */
     double activations;    /* bytes that are stored at least while the lowest submodel trains */
-} Work;
+} StepWork;
 
 /* Whatever the submodels are, the lowest one has the first block. */
-static int add_work(Work *work, const Configuration *c) {
+static int add_work(StepWork *work, const Configuration *c) {
     const size_t blocks = (size_t)c->model->blocks;
     BlockCost *cost = xcalloc(blocks, sizeof *cost);
     BlockMemory *bytes = xcalloc(blocks, sizeof *bytes);
@@ -168,7 +168,7 @@ static int add_work(Work *work, const Configuration *c) {
 /* Returns the bytes that the fullest GPU needs at least: what an average one has of all parameters
  * and of the activations of a micro-batch or, if that is more, of parameters, gradients and state
  * with a submodel of average size. */
-static double least_bytes(const Configuration *c, const Work *work) {
+static double least_bytes(const Configuration *c, const StepWork *work) {
     const Model *m = c->model;
     const double count = (double)m->param_count, value = (double)value_bytes(&c->stage);
     const double kept = c->stage.offload ? count * (value + sizeof(float))
@@ -190,12 +190,12 @@ static double min_step(const Configuration *c, const double pass_s[PASSES]) {
 
 /* Computes the bounds of all plans and sorts by them. */
 static int bound_all(PlanBound *bounds, Plan *plans, int count, PlanGoal goal, int max_batch) {
-    typedef Work OfBatch[PRECISIONS][2]; /* by recompute; 0 until known */
+    typedef StepWork OfBatch[PRECISIONS][2]; /* by recompute; 0 until known */
     OfBatch *works = xcalloc((size_t)max_batch + 1, sizeof *works);
     int failed = 0;
     for (int i = 0; i < count && !failed; i++) {
         const Configuration *c = &plans[i].configuration;
-        Work *work = &works[c->stage.batch][c->stage.precision][c->stage.recompute];
+        StepWork *work = &works[c->stage.batch][c->stage.precision][c->stage.recompute];
         failed = work->pass_s[PASS_FORWARD] == 0 && add_work(work, c);
         plans[i].prediction.step_s = min_step(c, work->pass_s);
         const double bytes = least_bytes(c, work);

@@ -54,6 +54,38 @@ static void note_cache(Table *table, const Model *model) {
                1000.0 * (double)(largest * sizeof(float)) / GIB);
 }
 
+static bool has_common_divisor(int a, int b) {
+    while (b) {
+        const int rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a > 1;
+}
+
+/* Notes what a full update takes whose optimizer has no state, and what else is to be tried first:
+ * methods that are no row. */
+static int note_others(Table *table, const PlanQuestion *q) {
+    const Options *o = &q->line->options;
+    PlanSpace space;
+    Plan plan;
+    if (!q->model->tokens || !question_asks(q, PLAN_FULL) || o->optimizer.kind == OPTIMIZER_SGD)
+        return 0;
+    if (question_space(&space, q, PLAN_FULL, q->gpu, false)) return -1;
+    OptimizerSettings *plain = &space.plan.configuration.stage.optimizer;
+    *plain = optimizer_defaults(OPTIMIZER_SGD);
+    plain->momentum = 0;
+    choices_add(&space.gpus, q->per_node * o->plan.nodes);
+    if (plan_choose(&plan, &space, PLAN_CHEAPEST) < 0) return -1;
+    table_note(table,
+               "Not among the rows: the full update by SGD without momentum (--optimizer sgd "
+               "--momentum 0), which takes %.1f GiB (closed form) and %s, and LoRA, which this "
+               "program does not have.  In the fine-tuning here both ended ahead of BCD: "
+               "experiments/choose.md.",
+               plan.prediction.total_bytes / GIB, plan.prediction.fits ? "fits" : "does not fit");
+    return 0;
+}
+
 /* Notes which of all rows is the cheapest. */
 static void note_best(Table *table, const Answers *a) {
     int best = 0;
@@ -86,6 +118,12 @@ static void note_choices(Table *table, const PlanQuestion *q, const Answers *a) 
                    "cheapest, or least memory: of a method, when its submodels%s may be others.",
                    question_frees_precision(q) ? " and its precision" : "");
     note_best(table, a);
+    const int gpus = q->per_node * o->plan.nodes;
+    if (gpus > 1 && !has_common_divisor(o->batch, gpus) && !options_given(o, "replicas"))
+        table_note(table,
+                   "--batch %d: it has no divisor in common with the %d %ss, so there are no "
+                   "replicas.",
+                   o->batch, gpus, plan_unit(q->gpu));
     if (question_asks(q, PLAN_BCD) && *o->always_active)
         table_note(table, "BCD: blocks that train in every phase: %s.", o->always_active);
     else if (question_asks(q, PLAN_BCD) && !q->model->tokens)
@@ -100,7 +138,7 @@ static void note_choices(Table *table, const PlanQuestion *q, const Answers *a) 
                        precision_names[p], 100 * q->efficiency.products[p], trace);
 }
 
-static void add_plans(Tables *tables, const PlanQuestion *q, const Answers *a) {
+static int add_plans(Tables *tables, const PlanQuestion *q, const Answers *a) {
     const int batch = q->line->options.batch;
     Text title =
         text_of("%.60s (%s parameters), %d sample%s", q->model->name,
@@ -112,15 +150,18 @@ static void add_plans(Tables *tables, const PlanQuestion *q, const Answers *a) {
     Table *table = plan_table(tables, q, "plan", title.text, "method");
     for (int row = 0; row < a->rows; row++)
         plan_row(table, q, label_of(a, row).text, &a->plan[row]);
+    plan_digits(table);
     plan_break_even(table, q, a->plan, a->named, PLAN_CHEAPEST);
     note_choices(table, q, a);
+    plan_notes(table, q, a->plan);
+    return note_others(table, q);
 }
 
 static void add_memory(Tables *tables, const PlanQuestion *q, const Answers *a) {
     static const TableColumn columns[] = {
         {"workspace", "workspace", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
         {"total", "total", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
-        {"usable", "usable", "GiB", COLUMN_NUMBER, 2, SOURCE_GIVEN},
+        {"usable", "usable", "GiB", COLUMN_NUMBER, 3, SOURCE_GIVEN},
         {"host", "host", "GiB a node", COLUMN_NUMBER, 1, SOURCE_CLOSED_FORM},
     };
     Table *table =
@@ -258,7 +299,7 @@ int plan_cluster(Tables *tables, PlanQuestion *q) {
     const PlanFlags *flags = &q->line->options.plan;
     Answers a;
     if ((flags->step_ms > 0 && calibrate_step(q)) || answer_all(&a, q)) return -1;
-    add_plans(tables, q, &a);
+    if (add_plans(tables, q, &a)) return -1;
     add_memory(tables, q, &a);
     const Plan *shown = &a.plan[a.named - 1]; /* that of BCD, if it is asked for */
     if (flags->method == PLAN_BCD && shown->prediction.fits && add_submodels(tables, shown))

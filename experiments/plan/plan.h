@@ -164,10 +164,17 @@ double plan_value(const PlanQuestion *question, const Plan *plan, PlanGoal goal)
  * others of plans[table->rows]; the first `named` are compared among themselves. */
 void plan_break_even(Table *table, const PlanQuestion *question, const Plan *plans, int named,
                      PlanGoal goal);
+/* Gives the columns as many digits as their least numbers need. */
+void plan_digits(Table *table);
 /* Adds the rates that the simulation takes of a kind of GPU. */
 void plan_rates(Tables *tables, const PlanQuestion *question, const Gpu *gpu);
 /* Appends a row that says why there is no plan. */
 void plan_row_without(Table *table, const char *label, const char *why);
+
+/* ---- notes.c --------------------------------------------------------------------------------- */
+
+/* Notes what the numbers of plans[table->rows] leave out. */
+void plan_notes(Table *table, const PlanQuestion *question, const Plan *plans);
 
 /* ---- cluster.c ------------------------------------------------------------------------------- */
 

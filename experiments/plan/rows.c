@@ -108,6 +108,9 @@ double plan_dollars(const Plan *plan, double tokens) {
 
 enum { SETTING, BYTES, STEP, HOURS = 5, SAME_LOSS_HOURS = 8, BREAK_EVEN = 10, LIMIT, COLUMNS };
 
+/* The images that are trained on in an epoch. */
+enum { CIFAR10_IMAGES = 50000 };
+
 Table *plan_table(Tables *tables, const PlanQuestion *q, const char *name, const char *title,
                   const char *row_head) {
     static const TableColumn fixed[COLUMNS] = {
@@ -125,14 +128,19 @@ Table *plan_table(Tables *tables, const PlanQuestion *q, const char *name, const
         {"limit", "limit", "", COLUMN_TEXT, 0, SOURCE_NONE},
     };
     const char *unit = plan_unit(q->gpu);
+    const double tokens = q->line->options.plan.tokens;
     Table *table = tables_add(tables, name, title, row_head, fixed, COLUMNS);
     snprintf(table->column[HOURS].head, sizeof table->column[HOURS].head, "%s hours", unit);
     if (q->model->tokens) strcpy(table->column[4].head, "tokens");
-    table_note(table,
-               "memory: of the fullest %s.  step: mean over the submodels.  bubble: share of the "
-               "passes that %ss wait for each other.  %s hours and cost: of %.3g %s.",
-               unit, unit, unit, q->line->options.plan.tokens,
-               q->model->tokens ? "tokens" : "images");
+    table_note(
+        table,
+        "memory: of the fullest %s.  step: mean over the submodels.  bubble: share of the "
+        "passes that %ss wait for each other.  %s hours and cost: of %.9g %s; --tokens N "
+        "plans another length.",
+        unit, unit, unit, tokens,
+        q->model->tokens
+            ? "tokens"
+            : text_of("images, which are %.6g epochs of CIFAR-10", tokens / CIFAR10_IMAGES).text);
     table_note(table, "same loss: the cost, and the hours on the clock, x updates.");
     if (question_asks(q, PLAN_BCD)) plan_updates_note(table, q);
     return table;
@@ -186,6 +194,21 @@ void plan_break_even(Table *table, const PlanQuestion *q, const Plan *plans, int
                    "methods%s.",
                    goal == PLAN_CHEAPEST ? "cost as much" : "take as long",
                    named ? ", those of the sizes asked for among themselves" : "");
+}
+
+void plan_digits(Table *table) {
+    enum { MOST = 6 };
+    for (int column = BYTES; column <= SAME_LOSS_HOURS; column++) {
+        TableColumn *c = &table->column[column];
+        double least = INFINITY;
+        for (int row = 0; row < table->rows && c->kind == COLUMN_NUMBER; row++) {
+            const double value = table->cell[row * table->columns + column].value;
+            if (value > 0) least = fmin(least, value);
+        }
+        /* Two digits that are not leading zeros. */
+        const int wanted = isfinite(least) ? 1 - (int)floor(log10(least)) : 0;
+        if (wanted > c->decimals) c->decimals = wanted < MOST ? wanted : MOST;
+    }
 }
 
 /* ---- rates ----------------------------------------------------------------------------------- */

@@ -61,7 +61,9 @@ static int add_goal(Tables *tables, const PlanQuestion *q, PlanGoal goal) {
         if (plan_value(q, &plans[row], goal) <
             (best < 0 ? INFINITY : plan_value(q, &plans[best], goal)))
             best = row;
+    plan_digits(table);
     plan_break_even(table, q, plans, 0, goal);
+    plan_notes(table, q, plans);
     if (best < 0)
         table_note(table, "Nothing fits, or is allowed: the last column says why.");
     else

@@ -8,12 +8,12 @@
 typedef struct {
     int submodels;
     double updates;
-} Measured;
+} MeasuredPoint;
 
 enum { POINTS = 3 };
 static const struct {
     const char *trainings, *more;
-    Measured point[POINTS]; /* by rising submodels; those without are not measured */
+    MeasuredPoint point[POINTS]; /* by rising submodels; those without are not measured */
 } measured[PLAN_TASKS] = {
     [PLAN_IMAGES] = {"of ResNets on CIFAR-10 (mean of the networks)",
                      ", 1.65 to 4.09 by network",
@@ -27,9 +27,9 @@ static const struct {
 };
 
 double plan_updates(PlanTask task, int submodels) {
-    Measured below = {1, 1}; /* the full update itself */
+    MeasuredPoint below = {1, 1}; /* the full update itself */
     for (int i = 0; i < POINTS && measured[task].point[i].submodels; i++) {
-        const Measured above = measured[task].point[i];
+        const MeasuredPoint above = measured[task].point[i];
         const double part =
             (double)(submodels - below.submodels) / (above.submodels - below.submodels);
         if (part <= 1) return below.updates + part * (above.updates - below.updates);
@@ -49,7 +49,7 @@ void plan_updates_note(Table *table, const PlanQuestion *q) {
     Text points = {""};
     int last = 1;
     for (int i = 0; i < POINTS && measured[q->task].point[i].submodels; i++) {
-        const Measured point = measured[q->task].point[i];
+        const MeasuredPoint point = measured[q->task].point[i];
         text_add(&points, "%s%.2f at M = %d", i ? ", " : "x ", point.updates, point.submodels);
         last = point.submodels;
     }
