@@ -63,7 +63,7 @@ static Text scaled(double value, double base, const char *const units[4]) {
 }
 
 Text format_count(double count) {
-    static const char *const units[] = {"", "k", "M", "G"};
+    static const char *const units[] = {"", "k", "M", "B"};
     return scaled(count, 1000, units);
 }
 

@@ -106,7 +106,7 @@ double plan_dollars(const Plan *plan, double tokens) {
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-enum { SETTING, BYTES, STEP, HOURS = 5, SAME_LOSS_HOURS = 8, BREAK_EVEN = 10, LIMIT, COLUMNS };
+enum { SETTING, BYTES, STEP, HOURS = 5, SAME_LOSS_HOURS = 8, UPDATES, BREAK_EVEN, LIMIT, COLUMNS };
 
 /* The images that are trained on in an epoch. */
 enum { CIFAR10_IMAGES = 50000 };
@@ -123,7 +123,7 @@ Table *plan_table(Tables *tables, const PlanQuestion *q, const char *name, const
         {"dollars", "cost", "$", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
         {"same_loss", "same loss", "$", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
         {"same_loss_hours", "same loss", "h", COLUMN_NUMBER, 1, SOURCE_SIMULATED},
-        {"updates", "updates", "/ full", COLUMN_NUMBER, 2, SOURCE_NONE},
+        {"updates", "updates", "assumed", COLUMN_NUMBER, 2, SOURCE_NONE},
         {"break_even", "break-even", "/ full", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
         {"limit", "limit", "", COLUMN_TEXT, 0, SOURCE_NONE},
     };
@@ -132,6 +132,7 @@ Table *plan_table(Tables *tables, const PlanQuestion *q, const char *name, const
     Table *table = tables_add(tables, name, title, row_head, fixed, COLUMNS);
     snprintf(table->column[HOURS].head, sizeof table->column[HOURS].head, "%s hours", unit);
     if (q->model->tokens) strcpy(table->column[4].head, "tokens");
+    if (!isnan(q->multiplier)) strcpy(table->column[UPDATES].unit, "given");
     table_note(
         table,
         "memory: of the fullest %s.  step: mean over the submodels.  bubble: share of the "
@@ -156,7 +157,8 @@ void plan_row(Table *table, const PlanQuestion *q, const char *label, const Plan
     if (p->fits)
         table_put(table, STEP, 1e3 * p->step_s, fmax(0, p->bubble), p->tokens_per_s,
                   plan_gpu_hours(plan, tokens), dollars, dollars * plan->updates,
-                  plan_gpu_hours(plan, tokens) / plan->gpus * plan->updates, plan->updates);
+                  plan_gpu_hours(plan, tokens) / plan->gpus * plan->updates,
+                  plan->method == PLAN_BCD ? plan->updates : NAN);
 }
 
 void plan_row_without(Table *table, const char *label, const char *why) {

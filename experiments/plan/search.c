@@ -67,8 +67,9 @@ static int add_goal(Tables *tables, const PlanQuestion *q, PlanGoal goal) {
     if (best < 0)
         table_note(table, "Nothing fits, or is allowed: the last column says why.");
     else
-        table_note(table, "The %s to the same loss%s: %s, %s.", goal_names[goal],
+        table_note(table, "The %s to the same loss%s%s: %s, %s.", goal_names[goal],
                    goal == PLAN_CHEAPEST && !q->gpu ? ", of those with a price" : "",
+                   plans[best].method == PLAN_BCD ? ", if the updates are as assumed" : "",
                    label_of(&plans[best]).text, plan_setting(&plans[best]).text);
     return 0;
 }

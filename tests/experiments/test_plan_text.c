@@ -10,7 +10,7 @@
  * and 3.5 x 8.767 hours 30.7; 15.69 dollars are 1.49 x 10.521. */
 static void case_text(void) {
     static const char *const expected[] = {
-        "G-1.6B (1.6G parameters), 8 samples of 1024 tokens per update, on 1 x 1 A100 80GB, 1.20 "
+        "G-1.6B (1.6B parameters), 8 samples of 1024 tokens per update, on 1 x 1 A100 80GB, 1.20 "
         "$/h each\n"
         "\n"
         "method                         setting  memory     step  bubble   tokens  GPU hours     "
@@ -29,10 +29,10 @@ static void case_text(void) {
         "11.77 s\n"
         "\n"
         "method             same loss  same loss  updates  break-even\n"
-        "                           $          h   / full      / full\n"
+        "                           $          h  assumed      / full\n"
         "-----------------  ---------  ---------  -------  ----------\n"
-        "full                 15.69 s     13.1 s     1.00\n"
-        "offload              38.97 s     32.5 s     1.00\n"
+        "full                 15.69 s     13.1 s\n"
+        "offload              38.97 s     32.5 s\n"
         "BCD-1/3              36.82 s     30.7 s     3.50      1.49 s\n"
         "cheapest: BCD-1/2    29.90 s     24.9 s     2.54      1.33 s\n"
         "\n"
