@@ -81,7 +81,7 @@ def test_what_is_published():
 def commands(document):
     """What a document tells to type: in code that stands alone, and in lines."""
     text = (ROOT / document).read_text(encoding="utf-8")
-    inline = [" ".join(each.split()) for each in re.findall(r"`(bcd plan\s[^`]+)`", text)]
+    inline = [" ".join(each.split()) for each in re.findall(r"`(bcd\s+plan\s[^`]+)`", text)]
     return inline + [each.strip() for each in re.findall(r"^    (bcd plan [^#\n]+)", text, re.MULTILINE)]
 
 
