@@ -10,7 +10,7 @@ static void holds(const void *data) {
     char line[2000], name[40];
     NEED_PROGRAM_UNDER_MPI();
     snprintf(name, sizeof name, "cluster-%s", (const char *)data);
-    snprintf(line, sizeof line, "timeout -k 10 300 %s/tests/dist/cluster %s %s %s", BCD_SOURCE_DIR,
+    snprintf(line, sizeof line, "timeout -k 10 850 %s/tests/dist/cluster %s %s %s", BCD_SOURCE_DIR,
              (const char *)data, BCD_PROGRAM, scratch_path(name));
     const int status = run_shell(output, sizeof output, line);
     if (status == 77) SKIP("%.*s", (int)strcspn(output, "\n"), output);
