@@ -105,6 +105,9 @@ ref_tests_c := $(wildcard tests/*.c tests/ref/*.c tests/fixtures/*.c)
 more_tests_c := $(wildcard tests/data/*.c tests/experiments/*.c tests/dist/*.c)
 bench_c := $(wildcard tests/bench/*.c)
 fuzz_c := $(wildcard tests/fuzz/fuzz_*.c)
+# What reads files, lines of commands and names of models: coverage leads the fuzzer through these.
+readers_c := $(filter-out %/textset.c %/provenance.c,$(data_c) experiments/train/checkpoint.c \
+    $(wildcard ref/blocks/*.c experiments/cli/*.c experiments/store/*.c))
 
 objects = $(patsubst %.c,$(BUILD)/$(1)/%.o,$(2))
 # Everything below the program, as a library: a program links what it uses.
@@ -112,6 +115,8 @@ float_library := $(BUILD)/float/library.a
 double_library := $(BUILD)/double/library.a
 $(float_library): $(call objects,float,$(ref_c) $(data_c) $(dist_c) $(filter-out %/main.c,$(app_c)))
 $(double_library): $(call objects,double,$(ref_c))
+readers_library := $(BUILD)/fuzz/readers.a
+$(readers_library): $(call objects,fuzz,$(readers_c))
 
 # ---- programs ------------------------------------------------------------------------------------
 
@@ -157,14 +162,15 @@ $(BUILD)/commit: export TEXT = $(commit)
 $(BUILD)/headers: export TEXT = $(headers)
 # A library loses the object of a source that was removed.
 $(BUILD)/sources: export TEXT = $(ref_c) $(data_c) $(dist_c) $(app_c)
-$(float_library) $(double_library): $(BUILD)/sources
+$(float_library) $(double_library) $(readers_library): $(BUILD)/sources
 $(BUILD)/%/ref/headers.o: CPPFLAGS += -DBCD_HEADERS='"$(headers)"'
 $(foreach kind,float double device mpi,$(BUILD)/$(kind)/ref/headers.o): $(BUILD)/headers
 
 double_flag := -DBCD_DOUBLE
 float_flag :=
+fuzz_flag := -fsanitize=fuzzer-no-link
 define compile
-	$(call say,CC,$<$(if $(filter double,$(1)),' (double)'))
+	$(call say,CC,$<$(if $(filter float,$(1)),,' ($(1))'))
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $($(1)_flag) $(CFLAGS) -MMD -MP -c $< -o $@
 endef
@@ -172,6 +178,8 @@ $(BUILD)/float/%.o: %.c $(BUILD)/flags
 	$(call compile,float)
 $(BUILD)/double/%.o: %.c $(BUILD)/flags
 	$(call compile,double)
+$(BUILD)/fuzz/%.o: %.c $(BUILD)/flags
+	$(call compile,fuzz)
 
 # Only this file knows how it was built, so that a commit does not rebuild the rest.
 provenance_o := $(call objects,float,$(filter %/provenance.c,$(app_c)))
@@ -252,10 +260,10 @@ sanitize-address:                     ## ... address and undefined behaviour onl
 	@mkdir -p $(BUILD)/asan
 	$(Q)clang $(address_flags) $(planted) -o $(BUILD)/asan/planted
 	$(Q)tests/sanitize/prove $(BUILD)/asan/planted overrun overflow
-	$(Q)$(known_leaks) LEAVE_OUT="$(twice)" $(MAKE) CC=clang BUILD=$(BUILD)/asan \
-	    CFLAGS_EXTRA="$(address_flags) $(CFLAGS_EXTRA)" CUDA=no PAPER=no programs test
+	$(Q)$(known_leaks) LEAVE_OUT="$(twice)" $(MAKE) $(address_build) CUDA=no PAPER=no programs test
 # The longest suites run over the SIMT layer; the stand-ins have a dozen others.
 twice := tests-fake stage_(exact|pipeline)|tests-double (lesson|fixtures)
+address_build = CC=clang BUILD=$(BUILD)/asan CFLAGS_EXTRA="$(address_flags) $(CFLAGS_EXTRA)"
 address_flags := $(at_O1) -fopenmp -fno-omit-frame-pointer \
                  -fsanitize=address,undefined -fno-sanitize-recover=all
 
@@ -279,13 +287,12 @@ thread_environment := OMP_NUM_THREADS=$(or $(THREADS),2) \
 # ---- fuzzing -------------------------------------------------------------------------------------
 
 fuzz_names := $(fuzz_c:tests/fuzz/%.c=%)
+# Programs of the address sanitizer's build, whose library they share.
 fuzz:                                 ## feed random input to every reader, FUZZ_SECONDS=60 in all
-	$(Q)$(MAKE) CC=clang BUILD=$(BUILD)/fuzz CFLAGS_EXTRA="$(fuzz_flags)" fuzz-programs
-	$(Q)$(known_leaks) tests/fuzz/run $(BUILD)/fuzz $(FUZZ_SECONDS) $(fuzz_names)
-fuzz_flags := $(at_O1) -fno-omit-frame-pointer \
-              -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-fuzz-programs: $(fuzz_names:%=$(BUILD)/%)
-$(BUILD)/fuzz_%: $(BUILD)/float/tests/fuzz/fuzz_%.o $(float_library)
+	$(Q)$(MAKE) $(address_build) fuzz-programs
+	$(Q)$(known_leaks) tests/fuzz/run $(BUILD)/asan/fuzz $(FUZZ_SECONDS) $(fuzz_names)
+fuzz-programs: $(fuzz_names:%=$(BUILD)/fuzz/%)
+$(BUILD)/fuzz/fuzz_%: $(BUILD)/fuzz/tests/fuzz/fuzz_%.o $(readers_library) $(float_library)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) $^ $(LDLIBS) -o $@
 
