@@ -279,7 +279,7 @@ sanitize-thread:                      ## ... data races only
 	$(Q)clang $(thread_flags) $(planted) -o $(BUILD)/tsan/planted
 	$(Q)$(thread_environment) tests/sanitize/prove $(BUILD)/tsan/planted race
 	$(Q)$(thread_environment) $(MAKE) CC=clang BUILD=$(BUILD)/tsan CFLAGS_EXTRA="$(thread_flags) $(CFLAGS_EXTRA)" \
-	    SIMT=no DOUBLE=no PAPER=no test
+	    SIMT=no DOUBLE=no PAPER=no MPI=no test
 thread_flags := $(at_O1) -fopenmp -fsanitize=thread
 thread_environment := OMP_NUM_THREADS=$(or $(THREADS),2) \
                       TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1 allocator_may_return_null=1"
