@@ -102,6 +102,8 @@ data_c := $(wildcard data/*.c)
 dist_c := $(wildcard dist/*.c)
 app_c := $(wildcard experiments/*.c experiments/*/*.c)
 ref_tests_c := $(wildcard tests/*.c tests/ref/*.c tests/fixtures/*.c)
+double_suites := $(shell sed -n '/BCD_DOUBLE/q; s/^SUITE(\(.*\))$$/\1/p' tests/suites.h)
+double_tests_c := $(filter-out tests/ref/test_%,$(ref_tests_c)) $(double_suites:%=tests/ref/test_%.c)
 more_tests_c := $(wildcard tests/data/*.c tests/experiments/*.c tests/dist/*.c)
 bench_c := $(wildcard tests/bench/*.c)
 fuzz_c := $(wildcard tests/fuzz/fuzz_*.c)
@@ -130,12 +132,11 @@ programs: all $(addprefix $(BUILD)/,tests-float tests-double tests-simt bench be
 $(BUILD)/bcd: $(call objects,float,experiments/main.c $(ref_c)) $(float_library)
 $(BUILD)/tests-float: $(call objects,float,$(ref_tests_c) $(more_tests_c) $(ref_c)) $(float_library)
 $(BUILD)/bcd $(BUILD)/tests-float: LDFLAGS += -rdynamic
-# So that tests/ref/test_out_of_memory.c can let an allocation fail.
-$(addprefix $(BUILD)/,tests-float tests-double): LDFLAGS += \
-    $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc aligned_alloc free)
-# ... and tests/data/test_file.c see what comes to the disk, and when.
-$(BUILD)/tests-float: LDFLAGS += -Wl,--wrap=fsync
-$(BUILD)/tests-double: $(call objects,double,$(ref_tests_c)) $(double_library)
+# Tests let an allocation fail, and see what comes to the disk and when:
+# test_out_of_memory.c and test_file.c.
+$(BUILD)/tests-float: LDFLAGS += \
+    $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc aligned_alloc free fsync)
+$(BUILD)/tests-double: $(call objects,double,$(double_tests_c)) $(double_library)
 $(BUILD)/bench: $(call objects,float,$(bench_c)) $(float_library)
 $(BUILD)/bcd $(BUILD)/tests-float $(BUILD)/tests-double $(BUILD)/bench $(BUILD)/transport-mpi-ranks:
 	$(call say,LINK,$@)
@@ -251,8 +252,8 @@ sanitize:                             ## run the tests under all sanitizers
 	$(Q)$(MAKE) sanitize-thread
 
 # Each first proves that it would catch something.  -O1: the reports name the right lines.  In float,
-# and ops and steps in double, whose constants and roundings are its own; the rest of ref/ is the same
-# text there.  All programs are built: CI sees clang's warnings here (CFLAGS_EXTRA=-Werror).
+# and ops and optimizers in double, whose constants and roundings are its own; the rest of ref/ is the
+# same text there.  All programs are built: CI sees clang's warnings here (CFLAGS_EXTRA=-Werror).
 # At -O1 clang vectorises nothing, and would say so of each loop that asks for it.
 at_O1 := -g1 -O1 -Wno-pass-failed
 planted := tests/sanitize/planted.c
@@ -262,7 +263,7 @@ sanitize-address:                     ## ... address and undefined behaviour onl
 	$(Q)tests/sanitize/prove $(BUILD)/asan/planted overrun overflow
 	$(Q)$(known_leaks) LEAVE_OUT="$(twice)" $(MAKE) $(address_build) CUDA=no PAPER=no programs test
 # The longest suites run over the SIMT layer; the stand-ins have a dozen others.
-twice := tests-fake stage_(exact|pipeline)|tests-double (lesson|fixtures)
+twice := tests-fake stage_(exact|pipeline)|tests-double (cross_entropy|muon|step|update|lesson|fixtures)
 address_build = CC=clang BUILD=$(BUILD)/asan CFLAGS_EXTRA="$(address_flags) $(CFLAGS_EXTRA)"
 address_flags := $(at_O1) -fopenmp -fno-omit-frame-pointer \
                  -fsanitize=address,undefined -fno-sanitize-recover=all

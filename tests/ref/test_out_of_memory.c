@@ -8,12 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifndef BCD_DOUBLE
 #include "../../dist/engine_rank.h"
 #include "../../dist/engine_team.h"
 #include "../../dist/simulate.h"
 #include "../../experiments/base/alloc.h"
-#endif
 #include "../../ref/base/error.h"
 #include "../../ref/blocks/models.h"
 #include "../../ref/fast/scratch.h"
@@ -217,7 +215,6 @@ static void fail_each_allocation(Job *job, const Row *row) {
 
 static void every_allocation_fails_once(const void *row) { fail_each_allocation(train, row); }
 
-#ifndef BCD_DOUBLE
 /* What the only rank of a pipeline is made of. */
 typedef struct {
     const Model *model;
@@ -297,7 +294,6 @@ static void every_allocation_of_a_simulation(void) {
     const Row row = {.spec = "gpt:layers=4,width=4,heads=2,context=3,vocabulary=5"};
     check_every_allocation(simulate_step, &row, NULL);
 }
-#endif
 
 /* Calls a function without memory in a process of its own, which must print one line, which begins
  * with these words, and exit. */
@@ -330,7 +326,6 @@ static void scratch_ends_the_process(void) {
     check_end(use_scratch, "bcd: memory: none left for ");
 }
 
-#ifndef BCD_DOUBLE
 /* Nor do the small allocations of the program. */
 static void use_malloc(void) { xmalloc(1000); }
 static void use_calloc(void) { xcalloc(100, 10); }
@@ -340,16 +335,13 @@ static void the_program_ends(void) {
     check_end(use_calloc, "bcd: out of memory (1000 bytes)\n");
     check_end(use_realloc, "bcd: out of memory (1000 bytes)\n");
 }
-#endif
 
 void test_out_of_memory(void) {
     RUN(scratch_ends_the_process); /* of a thread that has none yet */
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         RUN_ROW(rows[i].name, every_allocation_fails_once, &rows[i]);
     RUN(scratch_ends_the_process); /* that asks for more */
-#ifndef BCD_DOUBLE
     RUN(every_allocation_of_a_pipeline);
     RUN(every_allocation_of_a_simulation);
     RUN(the_program_ends);
-#endif
 }
