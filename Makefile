@@ -132,10 +132,10 @@ programs: all $(addprefix $(BUILD)/,tests-float tests-double tests-simt bench be
 $(BUILD)/bcd: $(call objects,float,experiments/main.c $(ref_c)) $(float_library)
 $(BUILD)/tests-float: $(call objects,float,$(ref_tests_c) $(more_tests_c) $(ref_c)) $(float_library)
 $(BUILD)/bcd $(BUILD)/tests-float: LDFLAGS += -rdynamic
-# Tests let an allocation fail, and see what comes to the disk and when:
-# test_out_of_memory.c and test_file.c.
+# Tests let an allocation fail, see what comes to the disk and when, have a clock of their own, and
+# see who would sleep: test_out_of_memory.c, test_file.c, test_bench.c and test_fit_ranks.c.
 $(BUILD)/tests-float: LDFLAGS += \
-    $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc aligned_alloc free fsync)
+    $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc aligned_alloc free fsync clock_gettime sleep)
 $(BUILD)/tests-double: $(call objects,double,$(double_tests_c)) $(double_library)
 $(BUILD)/bench: $(call objects,float,$(bench_c)) $(float_library)
 $(BUILD)/bcd $(BUILD)/tests-float $(BUILD)/tests-double $(BUILD)/bench $(BUILD)/transport-mpi-ranks:
