@@ -123,7 +123,7 @@ $(readers_library): $(call objects,fuzz,$(readers_c))
 # ---- programs ------------------------------------------------------------------------------------
 
 .PHONY: all programs test lesson run run-dist bench bench-peers install clean help info deps lint format \
-        sanitize sanitize-address sanitize-thread fuzz fuzz-programs documents
+        sanitize sanitize-address sanitize-thread bench-warnings fuzz fuzz-programs documents
 all: $(BUILD)/bcd                     ## build the program, build/bcd
 
 programs: all $(addprefix $(BUILD)/,tests-float tests-double tests-simt bench bench-simt) ## ... and the tests and benchmarks
@@ -253,7 +253,8 @@ sanitize:                             ## run the tests under all sanitizers
 
 # Each first proves that it would catch something.  -O1: the reports name the right lines.  In float,
 # and ops and optimizers in double, whose constants and roundings are its own; the rest of ref/ is the
-# same text there.  All programs are built: CI sees clang's warnings here (CFLAGS_EXTRA=-Werror).
+# same text there.  CI sees clang's warnings here (CFLAGS_EXTRA=-Werror), also of the benchmarks, which
+# are not built.
 # At -O1 clang vectorises nothing, and would say so of each loop that asks for it.
 at_O1 := -g1 -O1 -Wno-pass-failed
 planted := tests/sanitize/planted.c
@@ -261,7 +262,11 @@ sanitize-address:                     ## ... address and undefined behaviour onl
 	@mkdir -p $(BUILD)/asan
 	$(Q)clang $(address_flags) $(planted) -o $(BUILD)/asan/planted
 	$(Q)tests/sanitize/prove $(BUILD)/asan/planted overrun overflow
-	$(Q)$(known_leaks) LEAVE_OUT="$(twice)" $(MAKE) $(address_build) CUDA=no PAPER=no programs test
+	$(Q)$(known_leaks) LEAVE_OUT="$(twice)" $(MAKE) $(address_build) CUDA=no PAPER=no bench-warnings test
+bench-warnings:
+	$(call say,CC,'tests/bench tests/cuda/bench (warnings)')
+	$(Q)$(CC) $(CPPFLAGS) -DBENCH_DEVICE='"simt"' $(CFLAGS) -fsyntax-only \
+	    $(bench_c) $(wildcard tests/cuda/bench/*.c) tests/simt/profiler.c
 # The longest suites run over the SIMT layer; the stand-ins have a dozen others.
 twice := tests-fake stage_(exact|pipeline)|tests-double (cross_entropy|muon|step|update|lesson|fixtures)
 address_build = CC=clang BUILD=$(BUILD)/asan CFLAGS_EXTRA="$(address_flags) $(CFLAGS_EXTRA)"
