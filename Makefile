@@ -104,6 +104,10 @@ app_c := $(wildcard experiments/*.c experiments/*/*.c)
 ref_tests_c := $(wildcard tests/*.c tests/ref/*.c tests/fixtures/*.c)
 double_suites := $(shell sed -n '/BCD_DOUBLE/q; s/^SUITE(\(.*\))$$/\1/p' tests/suites.h)
 double_tests_c := $(filter-out tests/ref/test_%,$(ref_tests_c)) $(double_suites:%=tests/ref/test_%.c)
+threads_suites := $(shell sed -n 's/^SUITE(\(.*\))$$/\1/p' tests/sanitize/threads.h)
+threads_tests_c := $(filter-out tests/main.c tests/ref/test_% tests/dist/test_%,$(ref_tests_c) $(wildcard tests/dist/*.c)) \
+    $(wildcard $(foreach folder,ref dist,$(threads_suites:%=tests/$(folder)/test_%.c))) \
+    tests/data/scratch.c tests/data/test_images.c
 more_tests_c := $(wildcard tests/data/*.c tests/experiments/*.c tests/dist/*.c)
 bench_c := $(wildcard tests/bench/*.c)
 fuzz_c := $(wildcard tests/fuzz/fuzz_*.c)
@@ -123,7 +127,7 @@ $(readers_library): $(call objects,fuzz,$(readers_c))
 # ---- programs ------------------------------------------------------------------------------------
 
 .PHONY: all programs test lesson run run-dist bench bench-peers install clean help info deps lint format \
-        sanitize sanitize-address sanitize-thread bench-warnings fuzz fuzz-programs documents
+        sanitize sanitize-address sanitize-thread test-threads bench-warnings fuzz fuzz-programs documents
 all: $(BUILD)/bcd                     ## build the program, build/bcd
 
 programs: all $(addprefix $(BUILD)/,tests-float tests-double tests-simt bench bench-simt) ## ... and the tests and benchmarks
@@ -137,8 +141,10 @@ $(BUILD)/bcd $(BUILD)/tests-float: LDFLAGS += -rdynamic
 $(BUILD)/tests-float: LDFLAGS += \
     $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc aligned_alloc free fsync clock_gettime sleep)
 $(BUILD)/tests-double: $(call objects,double,$(double_tests_c)) $(double_library)
+$(BUILD)/tests-threads: $(BUILD)/threads/tests/main.o \
+    $(call objects,float,$(ref_c) $(data_c) $(dist_c) $(threads_tests_c))
 $(BUILD)/bench: $(call objects,float,$(bench_c)) $(float_library)
-$(BUILD)/bcd $(BUILD)/tests-float $(BUILD)/tests-double $(BUILD)/bench $(BUILD)/transport-mpi-ranks:
+$(BUILD)/bcd $(addprefix $(BUILD)/tests-,float double threads) $(BUILD)/bench $(BUILD)/transport-mpi-ranks:
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 # `bcd NAME` runs these: each finds a Python, and runs experiments/paper/NAME.py.
@@ -169,6 +175,7 @@ $(foreach kind,float double device mpi,$(BUILD)/$(kind)/ref/headers.o): $(BUILD)
 
 double_flag := -DBCD_DOUBLE
 float_flag :=
+threads_flag := -DTEST_SUITES='"sanitize/threads.h"' -DTEST_PROGRAM='"threads"'
 fuzz_flag := -fsanitize=fuzzer-no-link
 define compile
 	$(call say,CC,$<$(if $(filter float,$(1)),,' ($(1))'))
@@ -179,6 +186,8 @@ $(BUILD)/float/%.o: %.c $(BUILD)/flags
 	$(call compile,float)
 $(BUILD)/double/%.o: %.c $(BUILD)/flags
 	$(call compile,double)
+$(BUILD)/threads/%.o: %.c $(BUILD)/flags
+	$(call compile,threads)
 $(BUILD)/fuzz/%.o: %.c $(BUILD)/flags
 	$(call compile,fuzz)
 
@@ -243,7 +252,7 @@ $(BUILD)/tests-paper: Makefile $(BUILD)/paths
 test: $(test_programs:%=$(BUILD)/%) $(BUILD)/bcd $(if $(filter yes,$(SIMT)),$(BUILD)/libbcd-simt.so)
 # Threads that wait asleep: the tests are thousands of small parallel regions, and on a machine that
 # has other work spinning costs each a slice of the scheduler's time.
-test: export OMP_WAIT_POLICY ?= passive
+test test-threads: export OMP_WAIT_POLICY ?= passive
 test:                                 ## run every test: float, double, kernels (TESTS="names")
 	@tests/run $(BUILD) "$(test_programs)" $(TESTS)
 
@@ -280,12 +289,14 @@ known_leaks := ASAN_OPTIONS=allocator_may_return_null=1:intercept_tls_get_addr=0
 # LLVM's OpenMP runtime tells the sanitizer about its barriers (libarcher, loaded by itself); gcc's
 # does not, and would be reported as one large race.  Uninstrumented libraries are left out, and
 # the SIMT layer, whose fibers it does not follow: `make race` is its own.
-sanitize-thread:                      ## ... data races only
+sanitize-thread:                      ## ... data races only, in the suites of tests/sanitize/threads.h
 	@mkdir -p $(BUILD)/tsan
 	$(Q)clang $(thread_flags) $(planted) -o $(BUILD)/tsan/planted
 	$(Q)$(thread_environment) tests/sanitize/prove $(BUILD)/tsan/planted race
 	$(Q)$(thread_environment) $(MAKE) CC=clang BUILD=$(BUILD)/tsan CFLAGS_EXTRA="$(thread_flags) $(CFLAGS_EXTRA)" \
-	    SIMT=no DOUBLE=no PAPER=no MPI=no test
+	    test-threads
+test-threads: $(BUILD)/tests-threads
+	@tests/run $(BUILD) tests-threads $(TESTS)
 thread_flags := $(at_O1) -fopenmp -fsanitize=thread
 thread_environment := OMP_NUM_THREADS=$(or $(THREADS),2) \
                       TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1 allocator_may_return_null=1"

@@ -1,0 +1,18 @@
+/* The suites in which threads share work: the ops, the steps, the conversion of images, ranks (not
+ * those of MPI, which are processes). */
+SUITE(matmul)
+SUITE(conv2d)
+SUITE(cases)
+SUITE(step)
+SUITE(update)
+SUITE(bcd_loop)
+SUITE(bcd)
+SUITE(resume)
+SUITE(transport)
+SUITE(pipeline)
+SUITE(pipeline_replicas)
+SUITE(pipeline_cache)
+SUITE(pipeline_infer)
+SUITE(pipeline_ends)
+SUITE(pipeline_resume)
+SUITE(data_images)
