@@ -41,6 +41,8 @@ bool read_run(RunFile *file, const char *dir);
 
 /* Returns the inode of the file, 0 if there is none.  It changes when the file is replaced. */
 ino_t inode_of(const char *name);
+/* A model that needs more than the 128 TiB that a processor can address. */
+#define TOO_LARGE "gpt:layers=300,width=65536,heads=64,context=8"
 /* Flags for a training with more steps than it makes before a test kills it. */
 #define ENDLESS "--steps 1000000000 "
 /* Waits until a file, whose inode was `last`, has been replaced or created `saves` times by a

@@ -320,7 +320,7 @@ static void traces(void) {
 static void refuses_large_models(void) {
     if (!has_device("simt")) SKIP("built without SIMT");
     const Printed *printed =
-        run(1, "train --data words.tokens --model G-20B:context=8 --device simt --out never");
+        run(1, "train --data words.tokens --model " TOO_LARGE " --device simt --out never");
     check_error(printed, "GiB");
     check_error(printed, "parameters");
     CHECK(!file_exists(scratch_path("never")), "a directory was made for nothing");
