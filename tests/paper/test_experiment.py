@@ -39,32 +39,45 @@ def start(*words, cwd, program=None):
 
 def experiment(*words, cwd, status=0):
     process = start(*words, cwd=cwd)
-    out, complaint = process.communicate(timeout=300)
+    out, complaint = process.communicate(timeout=600)
     assert process.returncode == status, out + complaint
     assert complaint.count("\n") == (1 if 0 < status < 75 else 0), complaint
     return out if status in (0, 75) else complaint
 
 
-def wait_for(path, process):
-    for _ in range(3000):
-        if path.exists():
+def wait_until(holds, process):
+    """For ten minutes, while the process runs, unless it is None."""
+    for _ in range(30000):
+        if holds():
             return
-        assert process.poll() is None, process.communicate()
+        assert process is None or process.poll() is None, process.communicate()
         time.sleep(0.02)
-    raise AssertionError(f"no {path}")
+    raise AssertionError("it never holds")
 
 
-def stopping_at(row, folder):
-    """A program that is bcd, but stands still where it should begin to train a row."""
-    program = folder / "stopping"
-    program.write_text(f'#!/bin/sh\ncase "$*" in train*/{row}*) kill -STOP $$ ;; esac\nexec {shlex.quote(BCD)} "$@"\n')
+def changed_at(row, folder, command):
+    """A program that is bcd, but first runs a command of the shell where it should begin to train a row."""
+    program = folder / "changed"
+    program.write_text(f'#!/bin/sh\ncase "$*" in train*/{row}*) {command} ;; esac\nexec {shlex.quote(BCD)} "$@"\n')
     program.chmod(0o755)
     return program
+
+
+STANDS_STILL = "kill -STOP $$"
+NEVER_ENDS = 'set -- $(echo "$*" | sed "s/--steps [0-9]*/--steps 1000000000/")'
 
 
 def children_of(process):
     """The numbers of its trainings."""
     return [int(word) for word in pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+
+def state_of(number):
+    """The letter that /proc has for a process; "Z" where it has ended, whether or not somebody has collected it."""
+    try:
+        return pathlib.Path(f"/proc/{number}/stat").read_text().rpartition(") ")[2][0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "Z"
 
 
 def test_trains_once_and_then_longer(tmp_path):
@@ -176,26 +189,23 @@ def test_tables_of_another_program_are_made_anew(tmp_path, changed, minutes, mad
 def test_a_signal_lets_trainings_save(tmp_path, number):
     process = start(*TWO_ROWS, *ENDLESS, cwd=tmp_path)
     row = tmp_path / "results-smoke" / "rows" / FULL
-    wait_for(row / "checkpoint.h5", process)
+    wait_until((row / "checkpoint.h5").exists, process)
     process.send_signal(number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     assert process.returncode == 128 + number
     assert study.read([row / "run.h5"])[0]["steps"] > 0
 
 
 def test_kill_leaves_no_training_and_the_resumed_one_has_the_same_bits(tmp_path):
     words = [*TWO_ROWS, "--steps", 400, "--save-every", 20, "--out"]
-    process = start(*words, "killed", cwd=tmp_path, program=stopping_at(BCD3, tmp_path))
+    process = start(*words, "killed", cwd=tmp_path, program=changed_at(BCD3, tmp_path, STANDS_STILL))
     row = tmp_path / "killed" / "rows" / FULL
-    wait_for(row / "checkpoint.h5", process)
+    wait_until((row / "checkpoint.h5").exists, process)
     children = children_of(process)
+    assert children
     process.kill()
-    process.communicate(timeout=60)
-    for _ in range(500):
-        if not any(os.path.exists(f"/proc/{child}") for child in children):
-            break
-        time.sleep(0.02)
-    assert children and not any(os.path.exists(f"/proc/{child}") for child in children)
+    process.communicate(timeout=600)
+    wait_until(lambda: {state_of(child) for child in children} == {"Z"}, None)
     assert not (tmp_path / "killed" / "rows" / BCD3).exists()
     experiment(*words, "killed", "--quiet", cwd=tmp_path)
     experiment(*words, "whole", "--quiet", cwd=tmp_path)
@@ -218,8 +228,9 @@ def test_rows_that_diverge_are_in_the_table(tmp_path):
 
 def test_a_row_that_fails_leaves_the_others(tmp_path):
     """The first one is killed when it has begun."""
-    process = start(*TWO_ROWS, "--steps", 400, "--save-every", 20, "--quiet", cwd=tmp_path)
-    wait_for(tmp_path / "results-smoke" / "rows" / FULL / "run.h5", process)
+    process = start(*TWO_ROWS, "--steps", 400, "--save-every", 20, "--quiet", cwd=tmp_path,
+                    program=changed_at(FULL, tmp_path, NEVER_ENDS))
+    wait_until((tmp_path / "results-smoke" / "rows" / FULL / "run.h5").exists, process)
     os.kill(children_of(process)[0], signal.SIGKILL)
     complaint = process.communicate()[1]
     assert process.returncode == 1
@@ -230,12 +241,13 @@ def test_a_row_that_fails_leaves_the_others(tmp_path):
 
 def test_a_row_that_is_killed_before_it_begins_lets_the_others_save(tmp_path):
     """The second one stands still at once, before it has a run.h5; the first one saves and can go on."""
-    process = start(*TWO_ROWS, *ENDLESS, "--jobs", 2, "--quiet", cwd=tmp_path, program=stopping_at(BCD3, tmp_path))
+    process = start(*TWO_ROWS, *ENDLESS, "--jobs", 2, "--quiet", cwd=tmp_path,
+                    program=changed_at(BCD3, tmp_path, STANDS_STILL))
     rows = tmp_path / "results-smoke" / "rows"
-    wait_for(rows / FULL / "checkpoint.h5", process)
-    _, second = children_of(process)
-    os.kill(second, signal.SIGKILL)
-    complaint = process.communicate(timeout=60)[1]
+    wait_until((rows / FULL / "checkpoint.h5").exists, process)
+    wait_until(lambda: [state_of(child) for child in children_of(process)][1:] == ["T"], process)
+    os.kill(children_of(process)[1], signal.SIGKILL)
+    complaint = process.communicate(timeout=600)[1]
     assert process.returncode == 1
     assert complaint == f"bcd: {BCD3} was killed before it began; the same command continues\n"
     assert study.read([rows / FULL / "run.h5"])[0]["steps"] > 0
