@@ -48,7 +48,7 @@ endif
 
 goals := $(or $(MAKECMDGOALS),all)
 # Goals that compile something by themselves; the others need no compiler, or call make again.
-building := $(filter-out clean help lint format deps sanitize sanitize-% fuzz gpu-check gpu-bundle,$(goals))
+building := $(filter-out clean help lint format deps sanitize sanitize-% thread-program fuzz gpu-check gpu-bundle,$(goals))
 
 # These goals install what is missing, then call make again.  Reading this file changes nothing: any
 # other goal says which packages are missing, and stops.
@@ -127,7 +127,7 @@ $(readers_library): $(call objects,fuzz,$(readers_c))
 # ---- programs ------------------------------------------------------------------------------------
 
 .PHONY: all programs test lesson run run-dist bench bench-peers install clean help info deps lint format \
-        sanitize sanitize-address sanitize-thread test-threads bench-warnings fuzz fuzz-programs documents
+        sanitize sanitize-address sanitize-thread thread-program bench-warnings fuzz fuzz-programs documents
 all: $(BUILD)/bcd                     ## build the program, build/bcd
 
 programs: all $(addprefix $(BUILD)/,tests-float tests-double tests-simt bench bench-simt) ## ... and the tests and benchmarks
@@ -252,7 +252,7 @@ $(BUILD)/tests-paper: Makefile $(BUILD)/paths
 test: $(test_programs:%=$(BUILD)/%) $(BUILD)/bcd $(if $(filter yes,$(SIMT)),$(BUILD)/libbcd-simt.so)
 # Threads that wait asleep: the tests are thousands of small parallel regions, and on a machine that
 # has other work spinning costs each a slice of the scheduler's time.
-test test-threads: export OMP_WAIT_POLICY ?= passive
+test sanitize-thread: export OMP_WAIT_POLICY ?= passive
 test:                                 ## run every test: float, double, kernels (TESTS="names")
 	@tests/run $(BUILD) "$(test_programs)" $(TESTS)
 
@@ -289,14 +289,12 @@ known_leaks := ASAN_OPTIONS=allocator_may_return_null=1:intercept_tls_get_addr=0
 # LLVM's OpenMP runtime tells the sanitizer about its barriers (libarcher, loaded by itself); gcc's
 # does not, and would be reported as one large race.  Uninstrumented libraries are left out, and
 # the SIMT layer, whose fibers it does not follow: `make race` is its own.
-sanitize-thread:                      ## ... data races only, in the suites of tests/sanitize/threads.h
-	@mkdir -p $(BUILD)/tsan
+sanitize-thread: thread-program       ## ... data races only, in the suites of tests/sanitize/threads.h
 	$(Q)clang $(thread_flags) $(planted) -o $(BUILD)/tsan/planted
 	$(Q)$(thread_environment) tests/sanitize/prove $(BUILD)/tsan/planted race
-	$(Q)$(thread_environment) $(MAKE) CC=clang BUILD=$(BUILD)/tsan CFLAGS_EXTRA="$(thread_flags) $(CFLAGS_EXTRA)" \
-	    test-threads
-test-threads: $(BUILD)/tests-threads
-	@tests/run $(BUILD) tests-threads $(TESTS)
+	$(Q)$(thread_environment) tests/run $(BUILD)/tsan tests-threads $(TESTS)
+thread-program:
+	$(Q)$(MAKE) CC=clang BUILD=$(BUILD)/tsan CFLAGS_EXTRA="$(thread_flags) $(CFLAGS_EXTRA)" $(BUILD)/tsan/tests-threads
 thread_flags := $(at_O1) -fopenmp -fsanitize=thread
 thread_environment := OMP_NUM_THREADS=$(or $(THREADS),2) \
                       TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1 allocator_may_return_null=1"
