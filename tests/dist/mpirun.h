@@ -21,7 +21,8 @@ bool mpi_is_here(void);
 int run_shell(char *output, size_t size, const char *command);
 
 /* Runs a script without single quotes in a new directory, where $bcd is the program, $source the
- * directory of the sources, and a process has one thread.  Returns its exit status; 124 if it hangs,
- * which is known just before tests/run ends the suite.  What it printed is in script_output. */
+ * directory of the sources, and a process has one thread.  Returns its exit status; 124 if it
+ * hangs, which is known just before tests/run ends the suite.  What it printed is in script_output.
+ */
 int run_script(const char *script);
 extern char script_output[1 << 16];
