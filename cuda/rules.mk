@@ -55,8 +55,11 @@ CXXFLAGS := -x c++ -std=c++17 -fno-exceptions -fno-rtti -O2 $(native) -ffp-contr
 # all misaligned accesses, clang++ of some.
 race_flags := -O1 -fsanitize=thread,alignment
 race_cxx := $(or $(shell command -v g++),$(CXX))
+# The kernels use nothing of sm_89 that sm_80 lacks, so both are made of one PTX, which takes less time
+# and gives the same machine code.
+ptx_of = $(if $(filter 89,$(1)),$(or $(filter 80,$(ARCHS)),89),$(1))
 NVCCFLAGS := -std=c++17 -O3 -lineinfo -ccbin $(CXX) \
-    $(foreach arch,$(ARCHS),-gencode arch=compute_$(arch),code=sm_$(arch)) \
+    $(foreach arch,$(ARCHS),-gencode arch=compute_$(call ptx_of,$(arch)),code=sm_$(arch)) \
     -gencode arch=compute_$(firstword $(ARCHS)),code=compute_$(firstword $(ARCHS)) \
     $(NVCCFLAGS_EXTRA) -Xcompiler -fPIC,-fno-exceptions,-fno-threadsafe-statics,-Wall,-Wextra $(if $(findstring -Werror,$(CFLAGS_EXTRA)),-Werror all-warnings)
 cuda_cflags := -isystem $(CUDA_HOME)/include
