@@ -127,6 +127,13 @@ int pipeline_join(Transport **world, const Options *o) {
     *world = NULL;
     if (read_local(&local, o)) return -1;
     if (!has_processes(o)) {
+        /* Of a step's tasks the first cannot be told from a batch script: both are number 0, and a
+         * shell in a job may have the other variables of a step. */
+        if (l.is_job && l.rank > 0)
+            return error_set(
+                "%s says %d tasks, and each would train alone; give --pipeline mpi for one "
+                "training of all, or srun -n 1",
+                l.ranks_name, l.ranks);
         if (l.ranks > 1 && l.rank == 0 && !l.is_job)
             fprintf(stderr,
                     "bcd: %s says %d processes, and each trains alone: without --pipeline "

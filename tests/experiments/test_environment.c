@@ -201,6 +201,16 @@ static void escape_codes_are_for_terminals(void) {
     setenv("TERM", before.text, 1);
 }
 
+/* A batch script has the variables of task 0, too, and may train alone. */
+static void tasks_of_srun_do_not_train_alone(void) {
+    if (getenv("OMPI_COMM_WORLD_SIZE") || getenv("PMI_SIZE")) SKIP("a launcher started the tests");
+    CHECK(shell("SLURM_NTASKS=3 SLURM_PROCID=0 exec $bcd $train --steps 1 --out batch") == 0,
+          "a batch script is refused");
+    CHECK(shell("SLURM_NTASKS=3 SLURM_PROCID=1 exec $bcd $train --steps 1 --out task") == 1,
+          "status");
+    check_errors("SLURM_NTASKS says 3 tasks, and each would train alone; give --pipeline mpi");
+}
+
 /* HDF5 crashes when memory runs out. The program ends with an error line wherever it happens. */
 static void running_out_of_memory_is_reported(void) {
     if (TEST_SANITIZED) SKIP("a sanitizer needs all of the address space");
@@ -335,6 +345,7 @@ void test_environment(void) {
     RUN(small_stacks_are_refused);
     RUN(closed_streams_get_nothing);
     RUN(escape_codes_are_for_terminals);
+    RUN(tasks_of_srun_do_not_train_alone);
     RUN(a_disk_full_at_the_end);
     RUN(a_disk_full_of_curves);
     RUN(running_out_of_memory_is_reported);
