@@ -92,12 +92,13 @@ static int read_tensor(const H5File *file, Engine *engine, int group, int number
     for (int i = 0; i < info.rank; i++) size[i] = info.dims[i].size;
     real *place = engine->is->view ? engine_view(engine, role, number, &(size_t){0}) : NULL;
     if (place) return h5_read(file, name.text, H5_REAL, place, info.rank, size);
-    real *numbers = xmalloc(info.count * sizeof *numbers);
-    int failed = 0;
     /* Frozen parameters have no state. */
-    if (!missing || !is_state || engine_read(engine, role, number, numbers))
-        failed = h5_read(file, name.text, H5_REAL, numbers, info.rank, size) ||
-                 engine_write(engine, role, number, numbers);
+    const size_t held = missing && is_state ? engine_read(engine, role, number, NULL) : info.count;
+    if (!held) return 0;
+    if (held == READ_FAILED) return -1;
+    real *numbers = xmalloc(info.count * sizeof *numbers);
+    const int failed = h5_read(file, name.text, H5_REAL, numbers, info.rank, size) ||
+                       engine_write(engine, role, number, numbers);
     free(numbers);
     return failed ? -1 : 0;
 }

@@ -306,6 +306,27 @@ static void survives_a_lost_rank(void) {
     setup_free(&setup);
 }
 
+/* A rank of a pipeline that dies during a resume is no damage of the checkpoint, which has no state
+ * of frozen parameters. */
+static void names_a_rank_lost_while_resuming(void) {
+    static const char flags[] = RESNET " --submodels 3";
+    const char *path = scratch_path("resumed.h5");
+    Setup setup;
+    BcdState state;
+    write_example(path, flags);
+    if (!CHECK(open_flags(&setup, flags) == 0, "%s", error_message())) return;
+    const EngineClass *sound = setup.engine->is;
+    EngineClass dying = *sound;
+    dying.read = read_until_lost;
+    dying.view = NULL;
+    reads_left = 0;
+    setup.engine->is = &dying;
+    CHECK(checkpoint_resume(path, &setup, &state) == -1, "resumed");
+    CHECK(strstr(error_message(), "rank 2 has died"), "error is \"%s\"", error_message());
+    setup.engine->is = sound;
+    setup_free(&setup);
+}
+
 /* ---- settings ------------------------------------------------------------------------------ */
 
 static Options flags_of(const char *text) {
@@ -345,6 +366,7 @@ void test_checkpoint(void) {
     RUN(notices_damage);
     RUN(survives_a_full_disk);
     RUN(survives_a_lost_rank);
+    RUN(names_a_rank_lost_while_resuming);
     RUN(resume_refuses_contradictions);
     omp_set_num_threads(threads);
 }
