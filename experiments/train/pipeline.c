@@ -64,15 +64,27 @@ static Launched launched(void) {
     return (Launched){.ranks = 1};
 }
 
+/* Returns the tasks of this node in Slurm's list of all nodes, such as 4(x2),3.  0 where it has
+ * none. */
+static int slurm_tasks_here(void) {
+    const char *list = getenv("SLURM_STEP_TASKS_PER_NODE");
+    long node = environment_number("SLURM_NODEID");
+    for (char *end; list && *list >= '0' && *list <= '9'; list = *end == ',' ? end + 1 : NULL) {
+        const long tasks = strtol(list, &end, 10);
+        const bool repeats = strncmp(end, "(x", 2) == 0;
+        node -= repeats ? strtol(end + 2, &end, 10) : 1;
+        if (node < 0) return (int)tasks;
+        end += repeats && *end == ')';
+    }
+    return 0;
+}
+
 /* Returns how many ranks are on this machine; 1 where no launcher says so. */
 static int ranks_near(void) {
-    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
-                                        "SLURM_STEP_TASKS_PER_NODE"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const int near = environment_number(names[i]);
-        if (near > 0) return near;
-    }
-    return 1;
+    const int open_mpi = environment_number("OMPI_COMM_WORLD_LOCAL_SIZE");
+    const int mpich = environment_number("MPI_LOCALNRANKS");
+    const int near = open_mpi > 0 ? open_mpi : mpich > 0 ? mpich : slurm_tasks_here();
+    return near > 0 ? near : 1;
 }
 
 static bool has_processes(const Options *o) {

@@ -137,6 +137,11 @@ static void launchers_say_who_is_near(void) {
          4},
         {{{"PMI_SIZE", "8"}, {"PMI_RANK", "0"}, {"MPI_LOCALNRANKS", "2"}}, 2},
         {{{"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}, {"SLURM_STEP_TASKS_PER_NODE", "4(x2)"}}, 4},
+        {{{"SLURM_STEP_TASKS_PER_NODE", "1(x2),7"}, {"SLURM_NODEID", "2"}}, 7},
+        {{{"SLURM_STEP_TASKS_PER_NODE", "1,7(x2)"}, {"SLURM_NODEID", "2"}}, 7},
+        {{{"SLURM_STEP_TASKS_PER_NODE", "4,1"}, {"SLURM_NODEID", "1"}}, 1},
+        {{{"SLURM_STEP_TASKS_PER_NODE", "4,2"}, {"SLURM_NODEID", "2"}}, 1}, /* of another step */
+        {{{"SLURM_STEP_TASKS_PER_NODE", "4(x"}, {"SLURM_NODEID", "1"}}, 1},
         {{{"PMI_SIZE", "8"}, {"PMI_RANK", "0"}, {"SLURM_STEP_TASKS_PER_NODE", "8"}}, 8}, /* pmi2 */
         {{{"SLURM_NTASKS", "8"},
           {"SLURM_PROCID", "0"},
