@@ -37,9 +37,6 @@ typedef struct {
     void *data;    /* CallKind says what; NULL: none */
 } RemoteCall;
 
-/* After a failure: returns true if another rank has reported it, once it has. */
-static bool is_silent(Transport *world) { return world->is->reports && !transport_reports(world); }
-
 static int share_batch(Transport *world, const Model *m, const Batch *batch) {
     size_t samples = (size_t)batch->n, inputs = samples * shape_count(m->input);
     void *input = m->tokens ? (void *)batch->tokens : (void *)batch->images;
@@ -191,7 +188,7 @@ static void coordinator_free(Engine *base) {
     snprintf(cause, sizeof cause, "%s", error_message());
     if (call_all(e, (RemoteCall){.kind = CALL_END})) {
         engine_rank_break(e->own, error_message());
-        error_set("%s", is_silent(e->world) ? "" : cause);
+        error_set("%s", transport_reports(e->world) ? cause : "");
     }
     engine_free(e->own);
     transport_free(e->world);
@@ -226,7 +223,7 @@ Engine *coordinator_create(Engine *own, Transport *world, void (*after)(void *co
         return &e->base;
     }
     free(e);
-    if (is_silent(world)) error_set("%s", "");
+    if (!transport_reports(world)) error_set("%s", "");
     if (own) {
         engine_rank_break(own, "the pipeline has not begun");
         engine_free(own);
@@ -291,7 +288,7 @@ int worker_run(Engine *own, Transport *world) {
     int failed = own ? transport_barrier(world) : -1;
     if (!own) transport_abort(world, error_message());
     failed = failed || serve(&w);
-    const bool silent = failed && is_silent(world);
+    const bool silent = failed && !transport_reports(world);
     batch_free(&w.batch);
     if (own && failed) engine_rank_break(own, error_message());
     if (own) engine_free(own);

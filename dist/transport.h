@@ -47,9 +47,9 @@ typedef struct {
     /* Tells the other ranks that this one gives up, and why.  Their calls then fail with that
      * line. */
     void (*abort)(Transport *transport, const char *why);
-    /* After a failure, between processes: returns true if this rank is to report the error, and
-     * otherwise waits until another has done so.  Of the ranks that still run, the lowest reports
-     * it.  NULL between threads, in groups and over NCCL. */
+    /* After a failure: returns true if this rank is to report the error, and otherwise waits until
+     * another has done so.  Of the ranks that still run, the lowest reports it.  NULL, as true,
+     * between threads, in groups and over NCCL. */
     bool (*reports)(Transport *transport);
     /* Over MPI and NCCL all ranks call it, and it waits for them unless the transport is broken. */
     void (*free)(Transport *transport);
@@ -76,7 +76,7 @@ static inline void transport_abort(Transport *transport, const char *why) {
     transport->is->abort(transport, why);
 }
 static inline bool transport_reports(Transport *transport) {
-    return transport->is->reports(transport);
+    return !transport->is->reports || transport->is->reports(transport);
 }
 static inline void transport_free(Transport *transport) { transport->is->free(transport); }
 

@@ -169,6 +169,7 @@ int pipeline_join(Transport **world, const Options *o) {
 
 void pipeline_abort(Transport *world, const char *why) {
     transport_abort(world, why);
+    if (!transport_reports(world)) error_set("%s", "");
     transport_free(world);
 }
 

@@ -37,7 +37,8 @@ int pipeline_check_idle(const Options *options, const Options *asked);
  * error, which is empty if another rank has reported it already. */
 int pipeline_worker(Transport *world);
 
-/* Ends the workers, which are waiting for rank 0, with the reason, and frees the transport. */
+/* Ends the workers, which are waiting for rank 0, with the reason, and frees the transport.  The
+ * error is then empty if another rank has reported one already. */
 void pipeline_abort(Transport *world, const char *why);
 
 /* Fills in ranks, placement and pipeline settings from the options and the partition of a setup

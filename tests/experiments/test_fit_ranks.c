@@ -1,6 +1,6 @@
 /* What the ranks of a training take: of a GPU that is their own, of a machine that they share, and
- * how many share it.  The linker replaces the calls of sleep in this program by the function below
- * (--wrap in the Makefile). */
+ * how many share it; and what rank 0 says of one that is lost.  The linker replaces the calls of
+ * sleep in this program by the function below (--wrap in the Makefile). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,6 +171,47 @@ unsigned __wrap_sleep(unsigned seconds) {
     return 0;
 }
 
+/* ---- a rank that is lost at the start ---- */
+
+static int freed;
+
+static int lose_rank(Transport *transport, Transfer *transfers, int count) {
+    (void)transport;
+    (void)transfers;
+    (void)count;
+    return error_set("transport: rank 1 gave up");
+}
+
+static void note_abort(Transport *transport, const char *why) {
+    (void)transport;
+    CHECK(strcmp(why, "transport: rank 1 gave up") == 0, "\"%s\"", why);
+}
+
+static bool another_reports(Transport *transport) {
+    (void)transport;
+    return false;
+}
+
+static void note_free(Transport *transport) {
+    (void)transport;
+    freed++;
+}
+
+/* Rank 0 says nothing of a failure that another rank has reported. */
+static void another_rank_reports_it(void) {
+    static const TransportClass class = {
+        .sendrecv = lose_rank, .abort = note_abort, .reports = another_reports, .free = note_free};
+    Transport world = {.is = &class, .ranks = 2};
+    Setup s;
+    freed = 0;
+    if (open_ranks(&s, 2, 1, "mpi")) {
+        s.options.world = &world;
+        CHECK(pipeline_engine(&s, NULL) == -1 && freed == 1, "freed %d times", freed);
+        CHECK(!*error_message(), "says \"%s\"", error_message());
+    }
+    setup_free(&s);
+}
+
 /* Of processes that a launcher starts, and that do not join, none waits for another one. */
 static void a_process_alone_does_not_wait(void) {
     Options options;
@@ -193,5 +234,6 @@ void test_fit_ranks(void) {
     RUN(each_replica_keeps_a_cache);
     RUN(nccl_takes_its_part);
     RUN(launchers_say_who_is_near);
+    RUN(another_rank_reports_it);
     RUN(a_process_alone_does_not_wait);
 }
