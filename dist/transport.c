@@ -131,6 +131,14 @@ int transport_timed_out(const Transport *transport, int failed_rank, const char 
                      transport_whole_rank(transport, failed_rank), what);
 }
 
+int transport_still_busy(const Transport *transport, int busy_rank, const char *what,
+                         double seconds) {
+    return error_set(
+        "transport: rank %d waited for rank %d (%s); it runs, but has not sent for %.4g s",
+        transport_whole_rank(transport, transport->rank),
+        transport_whole_rank(transport, busy_rank), what, seconds);
+}
+
 int transport_wrong_length(const Transport *transport, int peer, size_t sent, size_t expected) {
     const int from = transport_whole_rank(transport, peer);
     const int to = transport_whole_rank(transport, transport->rank);

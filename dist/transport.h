@@ -4,11 +4,14 @@
  * (cuda/).
  *
  * Messages have no tags; those of one channel between two ranks arrive in order.  No call waits
- * longer than timeout_s for a rank.  If a rank has died or hangs, the error names it, and the
- * transport is then broken for all ranks. */
+ * longer than timeout_s for a rank or, between processes, BUSY_TIMEOUTS times as long for one that
+ * runs.  If a rank has died or hangs, the error names it, and the transport is then broken for all
+ * ranks. */
 #pragma once
 
 #include "../ref/base/real.h"
+
+enum { BUSY_TIMEOUTS = 10 };
 
 typedef enum {
     CHANNEL_VALUES,     /* outputs of chunks, on their way up */
@@ -112,6 +115,10 @@ int transport_failed_rank(Transport *transport, int missing,
 /* Returns -1 and the error that failed_rank did not do within timeout_s what this rank waits for:
  * `what` is "to send a message", for example. */
 int transport_timed_out(const Transport *transport, int failed_rank, const char *what);
+/* Returns -1 and the error that a rank, which answers and waits for none, has not done it for so
+ * long. */
+int transport_still_busy(const Transport *transport, int busy_rank, const char *what,
+                         double seconds);
 /* Returns -1 and the error that a message from `peer` does not have the expected length in bytes.
  * A message that is too long need not say how long it is: any larger `sent` will do. */
 int transport_wrong_length(const Transport *transport, int peer, size_t sent, size_t expected);

@@ -4,7 +4,6 @@
  * would otherwise fill the memory; of values and gradients at most those of a step are on their
  * way. */
 #include <errno.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 
 #include "../ref/base/clock.h"
 #include "../ref/base/error.h"
+#include "condition.h"
 #include "transport.h"
 
 enum { MAX_PIECES = 4 }; /* of collectives, on their way from one rank to another */
@@ -48,21 +48,6 @@ typedef struct Hub {
 
 static Hub *hub_of(Transport *base) { return ((LocalTransport *)(void *)base)->hub; }
 
-/* A condition variable waits until a moment of clock_seconds. */
-static void init_condition(pthread_cond_t *condition) {
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(condition, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-}
-
-static int wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, double seconds) {
-    const struct timespec moment = {.tv_sec = (time_t)seconds,
-                                    .tv_nsec = (long)(1e9 * (seconds - floor(seconds)))};
-    return pthread_cond_timedwait(condition, lock, &moment);
-}
-
 /* Marks the transport as broken and wakes all ranks.  The lock is held. */
 static void break_transport(Hub *hub, const char *why) {
     if (hub->broken) return;
@@ -80,7 +65,7 @@ static int local_waits_for(Transport *transport, int rank) {
 static int wait_change(Transport *transport, double until, int missing, const char *what) {
     Hub *hub = hub_of(transport);
     hub->member[transport->rank].waiting_for = missing;
-    int late = hub->broken ? 0 : wait_until(&hub->changed, &hub->lock, until);
+    int late = hub->broken ? 0 : condition_wait(&hub->changed, &hub->lock, until);
     if (late == ETIMEDOUT && !hub->broken) {
         transport_timed_out(transport, transport_failed_rank(transport, missing, local_waits_for),
                             what);
@@ -237,7 +222,7 @@ int transport_local_create(Transport **transport, int ranks, double timeout_s,
     }
     *hub = (Hub){.ranks = ranks, .users = ranks, .message_free = message_free, .queue = queue};
     pthread_mutex_init(&hub->lock, NULL);
-    init_condition(&hub->changed);
+    condition_init(&hub->changed);
     for (size_t i = 0; i < queues; i++) queue[i].end = &queue[i].first;
     for (int r = 0; r < ranks; r++) {
         hub->member[r] = (LocalTransport){.base = {.is = &class,

@@ -6,31 +6,19 @@
  * while it waits, or a thread of its own while the rank computes. */
 #include "transport_mpi.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "../../ref/base/clock.h"
 #include "../../ref/base/error.h"
-#include "pending.h"
+#include "../condition.h"
+#include "control.h"
+#include "waiting.h"
 
-/* Messages between the transports themselves, with a tag of their own. */
-typedef enum {
-    CONTROL_ABORT,   /* the sender's transport is broken */
-    CONTROL_QUERY,   /* asks for a CONTROL_REPLY */
-    CONTROL_REPLY,   /* the sender runs */
-    CONTROL_REPORTS, /* the sender is going to report the failure */
-    CONTROL_REPORTED /* it has done so */
-} ControlKind;
-typedef struct {
-    ControlKind kind;
-    int rank;      /* CONTROL_REPLY: whom the sender waits for, or NOBODY */
-    AbortLine why; /* CONTROL_ABORT */
-} ControlMessage;
-enum { TAG_CONTROL = CHANNELS, NOBODY = -1, NO_REPLY = -2 };
+enum { NO_REPLY = -2 };
+static const double answer_s = 5; /* in which a rank that runs answers a CONTROL_QUERY */
 
 typedef struct {
     Transport base;
@@ -38,12 +26,15 @@ typedef struct {
     pthread_cond_t changed;
     PendingTransfers pending;
     bool inside; /* the rank is in a sendrecv and advances the transfers itself */
-    int waits_for, reply;
+    int waits_for, asked, reply;
     bool broken; /* only control messages follow */
     AbortLine why;
     pthread_t progress_thread;
     bool ends;
 } MpiTransport;
+
+/* What is known of who reports a failure. */
+typedef enum { HEARD_NOTHING, LOWER_RANK_RUNS, ANOTHER_REPORTS, ANOTHER_HAS_REPORTED } Heard;
 
 /* The state of MPI in this process.  What is known of a failure outlives the transport, because the
  * program reports it after that is freed. */
@@ -51,38 +42,14 @@ static struct {
     bool started;
     int open; /* transports */
     bool broken;
-    bool unsafe;            /* MPI may still use memory that is freed, and is not called any more */
-    bool reports;           /* this rank reports the failure */
-    bool claimed, reported; /* another rank is going to, or has done so */
+    bool unsafe;           /* MPI may still use memory that is freed, and is not called any more */
+    bool settled, reports; /* it is settled who reports the failure; this rank does */
+    Heard heard;
 } world;
 
 static MpiTransport *of(Transport *transport) { return (MpiTransport *)(void *)transport; }
 
 /* ---- control messages ---- */
-
-static int send_control(MpiTransport *mpi, int to, ControlMessage message) {
-    if (world.unsafe) return 0;
-    Transfer t = transport_send(to, (Channel)TAG_CONTROL, &message, sizeof message);
-    return pending_add(&mpi->pending, &t, true);
-}
-
-/* Sends a message to all other ranks, and waits a moment until it is sent, because the process may
- * end next.  A rank that it cannot be sent to is left out. */
-static void tell_all(const Transport *transport, ControlMessage message) {
-    PendingTransfers sends = {.end = &sends.first};
-    bool left = true;
-    if (world.unsafe) return;
-    for (int r = 0; r < transport->ranks; r++) {
-        Transfer t = transport_send(r, (Channel)TAG_CONTROL, &message, sizeof message);
-        if (r != transport->rank) pending_add(&sends, &t, true);
-    }
-    for (const double until = clock_seconds() + 1; left && clock_seconds() < until;) {
-        left = false;
-        for (PendingTransfer *m = sends.first; m; m = m->next)
-            if (pending_test(transport, m) == 0) left = true;
-    }
-    if (!left) pending_free(&sends); /* otherwise MPI may still read them */
-}
 
 /* Marks the transport as broken.  Receives that have not begun are cancelled. */
 static void set_broken(MpiTransport *mpi, const char *why) {
@@ -92,11 +59,13 @@ static void set_broken(MpiTransport *mpi, const char *why) {
         if (!m->t.send && m->request != MPI_REQUEST_NULL) MPI_Cancel(&m->request);
 }
 
+static void settle_report(MpiTransport *mpi);
+
 /* Waits a moment until the transfers that have begun are over.  The caller frees their memory soon,
- * and MPI would use it when it is called once more. */
+ * and MPI would use it when it is called once more; so whatever needs MPI comes before. */
 static void finish_transfers(MpiTransport *mpi) {
     bool left = true;
-    for (const double until = clock_seconds() + 1; left && clock_seconds() < until;) {
+    for (Waiting wait = waiting_start(); left && waiting_turn(&wait) < 1;) {
         left = false;
         for (PendingTransfer *m = mpi->pending.first; m; m = m->next) {
             int over = 1;
@@ -104,6 +73,7 @@ static void finish_transfers(MpiTransport *mpi) {
             left |= !over;
         }
     }
+    if (left) settle_report(mpi);
     world.unsafe |= left;
 }
 
@@ -113,8 +83,12 @@ static void break_transport(MpiTransport *mpi, const char *why) {
     set_broken(mpi, why);
     ControlMessage message = {.kind = CONTROL_ABORT};
     memcpy(message.why, mpi->why, sizeof message.why);
-    tell_all(&mpi->base, message);
+    control_tell_all(&mpi->base, message);
     finish_transfers(mpi);
+}
+
+static void hear(Heard what) {
+    if (world.heard < what) world.heard = what;
 }
 
 /* Acts on a message of another rank.  -1 if the transport is broken now. */
@@ -126,17 +100,17 @@ static int act_on(MpiTransport *mpi, const ControlMessage *message, int from) {
             finish_transfers(mpi);
             return -1;
         case CONTROL_QUERY:
-            return send_control(mpi, from,
+            return control_send(&mpi->pending, from,
                                 (ControlMessage){.kind = CONTROL_REPLY, .rank = mpi->waits_for});
         case CONTROL_REPLY:
-            mpi->reply = message->rank;
-            world.claimed |= mpi->broken && from < mpi->base.rank;
+            if (from == mpi->asked) mpi->reply = message->rank;
+            if (mpi->broken && from < mpi->base.rank) hear(LOWER_RANK_RUNS);
             return 0;
         case CONTROL_REPORTS:
-            world.claimed = true;
+            hear(ANOTHER_REPORTS);
             return 0;
         case CONTROL_REPORTED:
-            world.claimed = world.reported = true;
+            hear(ANOTHER_HAS_REPORTED);
             return 0;
     }
     return error_set("transport: unknown message %d from rank %d", (int)message->kind, from);
@@ -178,33 +152,48 @@ static void pause_polling(MpiTransport *mpi, int times) {
     pthread_mutex_lock(&mpi->lock);
 }
 
-/* Asks a rank whom it waits for.  A rank answers while it waits itself. */
+/* Asks a rank whom it waits for.  Every rank that runs answers. */
 static int mpi_waits_for(Transport *transport, int rank) {
     MpiTransport *mpi = of(transport);
     const PendingTransfer *waited;
-    const double until = clock_seconds() + fmin(transport->timeout_s / 2, 5);
+    Waiting wait = waiting_start();
+    mpi->asked = rank;
     mpi->reply = NO_REPLY;
-    if (send_control(mpi, rank, (ControlMessage){.kind = CONTROL_QUERY})) return NOBODY;
-    for (int times = 0; mpi->reply == NO_REPLY && clock_seconds() < until; times++) {
+    if (control_send(&mpi->pending, rank, (ControlMessage){.kind = CONTROL_QUERY})) return NOBODY;
+    for (int times = 0; mpi->reply == NO_REPLY && waiting_turn(&wait) < answer_s; times++) {
         if (progress(mpi, &waited)) return NOBODY;
         pause_polling(mpi, times);
     }
     return mpi->reply;
 }
 
+/* Finds out why a transfer is late.  Breaks the transport, unless the rank that all wait for runs:
+ * it may compute, or write a checkpoint, for longer than the timeout. */
+static void judge(MpiTransport *mpi, const PendingTransfer *waited, double seconds) {
+    const char *what = waited->t.send ? "to take a message" : "to send a message";
+    const int failed_rank = transport_failed_rank(&mpi->base, waited->t.peer, mpi_waits_for);
+    const bool runs = mpi->reply == NOBODY;
+    if (runs && seconds < BUSY_TIMEOUTS * mpi->base.timeout_s) return;
+    /* Meanwhile it may be there, or another rank has broken the transport. */
+    if (progress(mpi, &waited) || !waited) return;
+    if (runs)
+        transport_still_busy(&mpi->base, failed_rank, what, seconds);
+    else
+        transport_timed_out(&mpi->base, failed_rank, what);
+    break_transport(mpi, error_message());
+}
+
 /* Waits until nothing is left that the rank waits for.  The lock is held. */
 static int wait_all(MpiTransport *mpi) {
     const PendingTransfer *waited;
-    const double until = clock_seconds() + mpi->base.timeout_s;
+    Waiting wait = waiting_start();
+    double judge_s = mpi->base.timeout_s;
     for (int times = 0; progress(mpi, &waited) == 0; times++) {
         if (!waited) return 0;
-        int missing = mpi->waits_for = waited->t.peer;
-        const char *what = waited->t.send ? "to take a message" : "to send a message";
-        if (clock_seconds() >= until) {
-            int failed_rank = transport_failed_rank(&mpi->base, missing, mpi_waits_for);
-            transport_timed_out(&mpi->base, failed_rank, what);
-            /* Unless another rank has done so meanwhile. */
-            break_transport(mpi, error_message());
+        mpi->waits_for = waited->t.peer;
+        if (waiting_turn(&wait) >= judge_s) {
+            judge(mpi, waited, wait.seconds);
+            judge_s = wait.seconds + mpi->base.timeout_s;
         }
         pause_polling(mpi, times);
     }
@@ -229,14 +218,16 @@ static int mpi_sendrecv(Transport *transport, Transfer *transfers, int count) {
     return failed;
 }
 
-/* Runs in a thread of its own and advances sends while the rank computes. */
+/* Runs in a thread of its own: while the rank computes it advances sends, and answers. */
 static void *run_progress(void *argument) {
+    static const double look_s = 0.02; /* for control messages, where nothing is sent */
     MpiTransport *mpi = argument;
     const PendingTransfer *waited;
     pthread_mutex_lock(&mpi->lock);
     for (int times = 0; !mpi->ends; times++) {
-        if (mpi->inside || !mpi->pending.first || progress(mpi, &waited)) {
-            pthread_cond_wait(&mpi->changed, &mpi->lock);
+        if (!mpi->inside && progress(mpi, &waited)) receive_control(mpi);
+        if (mpi->inside || mpi->broken || !mpi->pending.first) {
+            condition_wait(&mpi->changed, &mpi->lock, clock_seconds() + look_s);
             times = 0;
         } else {
             pause_polling(mpi, times);
@@ -245,8 +236,6 @@ static void *run_progress(void *argument) {
     pthread_mutex_unlock(&mpi->lock);
     return NULL;
 }
-
-/* ---- create and destroy ---- */
 
 static void mpi_abort(Transport *transport, const char *why) {
     MpiTransport *mpi = of(transport);
@@ -257,38 +246,48 @@ static void mpi_abort(Transport *transport, const char *why) {
     pthread_mutex_unlock(&mpi->lock);
 }
 
-/* Receives control messages until *flag is set.  Returns *flag. */
-static bool await(MpiTransport *mpi, const bool *flag, double seconds) {
+/* ---- who reports a failure ---- */
+
+/* Receives control messages until this rank has heard as much.  Returns true if it has. */
+static bool await(MpiTransport *mpi, Heard what, double seconds) {
     static const struct timespec moment = {0, 1000000};
     /* A signal may end the pause early: mpirun sends SIGTERM to the ranks that are left. */
-    for (const double until = clock_seconds() + seconds;; nanosleep(&moment, NULL)) {
-        pthread_mutex_lock(&mpi->lock);
+    for (Waiting wait = waiting_start(); world.heard < what && waiting_turn(&wait) < seconds;
+         nanosleep(&moment, NULL))
         receive_control(mpi);
-        pthread_mutex_unlock(&mpi->lock);
-        if (*flag || clock_seconds() >= until) return *flag;
-    }
+    return world.heard >= what;
 }
 
 /* Of the ranks that answer, the lowest reports the failure, whoever found it and whichever rank it
- * names.  One that answers late, because it was computing or stopped, finds that another is going
- * to.  The others wait until it has, because the launcher ends all ranks when the first one
- * leaves. */
-static bool mpi_reports(Transport *transport) {
-    const double answer_s = transport->rank == 0 ? 0.2 : 5, report_s = 15;
-    MpiTransport *mpi = of(transport);
+ * names.  If it computes for long, another one does, and it finds that when it comes here.  The
+ * others wait until it is reported, because the launcher ends all ranks when the first one leaves.
+ * The lock is held. */
+static void settle_report(MpiTransport *mpi) {
+    const int rank = mpi->base.rank;
+    const double claim_s = 15 + rank, report_s = 60; /* no two ranks claim it at the same moment */
     char error[ERROR_BYTES]; /* the failure's, which a message that cannot come must not replace */
     snprintf(error, sizeof error, "%s", error_message());
-    pthread_mutex_lock(&mpi->lock);
-    for (int r = 0; r < transport->rank && world.broken; r++)
-        send_control(mpi, r, (ControlMessage){.kind = CONTROL_QUERY});
-    pthread_mutex_unlock(&mpi->lock);
-    world.reports = !world.broken || !await(mpi, &world.claimed, answer_s) ||
-                    !await(mpi, &world.reported, report_s);
-    if (world.broken && world.reports)
-        tell_all(transport, (ControlMessage){.kind = CONTROL_REPORTS});
+    for (int r = 0; r < rank; r++)
+        control_send(&mpi->pending, r, (ControlMessage){.kind = CONTROL_QUERY});
+    world.reports = !await(mpi, LOWER_RANK_RUNS, rank ? answer_s : 0.2) ||
+                    !await(mpi, ANOTHER_REPORTS, claim_s);
+    if (world.reports)
+        control_tell_all(&mpi->base, (ControlMessage){.kind = CONTROL_REPORTS});
+    else
+        await(mpi, ANOTHER_HAS_REPORTED, report_s);
+    world.settled = true;
     error_set("%s", error);
-    return world.reports;
 }
+
+static bool mpi_reports(Transport *transport) {
+    MpiTransport *mpi = of(transport);
+    pthread_mutex_lock(&mpi->lock);
+    if (world.broken && !world.settled) settle_report(mpi);
+    pthread_mutex_unlock(&mpi->lock);
+    return !world.broken || world.reports;
+}
+
+/* ---- create and destroy ---- */
 
 static void close_transport(MpiTransport *mpi) {
     pthread_mutex_lock(&mpi->lock);
@@ -307,8 +306,9 @@ static void mpi_free(Transport *transport) {
     MpiTransport *mpi = of(transport);
     pthread_mutex_lock(&mpi->lock);
     for (PendingTransfer *m = mpi->pending.first; m; m = m->next) m->copied = false;
+    const bool broken = mpi->broken;
     pthread_mutex_unlock(&mpi->lock);
-    if (!mpi->broken) transport_barrier(transport);
+    if (!broken) transport_barrier(transport);
     close_transport(mpi);
     world.open--;
 }
@@ -318,11 +318,10 @@ static void mpi_free(Transport *transport) {
 static void leave(void) {
     Transport self = {.rank = 0};
     if (!world.broken && !world.open) MPI_Finalize();
-    if (!world.broken || mpi_check(MPI_Comm_rank(MPI_COMM_WORLD, &self.rank)) ||
+    if (!world.reports || world.unsafe || mpi_check(MPI_Comm_rank(MPI_COMM_WORLD, &self.rank)) ||
         mpi_check(MPI_Comm_size(MPI_COMM_WORLD, &self.ranks)))
         return;
-    if (world.reports || self.rank == 0)
-        tell_all(&self, (ControlMessage){.kind = CONTROL_REPORTED});
+    control_tell_all(&self, (ControlMessage){.kind = CONTROL_REPORTED});
 }
 
 /* Fills in the rank, and the number of ranks. */
@@ -356,12 +355,15 @@ Transport *transport_mpi_create(double timeout_s) {
     mpi->pending.end = &mpi->pending.first;
     mpi->waits_for = NOBODY;
     pthread_mutex_init(&mpi->lock, NULL);
-    pthread_cond_init(&mpi->changed, NULL);
+    condition_init(&mpi->changed);
+    pthread_mutex_lock(&mpi->lock); /* the thread does not call MPI before it has begun */
     if (pthread_create(&mpi->progress_thread, NULL, run_progress, mpi)) {
         free(mpi);
         return error_null("transport: no thread for MPI");
     }
-    if (join_world(&mpi->base)) {
+    mpi->ends = join_world(&mpi->base) != 0;
+    pthread_mutex_unlock(&mpi->lock);
+    if (mpi->ends) {
         close_transport(mpi);
         return NULL;
     }

@@ -26,3 +26,12 @@ int run_shell(char *output, size_t size, const char *command);
  */
 int run_script(const char *script);
 extern char script_output[1 << 16];
+
+/* Shell: "saved FILE" waits until FILE is made or replaced, "stopped PID" until a process is
+ * stopped; both end the script if $job, which was started, has ended. */
+#define SHELL_WAITS                                                               \
+    "until_it() { until \"$@\"; do kill -0 $job || exit 1; sleep 0.05; done; }; " \
+    "inode() { stat -c %i $1 2>/dev/null || echo none; }; "                       \
+    "is_new() { [ $(inode $1) != $2 ]; }; "                                       \
+    "saved() { until_it is_new $1 $(inode $1); }; "                               \
+    "stopped() { until_it grep -q \"^State:.T\" /proc/$1/status; }; "

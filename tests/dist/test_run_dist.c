@@ -76,10 +76,29 @@ static void a_resume_is_one_training(void) {
     CHECK(!strstr(script_output, "each trains alone"), "%s", script_output);
 }
 
+/* As by scontrol suspend, for longer than the timeout; the ranks do not go on at the same moment.
+ */
+static void a_suspended_job_goes_on(void) {
+    NEED_PROGRAM_UNDER_MPI();
+    check_script(
+        SHELL_WAITS
+        "mpirun -n 2 sh -c \"echo \\$\\$ >pid\\$OMPI_COMM_WORLD_RANK\\$PMI_RANK; exec $bcd train "
+        "--pipeline mpi --model llama:layers=4,width=16,heads=2,ffn=24,context=16 --data text "
+        "--limit 32 --batch 8 --accumulate 4 --steps 1000000 --save-every 5 --timeout 2 --quiet "
+        "--out a\" & job=$!; saved a/checkpoint.h5; saved a/checkpoint.h5; kill -STOP $(cat pid*); "
+        "for pid in $(cat pid*); do stopped $pid; done; sleep 3; for pid in $(cat pid*); do kill "
+        "-CONT $pid; sleep 1.5; done; "
+        "saved a/checkpoint.h5; saved a/checkpoint.h5; echo it goes on; kill $job; wait $job; "
+        "[ $? != 0 ]",
+        "it goes on");
+    CHECK(!strstr(script_output, "bcd: "), "%s", script_output);
+}
+
 void test_run_dist(void) {
     RUN(three_resume_after_a_rank_is_killed);
     RUN(another_build_is_refused);
     RUN(pre_inference_over_processes);
     RUN(a_rank_without_the_directory);
     RUN(a_resume_is_one_training);
+    RUN(a_suspended_job_goes_on);
 }

@@ -67,7 +67,9 @@ static void groups_are_transports(void) {
     for (int ranks = 1; ranks <= MAX_RANKS; ranks++) transport_groups(run_on_threads, ranks);
 }
 
-static void missing_rank_is_named(void) { transport_names_silent_rank(run_on_threads, "leave"); }
+static void missing_rank_is_named(void) {
+    transport_names_silent_rank(run_on_threads, "leave", "it has died or hangs");
+}
 
 /* Rank 4 waits for 3, 3 for 1, 1 for 0, and 0 for none, so rank 0 has failed.  If the ranks wait in
  * a circle, it is the last one before the rank that asks. */

@@ -72,13 +72,28 @@ static void abort_reaches_all_at_once(void) {
 /* The other ranks wait for it or for each other, and all of them name it. */
 static void stopped_rank_is_named(void) {
     NEED_MPI();
-    transport_names_silent_rank(run_on_processes, "stop");
+    transport_names_silent_rank(run_on_processes, "stop", "it has died or hangs");
+}
+
+/* It does not wait for a message, but answers. */
+static void computing_rank_is_waited_for(void) {
+    NEED_MPI();
+    Outcome outcome[MAX_RANKS];
+    run_on_processes(outcome, 3, 1, scenario_find("compute"));
+    for (int r = 0; r < 3; r++) CHECK(outcome[r].result == 0, "rank %d: %s", r, outcome[r].error);
+    ends_well("compute");
+}
+
+/* But not for ever. */
+static void rank_that_never_sends_is_named(void) {
+    NEED_MPI();
+    transport_names_silent_rank(run_on_processes, "hang", "it runs, but has not sent for ");
 }
 
 /* Several find a failure at once, and none knows of the others'. */
-static void one_rank_reports(const char *scenario, const char *words) {
+static void one_rank_reports(const char *scenario, double timeout_s, const char *words) {
     Outcome outcome[MAX_RANKS];
-    run_on_processes(outcome, 4, TIME_LIMIT_S, scenario_find(scenario));
+    run_on_processes(outcome, 4, timeout_s, scenario_find(scenario));
     const char *first = strstr(output, " reports it");
     CHECK(status > 0 && strstr(output, words), "status %d: %s", status, output);
     CHECK(first && !strstr(first + 1, " reports it"), "%s", output);
@@ -86,14 +101,20 @@ static void one_rank_reports(const char *scenario, const char *words) {
 
 static void lowest_rank_reports(void) {
     NEED_MPI();
-    one_rank_reports("all-give-up", "rank 0 reports it");
-    one_rank_reports("rest-gives-up", "rank 1 reports it");
+    one_rank_reports("all-give-up", TIME_LIMIT_S, "rank 0 reports it");
+    one_rank_reports("rest-gives-up", TIME_LIMIT_S, "rank 1 reports it");
+}
+
+/* The transfers that the others have begun with the stopped rank cannot end. */
+static void one_rank_reports_what_cannot_end(void) {
+    NEED_MPI();
+    one_rank_reports("stop-in-sums", 2, "rank 0 reports it");
 }
 
 /* MPI would otherwise go on with them, and read and write what is not there any more. */
 static void transfers_end_before_their_memory_is_freed(void) {
     NEED_MPI();
-    one_rank_reports("free-early", "rank 0 reports it");
+    one_rank_reports("free-early", TIME_LIMIT_S, "rank 0 reports it");
     CHECK(!strstr(output, "Signal") && !strstr(output, "Bad address"), "%s", output);
 }
 
@@ -112,7 +133,10 @@ void test_transport_mpi(void) {
     RUN(wrong_lengths_are_errors);
     RUN(abort_reaches_all_at_once);
     RUN(stopped_rank_is_named);
+    RUN(computing_rank_is_waited_for);
+    RUN(rank_that_never_sends_is_named);
     RUN(lowest_rank_reports);
+    RUN(one_rank_reports_what_cannot_end);
     RUN(transfers_end_before_their_memory_is_freed);
     RUN(killed_rank_ends_all);
 }

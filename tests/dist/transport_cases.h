@@ -34,5 +34,6 @@ enum { TIME_LIMIT_S = 600 };
 /* Of four ranks, rank 2 fails and says so: the others end with the same error, which contains
  * `words`. */
 void transport_reports_failure(RunScenario run, const char *scenario, const char *words);
-/* Of four ranks, rank 2 fails silently: after a short timeout the others name it in their error. */
-void transport_names_silent_rank(RunScenario run, const char *scenario);
+/* Of four ranks, rank 2 fails silently: after a short timeout the others name it in their error,
+ * which contains `words`. */
+void transport_names_silent_rank(RunScenario run, const char *scenario, const char *words);

@@ -221,12 +221,16 @@ static int groups(Transport *transport, double *results) {
 
 /* ---- ranks that fail ---- */
 
+static void sleep_s(double s) {
+    nanosleep(&(struct timespec){(time_t)s, (long)(1e9 * (s - floor(s)))}, NULL);
+}
+
 static int leave(Transport *transport, double *results) {
     static const int waits_for[] = {1, 2, -1, 0};
     int peer = waits_for[transport->rank];
     double late_s = transport->rank == 1 ? transport->timeout_s / 2 : 0;
     if (peer < 0) return 0;
-    nanosleep(&(struct timespec){(time_t)late_s, (long)(1e9 * (late_s - floor(late_s)))}, NULL);
+    sleep_s(late_s);
     /* What is named is the peer of the transfer that is missing, not of those that are done. */
     Transfer batch[3] = {
         transport_send(transport->rank, CHANNEL_GRADIENTS, &late_s, sizeof late_s),
@@ -252,6 +256,30 @@ static int stop_rank_2(Transport *transport, double *results) {
     return leave(transport, results);
 }
 
+static int compute(Transport *transport, double *results) {
+    (void)results;
+    if (transport_barrier(transport)) return -1;
+    if (transport->rank == 1) sleep_s(3 * transport->timeout_s);
+    return transport_barrier(transport);
+}
+
+static int hang(Transport *transport, double *results) {
+    if (transport->rank != 2) return leave(transport, results);
+    sleep_s(15 * transport->timeout_s);
+    return 0;
+}
+
+static int stop_in_sums(Transport *transport, double *results) {
+    enum { COUNT = 1 << 20 };
+    real *x = calloc(COUNT, sizeof *x);
+    int failed = x ? transport_barrier(transport) : error_set("out of memory");
+    (void)results;
+    if (transport->rank == 2) raise(SIGSTOP);
+    failed = failed || transport_all_reduce(transport, x, COUNT);
+    free(x);
+    return failed;
+}
+
 static int give_up_alone(Transport *transport) {
     error_set("bcd: rank %d has no memory", transport->rank);
     transport_abort(transport, error_message());
@@ -265,7 +293,7 @@ static int free_early(Transport *transport, double *results) {
     (void)results;
     if (transport_barrier(transport)) return -1;
     if (transport->rank == 2) {
-        nanosleep(&(struct timespec){0, 20000000}, NULL);
+        sleep_s(0.02);
         return give_up_alone(transport);
     }
     Transfer t = transport->rank == 0 ? transport_send(1, CHANNEL_COLLECTIVE, data, BYTES)
@@ -305,6 +333,9 @@ const Scenario *scenario_find(const char *name) {
         {"give-up", give_up, false},
         {"kill", kill_rank_2, false},
         {"stop", stop_rank_2, false},
+        {"compute", compute, false},
+        {"hang", hang, false},
+        {"stop-in-sums", stop_in_sums, true},
         {"free-early", free_early, true},
         {"all-give-up", all_give_up, true},
         {"rest-gives-up", rest_gives_up, true},

@@ -39,6 +39,10 @@ typedef struct {
  *                wait for the rank that failed
  *  give-up       Rank 2 aborts with "bcd: the loss is nan"
  *  kill, stop    As leave, but rank 2, a process, sends itself SIGKILL or SIGSTOP
+ *  compute       Rank 1, a process, takes three times the timeout between two barriers
+ *  hang          As leave, but rank 2, a process, takes 15 times the timeout and sends nothing
+ *  stop-in-sums  Rank 2, a process, sends itself SIGSTOP; the others add up 4 MB with it, and each
+ *                of them has sent it what it cannot take back
  *  free-early    Rank 2 aborts while ranks 0 and 1 are in a long transfer, whose memory they then
  *                give back to the system
  *  all-give-up   All ranks abort at once, each with its own reason
