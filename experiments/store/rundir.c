@@ -13,6 +13,10 @@
 #include "../../ref/base/error.h"
 #include "settings.h"
 
+/* Locks of directories hold for a single machine on NFS, and those of files that are replaced for
+ * the old one. */
+static const char LOCK[] = ".lock";
+
 Text rundir_path(const char *dir, const char *file) { return text_of("%s/%s", dir, file); }
 
 static bool is_directory(const char *path) {
@@ -61,15 +65,22 @@ int rundir_make_fresh(char dir[OPTION_TEXT], const Options *options) {
 }
 
 int rundir_lock(const char *dir) {
-    int descriptor = open(dir, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) return error_set("%s: cannot open: %s", dir, strerror(errno));
+    const Text path = rundir_path(dir, LOCK);
+    const int descriptor = open(path.text, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (descriptor < 0) return error_set("%s: cannot open: %s", path.text, strerror(errno));
     if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) return descriptor;
-    int cause = errno;
+    const int cause = errno;
     close(descriptor);
     if (cause == EWOULDBLOCK)
         return error_set("%s: another bcd is training in it; wait for it, or use another --out",
                          dir);
-    return error_set("%s: cannot lock: %s", dir, strerror(cause));
+    return error_set("%s: cannot lock: %s", path.text, strerror(cause));
+}
+
+void rundir_give_up(const char *dir) {
+    if (rundir_holds_run(dir)) return;
+    unlink(rundir_path(dir, LOCK).text);
+    rmdir(dir);
 }
 
 int rundir_checkpoint(Text *path, const char *place) {

@@ -283,6 +283,6 @@ void train_close(Training *t) {
     setup_free(&t->setup);
     runfile_free(&t->run);
     if (t->lock < 0) return;
-    if (t->made) rmdir(t->dir); /* fails unless it is empty: then the training never began */
+    if (t->made) rundir_give_up(t->dir); /* if the training never began */
     close(t->lock);
 }

@@ -3,22 +3,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../../experiments/store/rundir.h"
 #include "cli.h"
 
+/* The lock is of a regular file: on NFS one of a directory holds for a single machine. */
 static void one_process_a_directory(void) {
     const char *dir = scratch_path("locked");
+    struct stat status;
     CHECK(rundir_make(dir) == 0, "%s", error_message());
     int first = rundir_lock(dir);
     CHECK(first >= 0, "%s", error_message());
+    CHECK(fstat(first, &status) == 0 && S_ISREG(status.st_mode), "not of a regular file");
     CHECK(rundir_lock(dir) < 0, "locked twice");
     CHECK_ERROR("%s: another bcd is training in it; wait for it, or use another --out", dir);
     close(first);
     int again = rundir_lock(dir);
     CHECK(again >= 0, "%s", error_message());
+    rundir_give_up(dir);
     close(again);
+    CHECK(!file_exists(dir), "a directory without a run is left");
 }
 
 /* The second training starts in the directory of the first, which was longer. */
