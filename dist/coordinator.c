@@ -188,7 +188,10 @@ static void coordinator_free(Engine *base) {
     snprintf(cause, sizeof cause, "%s", error_message());
     if (call_all(e, (RemoteCall){.kind = CALL_END})) {
         engine_rank_break(e->own, error_message());
-        error_set("%s", transport_reports(e->world) ? cause : "");
+        if (!transport_reports(e->world))
+            error_set("%s", "");
+        else if (*cause)
+            error_set("%s", cause);
     }
     engine_free(e->own);
     transport_free(e->world);

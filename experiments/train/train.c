@@ -221,7 +221,11 @@ int train_run(const Options *options) {
     const int threads = omp_get_max_threads(); /* the run may have its own --threads */
     const int result = train_open(&t, options) ? -1 : train(&t);
     if (options->world && !t.setup.took_world) pipeline_abort(options->world, error_message());
+    if (result >= 0) error_set("%s", ""); /* of what was tried in vain */
     train_close(&t);
+    if (result >= 0 && *error_message())
+        fprintf(stderr, "bcd: the run is saved, and a rank was lost after that: %s\n",
+                error_message());
     omp_set_num_threads(threads);
     return result;
 }

@@ -353,7 +353,8 @@ static Transport *watched(Transport *inner) {
     return &w->base;
 }
 
-/* Kernels of a transport may wait for the rank that is lost, and freeing a stage for these. */
+/* Kernels of a transport may wait for the rank that is lost, and freeing a stage for these. Without
+ * an earlier error that of the end stays. */
 static void transports_break_where_a_rank_is_lost(void) {
     const Recipe recipe = {.spec = LLAMA, .micro_batches = 4};
     PipelineRecipe how = plain_3;
@@ -365,7 +366,10 @@ static void transports_break_where_a_rank_is_lost(void) {
         pipeline_open(&p, &recipe, &how);
         engine_memory(p.tiny.engine);
         if (lost) transport_abort(p.transport[2], "it is lost");
+        error_set("%s", "");
         pipeline_close(&p);
+        CHECK(!lost == !strstr(error_message(), "rank 2 gave up: it is lost"), "\"%s\"",
+              error_message());
         CHECK(ended_broken == 3 * lost, "%d of 3 transports broke", ended_broken);
     }
 }
