@@ -108,8 +108,8 @@ Transport *transport_group(Transport *whole, const int *member, int members);
 /* Returns the number by which errors name a rank: that in the whole, of which a group is a part. */
 int transport_whole_rank(const Transport *transport, int rank);
 /* Finds out which rank failed when `missing` sends or takes no message, since that may be waiting
- * for another rank itself.  waits_for returns the rank that `rank` waits for, or -1 if it waits for
- * none or does not answer. */
+ * for another rank itself.  waits_for returns the rank that `rank` waits for, or a negative number
+ * if it waits for none or does not answer. */
 int transport_failed_rank(Transport *transport, int missing,
                           int (*waits_for)(Transport *transport, int rank));
 /* Returns -1 and the error that failed_rank did not do within timeout_s what this rank waits for:
