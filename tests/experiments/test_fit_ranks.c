@@ -162,15 +162,6 @@ static void launchers_say_who_is_near(void) {
     }
 }
 
-unsigned __wrap_sleep(unsigned seconds);
-
-/* How long this program has slept, or would have. */
-static unsigned slept_s;
-unsigned __wrap_sleep(unsigned seconds) {
-    slept_s += seconds;
-    return 0;
-}
-
 /* ---- a rank that is lost at the start ---- */
 
 static int freed;
@@ -210,6 +201,15 @@ static void another_rank_reports_it(void) {
         CHECK(!*error_message(), "says \"%s\"", error_message());
     }
     setup_free(&s);
+}
+
+unsigned __wrap_sleep(unsigned seconds);
+
+/* How long this program has slept, or would have. */
+static unsigned slept_s;
+unsigned __wrap_sleep(unsigned seconds) {
+    slept_s += seconds;
+    return 0;
 }
 
 /* Of processes that a launcher starts, and that do not join, none waits for another one. */
