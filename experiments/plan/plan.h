@@ -105,6 +105,9 @@ bool question_frees_precision(const PlanQuestion *question);
 int question_space(PlanSpace *space, const PlanQuestion *question, PlanMethod method,
                    const Gpu *gpu, bool wide);
 
+/* Returns "GPU", or of --gpu cpu "processor". */
+const char *plan_unit(const Gpu *gpu);
+
 /* Finds the dollars per hour of a GPU in --price or gpu_table; NAN when neither has them.  -1 and
  * an error. */
 int question_price(double *price, const PlanQuestion *question, const Gpu *gpu);
@@ -140,8 +143,6 @@ void machine_add(Tables *tables, const Gpu *cpu, const Efficiency *efficiency);
 
 /* Prints what is being planned on a terminal, over the line before; "" clears it. */
 void plan_progress(const char *text);
-/* Returns "GPU", or of --gpu cpu "processor". */
-const char *plan_unit(const Gpu *gpu);
 /* "4 x 2 GPUs, 32 x 1, virtual, zero-bubble, bf16, recompute". */
 Text plan_setting(const Plan *plan);
 /* "full", "BCD-1/3". */

@@ -7,6 +7,8 @@
 #include "../train/setup.h"
 #include "plan.h"
 
+const char *const plan_method_names[PLAN_METHODS] = {"full", "offload", "BCD"};
+
 void choices_add(PlanChoices *choices, int value) {
     for (int i = 0; i < choices->count; i++)
         if (choices->value[i] == value) return;
@@ -15,6 +17,10 @@ void choices_add(PlanChoices *choices, int value) {
 
 static int given(const Options *o, const char *name, int value) {
     return options_given(o, name) ? value : PLAN_FREE;
+}
+
+const char *plan_unit(const Gpu *gpu) {
+    return gpu && !strcmp(gpu->key, "cpu") ? "processor" : "GPU";
 }
 
 /* ---- the command line ------------------------------------------------------------------------ */

@@ -4,15 +4,9 @@
 
 #include "plan.h"
 
-const char *const plan_method_names[PLAN_METHODS] = {"full", "offload", "BCD"};
-
 Text plan_method(const Plan *plan) {
     return text_of(plan->method == PLAN_BCD ? "%s-1/%d" : "%s", plan_method_names[plan->method],
                    plan->configuration.submodels);
-}
-
-const char *plan_unit(const Gpu *gpu) {
-    return gpu && !strcmp(gpu->key, "cpu") ? "processor" : "GPU";
 }
 
 void plan_progress(const char *text) {
@@ -192,10 +186,10 @@ void plan_break_even(Table *table, const PlanQuestion *q, const Plan *plans, int
     }
     if (any)
         table_note(table,
-                   "break-even: with so many updates BCD would %s as the best row of the other "
+                   "break-even: with so many times the updates BCD %s as the best row of the other "
                    "methods%s.",
-                   goal == PLAN_CHEAPEST ? "cost as much" : "take as long",
-                   named ? ", those of the sizes asked for among themselves" : "");
+                   goal == PLAN_CHEAPEST ? "costs as much" : "takes as long",
+                   named ? "; rows of the sizes asked for are compared with each other" : "");
 }
 
 void plan_digits(Table *table) {

@@ -71,9 +71,10 @@ def test_every_number_of_the_note_is_measured():
 
 def test_what_is_published():
     text = " ".join(planned(model="gpt2", submodels=3).notes)
-    average, language = (f"{published.mean_multiplier('adam', *which):.2f}" for which in ((), (False,)))
+    average, images, language = (f"{published.mean_multiplier('adam', *which):.2f}" for which in ((), (True,), (False,)))
     worst = published.cells()["text"]["multiplier_worst"]
-    assert f"five pairs with Adam: x {average} on average, x {language} of the language models, x {worst} at most" in text
+    assert (f"five pairs with Adam: x {average} on average, x {images} of the ResNets and x {language} of the language "
+            f"models, x {worst} at most") in text
 
 
 # ---- as documents ask ---------------------------------------------------------------------------
