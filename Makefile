@@ -276,7 +276,8 @@ bench-warnings:
 	$(call say,CC,'tests/bench tests/cuda/bench (warnings)')
 	$(Q)$(CC) $(CPPFLAGS) -DBENCH_DEVICE='"simt"' $(CFLAGS) -fsyntax-only \
 	    $(bench_c) $(wildcard tests/cuda/bench/*.c) tests/simt/profiler.c
-# The longest suites run over the SIMT layer; the stand-ins have a dozen others.
+# The longest suites run over the SIMT layer; the stand-ins have a dozen others.  In double a few are
+# enough for what differs there.
 twice := tests-fake stage_(exact|pipeline)|tests-double (cross_entropy|muon|step|update|lesson|fixtures)
 address_build = CC=clang BUILD=$(BUILD)/asan CFLAGS_EXTRA="$(address_flags) $(CFLAGS_EXTRA)"
 address_flags := $(at_O1) -fopenmp -fno-omit-frame-pointer \

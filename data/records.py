@@ -133,8 +133,9 @@ def chat_of(item, messages, where, given=0):
         items, messages, given = items[1:], messages[1:], given - 1
     answers = [n for n, m in enumerate(messages) if m["role"] == "assistant"]
     if not any(n >= given for n in answers):
-        roles = ", ".join(dict.fromkeys(m["role"] for m in messages)) or "none"
-        raise Stop(f"{where}: no message has the role assistant, so nothing would be learned; those there are: {roles}")
+        roles = ", ".join(dict.fromkeys(m["role"] for m in messages[given:])) or "none"
+        raise Stop(f"{where}: no message {'of the answer ' * (given > len(system))}has the role assistant, so nothing "
+                   f"would be learned; those there are: {roles}")
     left_out = tuple(n for n in answers if not is_learned(items[n], where, n + 1) or n < given)
     return Chat(where, messages, tools_of(item, where), left_out)
 

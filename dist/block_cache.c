@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../ref/base/checksum.h"
 #include "../ref/base/error.h"
 
 /* With more, what is new is computed each time: hundreds of submodels of a large model would take
@@ -60,14 +61,12 @@ static bool is_same(const StageSettings *a, const StageSettings *b) {
            a->precision == b->precision;
 }
 
-/* FNV-1a. */
 static size_t bucket_of(const BlockCache *cache, const StageSettings *s, const bool *active) {
     const unsigned first[] = {(unsigned)s->batch, s->recompute, s->deferred, s->precision};
-    unsigned long long hash = 14695981039346656037ULL;
-    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
-        hash = (hash ^ first[i]) * 1099511628211ULL;
-    for (size_t b = 0; b < cache->blocks; b++) hash = (hash ^ active[b]) * 1099511628211ULL;
-    return (size_t)((hash ^ hash >> 32) % BUCKETS);
+    uint64_t sum = CHECKSUM_START;
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++) sum = checksum_add(sum, first[i]);
+    for (size_t b = 0; b < cache->blocks; b++) sum = checksum_add(sum, active[b]);
+    return (size_t)((sum ^ sum >> 32) % BUCKETS);
 }
 
 /* Overwrites both with those of an entry.  Returns whether there is one. */

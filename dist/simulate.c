@@ -315,8 +315,10 @@ static void finish(const Configuration *c, Prediction *p) {
     p->step_s = step_time(p);
     p->tokens_per_s = samples / p->step_s * c->model->targets;
     p->host_bytes = host_bytes(c) / c->pipeline * sharing(c);
-    p->fits = p->total_bytes <= gpu_usable_bytes(c->cluster.gpu->memory_bytes) &&
-              (c->host_memory <= 0 || p->host_bytes <= c->host_memory);
+    const double usable = gpu_usable_bytes(c->cluster.gpu->memory_bytes);
+    const double host = c->host_memory > 0 ? c->host_memory : INFINITY;
+    p->missing_bytes = fmax(0, p->total_bytes - usable) + fmax(0, p->host_bytes - host);
+    p->fits = p->missing_bytes <= 0;
 }
 
 /* Simulates all submodels and computes their mean. */

@@ -39,8 +39,9 @@ typedef struct {
     double tokens_per_s;                         /* of images: images */
     /* Of the rank and submodel that need most; messages between ranks are in the workspace. */
     double bytes[MEM_ROLES], total_bytes;
-    double host_bytes; /* of the fullest node: float copies of bf16, and what is offloaded */
-    bool fits;
+    double host_bytes;    /* of the fullest node: float copies of bf16, and what is offloaded */
+    double missing_bytes; /* what the GPU and the node's host lack, together */
+    bool fits;            /* nothing is missing */
 } Prediction;
 
 /* Predicts a step: times by simulation, bytes by closed forms.  GPUs are assigned node by node,

@@ -134,7 +134,7 @@ int transport_timed_out(const Transport *transport, int failed_rank, const char 
 int transport_still_busy(const Transport *transport, int busy_rank, const char *what,
                          double seconds) {
     return error_set(
-        "transport: rank %d waited for rank %d (%s); it runs, but has not sent for %.4g s",
+        "transport: rank %d waited for rank %d (%s); it runs, but has not done so for %.4g s",
         transport_whole_rank(transport, transport->rank),
         transport_whole_rank(transport, busy_rank), what, seconds);
 }

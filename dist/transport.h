@@ -4,9 +4,8 @@
  * (cuda/).
  *
  * Messages have no tags; those of one channel between two ranks arrive in order.  No call waits
- * longer than timeout_s for a rank or, between processes, BUSY_TIMEOUTS times as long for one that
- * runs.  If a rank has died or hangs, the error names it, and the transport is then broken for all
- * ranks. */
+ * longer than timeout_s for a rank or, over MPI, BUSY_TIMEOUTS times as long for one that runs.  If
+ * a rank has died or hangs, the error names it, and the transport is then broken for all ranks. */
 #pragma once
 
 #include "../ref/base/real.h"

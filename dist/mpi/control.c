@@ -1,5 +1,8 @@
 #include "control.h"
 
+#include <stdio.h>
+
+#include "../../ref/base/error.h"
 #include "waiting.h"
 
 int control_send(PendingTransfers *pending, int to, ControlMessage message) {
@@ -10,6 +13,8 @@ int control_send(PendingTransfers *pending, int to, ControlMessage message) {
 void control_tell_all(const Transport *transport, ControlMessage message) {
     PendingTransfers sends = {.end = &sends.first};
     bool left = true;
+    char error[ERROR_BYTES]; /* what failed, which a rank that cannot be told must not replace */
+    snprintf(error, sizeof error, "%s", error_message());
     for (int r = 0; r < transport->ranks; r++)
         if (r != transport->rank) control_send(&sends, r, message);
     for (Waiting wait = waiting_start(); left && waiting_turn(&wait) < 1;) {
@@ -18,4 +23,5 @@ void control_tell_all(const Transport *transport, ControlMessage message) {
             if (pending_test(transport, m) == 0) left = true;
     }
     if (!left) pending_free(&sends); /* otherwise MPI may still read them */
+    error_set("%s", error);
 }

@@ -171,11 +171,15 @@ static int mpi_waits_for(Transport *transport, int rank) {
  * it may compute, or write a checkpoint, for longer than the timeout. */
 static void judge(MpiTransport *mpi, const PendingTransfer *waited, double seconds) {
     const char *what = waited->t.send ? "to take a message" : "to send a message";
-    const int failed_rank = transport_failed_rank(&mpi->base, waited->t.peer, mpi_waits_for);
+    const int peer = waited->t.peer;
+    int failed_rank = transport_failed_rank(&mpi->base, peer, mpi_waits_for);
+    /* Ranks are asked one after the other, so what looks like a circle may be none. */
+    if (mpi->reply == mpi->base.rank)
+        failed_rank = transport_failed_rank(&mpi->base, peer, mpi_waits_for);
     const bool runs = mpi->reply == NOBODY;
     if (runs && seconds < BUSY_TIMEOUTS * mpi->base.timeout_s) return;
     /* Meanwhile it may be there, or another rank has broken the transport. */
-    if (progress(mpi, &waited) || !waited) return;
+    if (progress(mpi, &waited) || !waited || waited->t.peer != peer) return;
     if (runs)
         transport_still_busy(&mpi->base, failed_rank, what, seconds);
     else
@@ -264,7 +268,8 @@ static bool await(MpiTransport *mpi, Heard what, double seconds) {
  * The lock is held. */
 static void settle_report(MpiTransport *mpi) {
     const int rank = mpi->base.rank;
-    const double claim_s = 15 + rank, report_s = 60; /* no two ranks claim it at the same moment */
+    /* Ranks that come here together do not claim it together. */
+    const double claim_s = 15 + rank, report_s = 60;
     char error[ERROR_BYTES]; /* the failure's, which a message that cannot come must not replace */
     snprintf(error, sizeof error, "%s", error_message());
     for (int r = 0; r < rank; r++)
@@ -283,8 +288,9 @@ static bool mpi_reports(Transport *transport) {
     MpiTransport *mpi = of(transport);
     pthread_mutex_lock(&mpi->lock);
     if (world.broken && !world.settled) settle_report(mpi);
+    const bool reports = !world.broken || world.reports;
     pthread_mutex_unlock(&mpi->lock);
-    return !world.broken || world.reports;
+    return reports;
 }
 
 /* ---- create and destroy ---- */

@@ -392,8 +392,8 @@ const Option option_table[] = {
      "replica; batch norms see the samples of one replica",
      TRAIN | COMMAND_PLAN | COMMAND_TRACE},
     {"timeout", "SECONDS", REAL(timeout, 0.1, 1e6), FREE, "300", NULL,
-     "with mpi and nccl: give up when a rank has not answered for this long, or, while it computes "
-     "or writes a file, has sent nothing for ten times as long",
+     "with mpi and nccl: give up when a rank has not answered for this long, or, with mpi while it "
+     "computes or writes a file, has sent nothing for ten times as long",
      TRAIN},
     {.name = NULL},
 };

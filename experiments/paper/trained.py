@@ -30,9 +30,11 @@ def same_value(stored, asked):
 def given_in(command):
     """The flags of bcd train that a training depends on, of the command that began it, --no-x as x; none of an older
     one, in which bcd experiment trained."""
+    if len(command.encode()) >= store.LINE - 1:  # a file has no more of it, and perhaps half of the last word
+        command = command.rpartition(" ")[0]
     try:
         words = shlex.split(command)
-    except ValueError:  # a study cuts a long command, perhaps between quotes
+    except ValueError:  # cut between quotes
         words = command.split()
     if words[1:2] != ["train"]:
         return set()

@@ -116,11 +116,15 @@ bool plan_is_better(const Plan *plan, const Plan *than, PlanGoal goal) {
     const Prediction *new = &plan->prediction, *old = &than->prediction;
     if (new->fits != old->fits) return new->fits;
     return new->fits ? plan_score(plan, goal) < plan_score(than, goal)
-                     : new->total_bytes < old->total_bytes;
+                     : new->missing_bytes < old->missing_bytes;
 }
 
 /* Bounds, scores and bytes are summed in different orders, hence this tolerance for rounding. */
 static const double rounding = 1 + 1e-9;
+
+static double usable_bytes(const Plan *plan) {
+    return gpu_usable_bytes(plan->configuration.cluster.gpu->memory_bytes);
+}
 
 /* Lower bounds of what a plan takes. */
 typedef struct {
@@ -200,7 +204,7 @@ static int bound_all(PlanBound *bounds, Plan *plans, int count, PlanGoal goal, i
         plans[i].prediction.step_s = min_step(c, work->pass_s);
         const double bytes = least_bytes(c, work);
         bounds[i] = (PlanBound){&plans[i], plan_score(&plans[i], goal), bytes,
-                                bytes <= rounding * gpu_usable_bytes(c->cluster.gpu->memory_bytes)};
+                                bytes <= rounding * usable_bytes(&plans[i])};
     }
     qsort(bounds, (size_t)count, sizeof *bounds, compare);
     free(works);
@@ -220,7 +224,8 @@ static bool is_promising(const PlanBest *b, const PlanBound *bound, double score
     may = !b->found ||
           (b->best.prediction.fits
                ? bound->may_fit && score <= plan_score(&b->best, b->goal) * rounding
-               : bound->may_fit || bound->bytes <= b->best.prediction.total_bytes * rounding);
+               : bound->may_fit || bound->bytes <= rounding * (usable_bytes(bound->plan) +
+                                                               b->best.prediction.missing_bytes));
     return may;
 }
 

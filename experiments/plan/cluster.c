@@ -28,7 +28,7 @@ static Text label_of(const Answers *a, int row) {
     return text_of("%s%s", row < a->named ? "" : best, plan_method(plan).text);
 }
 
-/* Finds the cheapest plan of a method, or if none fits that with the least memory. */
+/* Finds the cheapest plan of a method, or if none fits the one that lacks the least memory. */
 static int answer(Plan *plan, const PlanQuestion *q, PlanMethod method, bool wide) {
     PlanSpace space;
     if (question_space(&space, q, method, q->gpu, wide)) return -1;
@@ -106,13 +106,13 @@ static void note_choices(Table *table, const PlanQuestion *q, const Answers *a) 
     Text list = {""};
     int fitting = 0;
     for (int row = 0; row < a->rows; row++) fitting += a->plan[row].prediction.fits;
-    if (!fitting) table_note(table, "Nothing fits into the memory of %s.", q->gpu->name);
+    if (!fitting) table_note(table, "Nothing fits: the last column says why.");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!options_given(o, names[i]))
             text_add(&list, "%s--%s", *list.text ? ", " : "", names[i]);
     if (*list.text)
         table_note(table, "Chosen, the cheapest that fits%s: %s.",
-                   fitting == a->rows ? "" : ", else what takes the least memory", list.text);
+                   fitting == a->rows ? "" : ", else what lacks the least memory", list.text);
     if (a->named < a->rows)
         table_note(table,
                    "cheapest, or least memory: of a method, when its submodels%s may be others.",
@@ -290,8 +290,8 @@ static int calibrate_step(PlanQuestion *q) {
     Plan plan;
     if (answer(&plan, q, (PlanMethod)flags->method, false)) return -1;
     if (!plan.prediction.fits)
-        return error_set("--step-ms %g: such a step does not fit into the memory of %s",
-                         flags->step_ms, q->gpu->name);
+        return error_set("--step-ms %g: such a step does not fit: %s", flags->step_ms,
+                         plan_limit(&plan).text);
     return plan_calibrate_step(&q->efficiency, &plan, flags->step_ms / 1e3);
 }
 

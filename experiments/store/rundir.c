@@ -66,7 +66,9 @@ int rundir_make_fresh(char dir[OPTION_TEXT], const Options *options) {
 
 int rundir_lock(const char *dir) {
     const Text path = rundir_path(dir, LOCK);
-    const int descriptor = open(path.text, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    int descriptor = open(path.text, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    /* Another user's file need not be written, but on NFS. */
+    if (descriptor < 0 && errno == EACCES) descriptor = open(path.text, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) return error_set("%s: cannot open: %s", path.text, strerror(errno));
     if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) return descriptor;
     const int cause = errno;
@@ -77,10 +79,10 @@ int rundir_lock(const char *dir) {
     return error_set("%s: cannot lock: %s", path.text, strerror(cause));
 }
 
-void rundir_give_up(const char *dir) {
+void rundir_give_up(const char *dir, bool made) {
     if (rundir_holds_run(dir)) return;
     unlink(rundir_path(dir, LOCK).text);
-    rmdir(dir);
+    if (made) rmdir(dir); /* unless there is anything else in it */
 }
 
 int rundir_checkpoint(Text *path, const char *place) {

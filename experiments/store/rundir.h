@@ -21,9 +21,9 @@ int rundir_make_fresh(char dir[OPTION_TEXT], const Options *options);
 /* Locks the directory until the descriptor that is returned is closed, or the process ends.  -1 and
  * an error if another process has locked it. */
 int rundir_lock(const char *dir);
-/* Removes a directory that this process has made and locked, unless there is a run or anything else
- * in it. */
-void rundir_give_up(const char *dir);
+/* Leaves a directory that this process has locked as it was before, if no run came into it: removes
+ * it if this process has `made` it. */
+void rundir_give_up(const char *dir, bool made);
 
 /* Overwrites *path with the checkpoint in a run's directory, or with `place` if that is no
  * directory, there or not.  -1 and an error if the directory has none. */

@@ -283,6 +283,6 @@ void train_close(Training *t) {
     setup_free(&t->setup);
     runfile_free(&t->run);
     if (t->lock < 0) return;
-    if (t->made) rundir_give_up(t->dir); /* if the training never began */
+    rundir_give_up(t->dir, t->made); /* if the training never began */
     close(t->lock);
 }

@@ -73,6 +73,27 @@ static void ask_for(int count) {
 
 static void ask_for_few(void) { ask_for(5); }
 
+/* As plan_choose asks, on all threads at once. */
+static void case_threads_share_it(void) {
+    Model *model = tiny();
+    BlockCache *cache = block_cache_create(BLOCKS);
+    const bool active[BLOCKS] = {true};
+    int failed = 0;
+#pragma omp parallel for schedule(dynamic) reduction(+ : failed)
+    for (int i = 0; i < 64; i++) {
+        const StageSettings settings = {.batch = 1 + i % 8};
+        BlockCost cost[2][BLOCKS];
+        memset(cost, 0, sizeof cost);
+        for (int k = 0; k < 2; k++)
+            failed += block_cache_find(k ? cache : NULL, cost[k], NULL, model, &settings, active,
+                                       gpu_find("a100"), &efficiency_default) != 0;
+        failed += memcmp(cost[0], cost[1], sizeof cost[0]) != 0;
+    }
+    CHECK(failed == 0, "%d failed or differ", failed);
+    block_cache_free(cache);
+    model_free(model);
+}
+
 static void case_nothing_is_left(void) {
     CHECK(allocations_left(ask_for_few) == 0, "memory of a cache is not freed");
 }
@@ -81,6 +102,7 @@ static void case_more_than_it_keeps(void) { ask_for(MORE_THAN_KEPT); }
 
 void test_block_cache(void) {
     RUN(case_all_settings);
+    RUN(case_threads_share_it);
     RUN(case_nothing_is_left);
     RUN(case_more_than_it_keeps);
 }

@@ -87,7 +87,7 @@ static void computing_rank_is_waited_for(void) {
 /* But not for ever. */
 static void rank_that_never_sends_is_named(void) {
     NEED_MPI();
-    transport_names_silent_rank(run_on_processes, "hang", "it runs, but has not sent for ");
+    transport_names_silent_rank(run_on_processes, "hang", "it runs, but has not done so for ");
 }
 
 /* Several find a failure at once, and none knows of the others'. */

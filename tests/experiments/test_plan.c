@@ -32,18 +32,18 @@ static PlanSpace space_of(const PlanQuestion *q, PlanMethod method, int gpus) {
 /* ---- the search ---------------------------------------------------------------------------- */
 
 /* Simulates every candidate. Returns the first of the best ones in *best, or if none fits of those
- * with the least memory. */
+ * that lack the least memory. */
 static bool brute_force(Plan *best, const PlanSpace *space, PlanGoal goal, int *tried) {
     Plan *plans;
     bool found = false;
     int count = plan_candidates(&plans, space);
     CHECK(count > 0, "%s", error_message());
-    *best = (Plan){.prediction.total_bytes = INFINITY};
+    *best = (Plan){.prediction.missing_bytes = INFINITY};
     for (int i = 0; i < count; i++) {
         Plan *plan = &plans[i];
         const Prediction *p = &plan->prediction;
         if (simulate(&plan->prediction, NULL, &plan->configuration, NULL)) continue;
-        if (!p->fits && !found && p->total_bytes < best->prediction.total_bytes) *best = *plan;
+        if (!p->fits && !found && p->missing_bytes < best->prediction.missing_bytes) *best = *plan;
         if (!p->fits || (found && plan_score(plan, goal) >= plan_score(best, goal))) continue;
         *best = *plan;
         found = true;
@@ -63,6 +63,8 @@ static const SpaceRow space_rows[] = {
     {"a small card", TINY "--batch 16", 1.4e6},
     {"a smaller card", TINY "--batch 16", 0.9e6},
     {"nothing fits", TINY "--batch 16", 1e5},
+    {"a small host", TINY "--batch 16 --host-memory 0.001", 0},
+    {"a small card and host", TINY "--batch 16 --host-memory 0.001", 2e6},
     {"cached, two nodes", TINY "--batch 24 --cache --per-node 2 --nodes 2 --network 1", 1.6e6},
     {"one sample in bf16", TINY "--batch 1 --precision bf16", 1.4e6},
     {"images", "--model resnet:depth=14,width=4 --batch 32 --optimizer sgd", 0},
@@ -101,12 +103,12 @@ static void case_search_is_brute_force(const void *data) {
                       "%s: %.17g s, of all %.17g s", plan_method_names[method],
                       best.prediction.step_s, all.prediction.step_s);
             else
-                CHECK(best.prediction.total_bytes == all.prediction.total_bytes &&
+                CHECK(best.prediction.missing_bytes == all.prediction.missing_bytes &&
                           plan_setting(&all).text[0] &&
                           !strcmp(plan_setting(&best).text, plan_setting(&all).text),
-                      "%s in %g bytes, of all %s in %g", plan_setting(&best).text,
-                      best.prediction.total_bytes, plan_setting(&all).text,
-                      all.prediction.total_bytes);
+                      "%s lacks %g bytes, of all %s %g", plan_setting(&best).text,
+                      best.prediction.missing_bytes, plan_setting(&all).text,
+                      all.prediction.missing_bytes);
         }
     question_free(&q);
 }

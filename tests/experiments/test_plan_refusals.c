@@ -40,7 +40,7 @@ static void wrong_use_is_refused(void) {
         {"--model G-10B --method full --step-ms 8 --efficiency 0.1",
          "--step-ms finds what --efficiency says"},
         {"--model G-10B --per-node 1 --method full --step-ms 8",
-         "does not fit into the memory of RTX 4090"},
+         "such a step does not fit: memory: lacks "},
         {"--model G-1.6B --method bcd --step-ms 1e-6",
          "calibrate: no value makes the step take 1e-09 s; it can take "},
         {"--model gpt2 --method full --cache",

@@ -39,9 +39,10 @@ def test_a_length_may_be_asked_for_otherwise():
     assert not trained.is_as_asked(stored, trainings.Row("x", {"lr": 0.1, "steps": 24}), "x", command)
 
 
-def test_a_command_may_be_cut_between_quotes():
-    """A file has the first 1,023 bytes of it."""
+def test_a_command_may_be_cut():
+    """A file has the first 1,023 bytes of it: half of a flag, or what is between quotes."""
     row = trainings.Row("x", {"lr": 0.1, "data": "text:my text"})
+    assert trained.is_as_asked({"lr": 0.1}, row, "x", f"bcd train --lr 0.1 --data {'x' * 990} --submo"[:1023])
     assert trained.is_as_asked({"lr": 0.1}, row, "x", "bcd train --lr 0.1 --data 'text:my te")
     with pytest.raises(Refused, match="x: trained with --order, which is not asked for now"):
         trained.is_as_asked({"lr": 0.1}, row, "x", "bcd train --order random --data 'text:my te")

@@ -1,5 +1,6 @@
-/* The suites in which threads share work: the ops, the steps, the conversion of images, ranks (not
- * those of MPI, which are processes).  The longest come first. */
+/* The suites in which threads share work: the ops, the steps, the conversion of images, ranks that
+ * are threads, the costs of a plan.  MPI is left out, whose own threads would be reported.  The
+ * longest come first. */
 SUITE(bcd)
 SUITE(cases)
 SUITE(transport)
@@ -15,4 +16,5 @@ SUITE(step)
 SUITE(pipeline_resume)
 SUITE(pipeline_ends)
 SUITE(update)
+SUITE(block_cache)
 SUITE(bcd_loop)
