@@ -30,6 +30,33 @@ static const struct {
     {"none", {false, false, false, false}, 17 * VALUE + 3 * AUX + VALUE + LOGITS},
 };
 
+static bool are_apart(size_t first, size_t first_bytes, size_t second, size_t second_bytes) {
+    return first + first_bytes <= second || second + second_bytes <= first;
+}
+
+/* Outputs of neighbours, and their gradients, are there at once, and all that is there ends where
+ * the workspace does. */
+static void check_rooms(const Layout *layout) {
+    const Model *m = layout->model;
+    for (int b = 0; b < m->blocks; b++) {
+        const ValueLayout *here = &layout->value[m->block[b].out];
+        const BlockWorkspace *need = &layout->need[b];
+        CHECK(here->offset + need->boundary <= layout->workspace &&
+                  here->gradient_offset + need->boundary_gradient <= layout->workspace,
+              "block %d", b);
+        if (b + 1 == m->blocks) continue;
+        const ValueLayout *above = &layout->value[m->block[b + 1].out];
+        CHECK(are_apart(here->offset, need->boundary, above->offset, need[1].boundary) &&
+                  are_apart(here->gradient_offset, need->boundary_gradient, above->gradient_offset,
+                            need[1].boundary_gradient) &&
+                  are_apart(here->offset, need->boundary, above->gradient_offset,
+                            need[1].boundary_gradient) &&
+                  are_apart(above->offset, need[1].boundary, here->gradient_offset,
+                            need->boundary_gradient),
+              "blocks %d and %d", b, b + 1);
+    }
+}
+
 static void workspace_by_hand(const void *row) {
     const size_t r = (size_t)((const char *)row - (const char *)rows) / sizeof *rows;
     const StageSettings settings = {.batch = 1};
@@ -38,6 +65,7 @@ static void workspace_by_hand(const void *row) {
     CHECK(layout_make(&layout, m, &settings, rows[r].active) == 0, "%s", error_message());
     CHECK(layout.workspace == rows[r].workspace, "%zu bytes, not %zu", layout.workspace,
           rows[r].workspace);
+    check_rooms(&layout);
     layout_free(&layout);
     model_free(m);
 }
