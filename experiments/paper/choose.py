@@ -159,6 +159,10 @@ def lora_libraries():
     return by_method(trainings(FILE))[-1][1][-1].provenance.get("libraries", "")
 
 
+def lora_alpha():
+    return smollm.ALPHA
+
+
 def seconds_per_update():
     """Of each method that was timed, by its name: measured one after the other on an idle machine, without the first update, which
     touches all memory for the first time."""

@@ -1,4 +1,5 @@
-"""What the sources of the documents call: the functions of this module and of document_record, and OTHERS."""
+"""What the sources of the documents call: the functions of this module, document_record and document_multipliers, and
+OTHERS."""
 import collections
 import functools
 import io
@@ -12,6 +13,7 @@ import numpy as np
 import choose
 import compare
 import cost_tables
+import document_multipliers
 import document_record
 import printing
 import published
@@ -23,9 +25,9 @@ import tables02_09_11
 from document_record import mean, p_value, span, with_interval
 from errors import Refused
 
-OTHERS = (record.thirds_of, choose.before_tuning, choose.lora_libraries, choose.lora_needs, choose.masters,
-          choose.needs, choose.timed_on, choose.tuned_rates, cost_tables.time_over_distributed, published.largest_loss_difference, published.perplexity_over_full,
-          published.with_lower_loss)
+OTHERS = (record.thirds_of, choose.before_tuning, choose.lora_alpha, choose.lora_libraries, choose.lora_needs,
+          choose.masters, choose.needs, choose.timed_on, choose.tuned_rates, cost_tables.time_over_distributed,
+          published.largest_loss_difference, published.perplexity_over_full, published.with_lower_loss)
 CHANGES = record.RESULTS.parent / "paper" / "changes.toml"
 
 
@@ -103,9 +105,25 @@ def filled_ratios():
     return ratios
 
 
+def break_even_when_filled():
+    """The multipliers at which half the GPUs cost as much as all, in these pipelines: the lowest and the highest."""
+    return span([2 * ratio for ratio in filled_ratios()], 1)
+
+
+def published_break_even():
+    """The same by the steps of published Table 4."""
+    return span([cell.value for cell in made_of("cost.h5")["speedup"].column("break_even")], 1)
+
+
 def published_gaps(images):
     """The lowest and the highest gap of Table 2."""
     return span(published.gaps(images), 1, "+")
+
+
+def published_multipliers(*images):
+    """The lowest and the highest B-F of Table 2; `images`: of image models, or of the others."""
+    return span([row.multiplier for row in published.trainings(2)
+                 if row.submodels > 1 and row.is_images in (images or (True, False))])
 
 
 def savings_explained():
@@ -262,6 +280,11 @@ def answered(network, method, reading=""):
     return {"difference": with_interval(found), "p": p_value(found.p), "answer": value("answer")}
 
 
+def comparisons(group):
+    """How many of the comparisons that were registered for a group of the protocol are answered: "2 of 5"."""
+    return f"{len(made_of(f'{group}.h5')['answers'].labels)} of {registered.planned(group)}"
+
+
 def hours(file):
     """Of training, evaluations left out: the table has the mean seconds of each row's seeds."""
     table = made_of(file)["trainings"]
@@ -295,10 +318,10 @@ class Printed:
 
 
 def functions():
-    """What a source may name, for one document: the functions that are defined here and in document_record, those of
-    OTHERS, and lists of what was trained.  Each name is of one thing."""
-    found = [(name, value) for module in (sys.modules[__name__], document_record) for name, value in vars(module).items()
-             if callable(value) and value.__module__ == module.__name__]
+    """What a source may name, for one document: the functions that are defined here, in document_record and in
+    document_multipliers, those of OTHERS, and lists of what was trained.  Each name is of one thing."""
+    found = [(name, value) for module in (sys.modules[__name__], document_record, document_multipliers)
+             for name, value in vars(module).items() if callable(value) and value.__module__ == module.__name__]
     found += [(function.__name__, function) for function in OTHERS]
     found += {
         "table": Printed().table, "three_seeds": record.THREE_SEEDS, "ours": OURS, "ours_less": OURS_LESS,

@@ -151,6 +151,7 @@ gain_after = of_seeds(record.gain, sign="+")  # after its plateau
 at_plateau = of_seeds(lambda each: each["plateau_score"])  # where early stopping ends it; "–" where it ends none
 final_loss = of_seeds(lambda each: curves.mean_loss(each)[0] if each.is_finished else math.nan, 3)
 at_its_best = of_seeds(registered.at_its_best)
+last_gain = of_seeds(registered.last_gain, sign="+")  # of the last fifth of the evaluations
 epochs_to_its_best = of_seeds(lambda each: curves.epochs_at(each, registered.updates_to_its_best(each)), 0)
 lowest_loss = of_seeds(lambda each: curves.trailing(each.evaluation["loss"], curves.MEAN).min() if each.is_finished
                        else math.nan, 3)
@@ -216,11 +217,13 @@ def ends_earlier(network, method, epochs, share=1.0):
 
 def ahead_by_last(network, method, counts):
     """By how much BCD ends ahead in the mean of its last evaluations, for so many of them: the lowest and the highest;
-    and of p, times the number of registered comparisons."""
+    of p, times the number of registered comparisons; and at how many that is below 5 %."""
     planned = registered.planned(registered.group_of(record.find(network, method).first))
     found = [compare.welch(*([float(curves.scores(each)[-count:].mean()) for each in record.find(network, which).trainings]
                              for which in (method, "full"))) for count in counts]
-    return {"by": span([each.value for each in found]), "p": span([min(1.0, planned * each.p) for each in found])}
+    ps = [min(1.0, planned * each.p) for each in found]
+    return {"by": span([each.value for each in found]), "p": f"{p_value(min(ps))} to {p_value(max(ps))}",
+            "decided": sum(p < compare.CHANCE for p in ps), "counts": len(ps)}
 
 
 def full_updates_apart(network, other, evaluations=curves.MEAN):
@@ -348,52 +351,3 @@ def seeds_to_decide(network, method, other, points=None):
     spreads measured here."""
     points = points or record.compared(network, method, other).value
     return record.seeds_for(points, math.sqrt(statistics.fmean(each**2 for each in spreads(network, method, other))))
-
-
-# ---- how many times the updates -----------------------------------------------------------------
-
-def of_pairs(rule):
-    """A function of a network and a method: the mean of its multipliers by a rule."""
-    def found(network, method):
-        return mean(record.multipliers(network, method, rule))
-    return found
-
-
-same_loss = of_pairs(curves.plateau_multiplier)
-same_training_loss = of_pairs(record.same_training_loss)
-own_plateau = of_pairs(curves.own_multiplier)
-
-
-def same_loss_means(one_seed=False):
-    """The lowest and the highest of the mean multipliers to the same validation loss, of BCD-1/3 in all long trainings
-    from scratch on all data that can be compared: those of several seeds, or those of one."""
-    found = [record.multipliers(*each, curves.plateau_multiplier)
-             for each in [*record.ALL_DATA, ("resnet8-plain", "BCD-1/3")] if each[1].startswith("BCD-1/3")]
-    return span([compare.mean(each)[0] for each in found if np.isfinite(each).any() and (len(each) == 1) == one_seed])
-
-
-def means_of_own_plateaus(what):
-    """The mean multipliers of these pairs of a network and a method that have one, by default of all on all data."""
-    found = [record.multipliers(*each, curves.own_multiplier) for each in what or record.ALL_DATA]
-    return [float(np.nanmean(values)) for values in found if np.isfinite(values).any()]
-
-
-def mean_own_plateau(*what):
-    return f"{statistics.fmean(means_of_own_plateaus(what)):.2f}"
-
-
-def own_plateau_means(*what):
-    """The lowest and the highest of them."""
-    return span(means_of_own_plateaus(what))
-
-
-def thirds_with_adam():
-    """The pairs of BCD-1/3 with Adam that train on all data."""
-    return [what for what in record.ALL_DATA
-            if what[1].startswith("BCD-1/3") and record.find(*what).first["optimizer"].startswith("adam")]
-
-
-def plateaus():
-    """Of the trainings of converged.h5: how many came to a plateau, and how many there are."""
-    found = [each["plateau_steps"] for each in record.trainings("converged.h5")]
-    return sum(map(math.isfinite, found)), len(found)

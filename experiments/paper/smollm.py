@@ -32,6 +32,7 @@ from errors import Refused
 
 PARTS = {"train": (0.0, 0.8), "choose": (0.8, 0.9), "score": (0.9, 1.0)}  # of the text
 RANK = 16
+ALPHA = 2 * RANK  # by which peft scales the factors, over RANK
 COMMAND = "experiments/paper/smollm.py"
 
 
@@ -97,7 +98,7 @@ def lora(full, lr):
     model = transformers.AutoModelForCausalLM.from_pretrained(settings["init"], dtype=torch.float32,
                                                               trust_remote_code=False)
     parameters = sum(p.numel() for p in model.parameters())
-    model = peft.get_peft_model(model, peft.LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules="all-linear",
+    model = peft.get_peft_model(model, peft.LoraConfig(r=RANK, lora_alpha=ALPHA, target_modules="all-linear",
                                                        lora_dropout=0.0))
     active = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(active, lr=lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=settings["weight-decay"])

@@ -7,6 +7,7 @@ import jinja2.meta
 import pytest
 
 import document
+import document_multipliers
 import document_record
 import pictures
 import published
@@ -54,7 +55,7 @@ def test_every_function_is_called():
     for source in render.DOCUMENTS:
         text = (ROOT / source).read_text(encoding="utf-8")
         called |= jinja2.meta.find_undeclared_variables(jinja2.Environment().parse(text))
-    for module in (document, document_record):
+    for module in (document, document_record, document_multipliers):
         called |= {node.id for node in ast.walk(ast.parse(inspect.getsource(module)))
                    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     made = {name for name, value in document.functions().items() if callable(value)}

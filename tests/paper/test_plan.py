@@ -10,7 +10,7 @@ import pytest
 import choose
 import compare
 import curves
-import document_record
+import document_multipliers
 import program
 import published
 import record
@@ -47,7 +47,7 @@ def test_updates_of_images():
     found = of_images()
     assert f"{updates(model='resnet8', submodels=3):.2f}" == f"{statistics.fmean(found):.2f}"
     assert f", {min(found):.2f} to {max(found):.2f} by network" in " ".join(planned(model="resnet8", submodels=3).notes)
-    assert f"{min(found):.2f} to {max(found):.2f}" == document_record.same_loss_means(), "as the documents have them"
+    assert f"{min(found):.2f} to {max(found):.2f}" == document_multipliers.same_loss_means(), "as the documents have them"
 
 
 @pytest.mark.parametrize("submodels", [2, 3, 4])

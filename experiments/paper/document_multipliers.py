@@ -1,0 +1,81 @@
+"""What the sources of the documents say of how many times the updates BCD takes, as text."""
+import math
+import statistics
+
+import numpy as np
+
+import compare
+import curves
+import record
+import registered
+from document_record import mean, span
+
+# ---- the same loss ------------------------------------------------------------------------------
+
+def of_pairs(rule):
+    """A function of a network and a method: the mean of its multipliers by a rule."""
+    def found(network, method):
+        return mean(record.multipliers(network, method, rule))
+    return found
+
+
+same_loss = of_pairs(curves.plateau_multiplier)
+same_training_loss = of_pairs(record.same_training_loss)
+own_plateau = of_pairs(curves.own_multiplier)  # by early stopping
+
+
+def same_loss_means(one_seed=False):
+    """The lowest and the highest of the mean multipliers to the same validation loss, of BCD-1/3 in all long trainings
+    from scratch on all data that can be compared: those of several seeds, or those of one."""
+    found = [record.multipliers(*each, curves.plateau_multiplier)
+             for each in [*record.ALL_DATA, ("resnet8-plain", "BCD-1/3")] if each[1].startswith("BCD-1/3")]
+    return span([compare.mean(each)[0] for each in found if np.isfinite(each).any() and (len(each) == 1) == one_seed])
+
+
+# ---- own plateaus -------------------------------------------------------------------------------
+
+def means_of_own_plateaus(what):
+    """The mean multipliers of these pairs of a network and a method that have one, by default of all on all data."""
+    found = [record.multipliers(*each, curves.own_multiplier) for each in what or record.ALL_DATA]
+    return [float(np.nanmean(values)) for values in found if np.isfinite(values).any()]
+
+
+def mean_own_plateau(*what):
+    return f"{statistics.fmean(means_of_own_plateaus(what)):.2f}"
+
+
+def own_plateau_means(*what):
+    """The lowest and the highest of them."""
+    return span(means_of_own_plateaus(what))
+
+
+def thirds_with_adam():
+    """The pairs of BCD-1/3 with Adam that train on all data."""
+    return [what for what in record.ALL_DATA
+            if what[1].startswith("BCD-1/3") and record.find(*what).first["optimizer"].startswith("adam")]
+
+
+BY_THE_PROTOCOL = [("half-longest", "BCD-1/3"), ("half-plain", "BCD-1/3"), ("half-plain-adam", "BCD-1/3")]
+
+
+def registered_own_plateau(network, method):
+    """The updates of BCD over those of the full update, each to its own plateau by the rule of protocol.md, means over
+    seeds; "–" of trainings that began before it, and of a cosine."""
+    return f"{ratio_of_bests(network, method):.2f}" if (network, method) in BY_THE_PROTOCOL else "–"
+
+
+def ratio_of_bests(network, method):
+    bcd, full = (registered.mean_over_seeds(registered.updates_to_its_best, record.find(network, which))
+                 for which in (method, "full"))
+    return bcd / full
+
+
+def registered_own_plateaus():
+    """The lowest and the highest of them."""
+    return span([ratio_of_bests(*what) for what in BY_THE_PROTOCOL])
+
+
+def plateaus():
+    """Of the trainings of converged.h5: how many came to a plateau, and how many there are."""
+    found = [each["plateau_steps"] for each in record.trainings("converged.h5")]
+    return sum(map(math.isfinite, found)), len(found)

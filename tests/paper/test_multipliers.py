@@ -1,0 +1,109 @@
+"""How many times the updates BCD takes, by each rule of the documents, and at which multiplier it costs as much."""
+import math
+import statistics
+
+import numpy as np
+import pytest
+
+import choose
+import curves
+import document
+import document_multipliers
+import document_record
+import published
+import record
+
+
+# ---- the same loss ------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("what, rule, expected", [
+    # found by an independent recomputation from the raw curves
+    (("half10", "BCD-1/3 every 40"), curves.plateau_multiplier, 2.78), (("half", "BCD-1/3 every 40"), curves.plateau_multiplier, 3.86),
+    (("resnet8", "BCD-1/3"), curves.plateau_multiplier, 3.66), (("resnet14", "BCD-1/3"), curves.plateau_multiplier, 3.41),
+    (("resnet20", "BCD-1/3"), curves.plateau_multiplier, 3.07), (("gpt", "BCD-1/2"), curves.plateau_multiplier, 2.54),
+    (("gpt", "BCD-1/3"), curves.plateau_multiplier, 3.50), (("gpt", "BCD-1/4"), curves.plateau_multiplier, 5.31),
+    (("half10", "1/3 x.9"), record.same_training_loss, 5.29),
+    (("half10", "1/3 x.3"), record.same_training_loss, 5.64),
+    (("resnet8", "BCD-1/3"), record.same_training_loss, 4.95)])
+def test_multipliers(what, rule, expected):
+    assert round(statistics.fmean(record.multipliers(*what, rule)), 2) == expected
+
+
+@pytest.mark.parametrize("rule", [record.same_training_loss, curves.own_multiplier, curves.plateau_multiplier])
+def test_cosines_of_other_lengths_have_no_multiplier(rule):
+    """They are compared as a whole only; the GPT's are equally long."""
+    assert np.isnan(record.multipliers("half10-cosine", "BCD-1/3", rule)).all()
+    assert rule is curves.own_multiplier or np.isfinite(record.multipliers("gpt-cosine", "BCD-1/3", rule)).all()
+
+
+def test_bcd_never_reaches_the_same_loss_sooner():
+    for what in record.THREE_SEEDS + record.FEWER_SEEDS + record.SECOND_TRAININGS + [("resnet8-plain", "BCD-1/3")]:
+        for rule in (curves.plateau_multiplier, lambda bcd, full: curves.training_multiplier(bcd, full)[2]):
+            assert all(value > 1 for value in record.multipliers(*what, rule) if not math.isnan(value)), what
+
+
+def test_fine_tuning_passes_in_mid_schedule():
+    """The full update is at BCD's loss before its end, so that its multiplier is at least what is printed; the GPT with a
+    cosine, too."""
+    tuned = {one.method.name: one for one in choose.tuned(choose.trainings(choose.FILE))}
+    times = tuned["BCD-1/3"].times_the_updates(tuned[choose.FULL])
+    assert min(times) > 1.5 and all(one.setting("schedule") == "cosine" for one in tuned[choose.FULL].trainings)
+    for rule in (curves.plateau_multiplier, record.same_training_loss):
+        assert min(record.multipliers("gpt-cosine", "BCD-1/3", rule)) > 1.5
+
+
+# ---- own plateaus -------------------------------------------------------------------------------
+
+def test_plateaus_come_early():
+    """BCD stops at its own plateau after 1.29 times the epochs, at a worse score, and gains points after it."""
+    images = [(network, record.thirds_of(network)) for network in ("half10", "half", "resnet8")]
+    text = [("gpt", f"BCD-1/{m}") for m in (2, 3, 4)]
+    assert document_multipliers.mean_own_plateau(*images, *text) == "1.29"
+    for network, method in images + text:
+        full, bcd = (np.nanmean([each["plateau_score"] for each in record.find(network, which).trainings])
+                     for which in ("full", method))
+        assert (bcd < full) == (network != "gpt"), network
+    for network, method in images:
+        assert np.nanmean([record.gain(each) for each in record.find(network, method).trainings]) > 2, network
+
+
+def test_own_plateaus_by_the_protocol():
+    """The first mean of five within 0.2 points of the best, from the evaluations; early stopping gives less of two."""
+    found = {}
+    for network in ("half-longest", "half-plain", "half-plain-adam"):
+        updates = {}
+        for method in ("full", "BCD-1/3"):
+            updates[method] = []
+            for one in record.find(network, method).trainings:
+                means = np.convolve(100 * one.evaluation["accuracy"], np.ones(5) / 5, "valid")
+                updates[method].append(one.evaluation["step"][4:][means >= means.max() - 0.2 - 1e-9][0])
+        found[network] = np.mean(updates["BCD-1/3"]) / np.mean(updates["full"])
+        assert document_multipliers.registered_own_plateau(network, "BCD-1/3") == f"{found[network]:.2f}"
+    assert document_multipliers.registered_own_plateaus() == f"{min(found.values()):.2f} to {max(found.values()):.2f}"
+    assert document_multipliers.registered_own_plateau("half", "BCD-1/3 every 40") == "–"
+
+
+# ---- speed and cost -----------------------------------------------------------------------------
+
+def test_the_advantage_of_half_the_ranks_shrinks():
+    for table in ("pipeline1", "pipeline2"):
+        ratios = document.pipeline_ratios(table)
+        assert ratios == sorted(ratios, reverse=True) and ratios[0] > 1.2, table
+    assert max(document.filled_ratios()) < 1
+
+
+def test_break_even_on_half_the_gpus():
+    """As many GPU hours: twice the updates in half the speed would be four times, and so on."""
+    low, high = map(float, document.break_even_when_filled().split(" to "))
+    assert (low, high) == pytest.approx((2 * min(document.filled_ratios()), 2 * max(document.filled_ratios())), abs=0.05)
+    paid = [2 * full.ms / bcd.ms for full, bcd in published.pairs(4)]
+    assert document.published_break_even() == f"{min(paid):.1f} to {max(paid):.1f}"
+
+
+def test_at_the_published_ratio_the_gpt_is_within_the_published_span():
+    ours = [float(value) for value in document_record.gap_percent("gpt", "BCD-1/3", 1, 50 / 18).split(" to ")]
+    assert min(published.gaps(False)) < ours[0] < ours[1] < max(published.gaps(False))
+
+
+def test_published_multipliers():
+    assert document.published_multipliers() == "0.55 to 2.78" and document.published_multipliers(False) == "1.83 to 2.78"
