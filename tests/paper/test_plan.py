@@ -1,4 +1,5 @@
 """What bcd plan takes of measurements is what the files of results have."""
+import collections
 import json
 import re
 import shlex
@@ -37,16 +38,21 @@ def mean(network, method):
 
 
 def of_images():
-    """The means of BCD-1/3 in the long trainings of several seeds, by network and method."""
+    """The means of BCD-1/3 in the long trainings of three seeds, by training, and the number of those of each network."""
     found = [(each, record.multipliers(*each, curves.plateau_multiplier)) for each in record.ALL_DATA
              if each[1].startswith("BCD-1/3") and not each[0].startswith("gpt")]
-    return [statistics.fmean(values) for _, values in found if len(values) > 1 and np.isfinite(values).all()]
+    kept = [(each, values) for each, values in found if len(values) == 3 and np.isfinite(values).all()]
+    return ([statistics.fmean(values) for _, values in kept],
+            collections.Counter(record.find(*each).first["model"] for each, _ in kept))
 
 
 def test_updates_of_images():
-    found = of_images()
+    found, models = of_images()
     assert f"{updates(model='resnet8', submodels=3):.2f}" == f"{statistics.fmean(found):.2f}"
-    assert f", {min(found):.2f} to {max(found):.2f} by network" in " ".join(planned(model="resnet8", submodels=3).notes)
+    notes = " ".join(planned(model="resnet8", submodels=3).notes)
+    assert f", {min(found):.2f} to {max(found):.2f} by training" in notes
+    assert models == {"resnet:depth=8,width=8": 9, "resnet8": 1}
+    assert "ten of three seeds each, nine of ResNet-8x8 and one of ResNet-8" in notes
     assert f"{min(found):.2f} to {max(found):.2f}" == document_multipliers.same_loss_means(), "as the documents have them"
 
 
@@ -65,8 +71,12 @@ def test_updates_of_fine_tuning(submodels, name, tmp_path):
 
 def test_every_number_of_the_note_is_measured():
     """What the notes say of the measurements are these numbers, and no others."""
-    said = re.search(r": x ([^:]*) \(measured\)", " ".join(planned(model="gpt2", submodels=3).notes)).group(1)
+    notes = " ".join(planned(model="gpt2", submodels=3).notes)
+    said = re.search(r": x ([^:]*) \(measured\)", notes).group(1)
     assert said == ", ".join(f"{mean('gpt', f'BCD-1/{m}'):.2f} at M = {m}" for m in (2, 3, 4))
+    full = record.find("gpt", "full")
+    assert f"{full.first['parameters'] / 1e6:.1f} million parameters at a constant rate, two seeds" in notes
+    assert len(full.trainings) == 2
 
 
 def test_what_is_published():
