@@ -12,7 +12,7 @@ from conftest import RESULTS, git, has_history
 
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
-KNOWN = 60, "dc28cbd3322ad9a9"
+KNOWN = 61, "7ec9accb1bec3db7"
 
 
 def chained(changes):
