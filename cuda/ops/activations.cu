@@ -70,13 +70,13 @@ void cuda_relu_input_gradient(const Call *k) {
 /* ---- gelu ---- */
 
 /* Returns s = 1 / (1 + e^-x) and sets `complement` to 1 - s, which a subtraction would lose where s
- * is near 1.  x is raised to at least -80, where s is about 2e-35, so that e^-x does not overflow.
- * NaN stays NaN, because the comparison is false. */
+ * is near 1.  Below -80 e^-x would soon overflow, and s is 0: a large x times what is left of it,
+ * 1e-35, would be no small number.  NaN stays NaN, because the comparison is false. */
 static DEVICE float sigmoid(float x, float *complement) {
     const float e = expf(-(x < -80.0f ? -80.0f : x));
     const float s = __frcp_rn(1.0f + e);
     *complement = e * s;
-    return s;
+    return x < -80.0f ? 0.0f : s;
 }
 
 /* With u = sqrt(2/pi) (x + 0.044715 x^3), 1/2 (1 + tanh u) is sigmoid(2u): gelu is x sigmoid(2u),
@@ -101,7 +101,9 @@ struct GeluGradient {
     static DEVICE float at(float dy, float x) {
         float complement;
         const float s = gelu_sigmoid(x, &complement);
-        const float slope = fmaf(x * x, 3 * ROOT * CUBE, ROOT);
+        /* Beyond 20 s or its complement is 0, and 0 times an infinite slope would be NaN. */
+        const float square = x * x > 400.0f ? 400.0f : x * x;
+        const float slope = fmaf(square, 3 * ROOT * CUBE, ROOT);
         return dy * fmaf(x * s * complement, slope, s);
     }
 };

@@ -45,7 +45,9 @@ void fast_gelu_input_gradient(real *dx, const real *dy, const real *x, size_t co
         const ptrdiff_t left = (ptrdiff_t)(count - i);
         vec complement, v = vec_load_part(x + i, left, 0);
         vec s = gelu_sigmoid(v, &complement);
-        vec slope = v * v * (3 * ROOT * CUBE) + ROOT;
+        /* Beyond 20 s or its complement is 0, and 0 times an infinite slope would be NaN. */
+        vec square = vec_select(v * v > 400, vec_all(400), v * v);
+        vec slope = square * (3 * ROOT * CUBE) + ROOT;
         vec d = vec_load_part(dy + i, left, 0) * (s + v * s * complement * slope);
         if (add) d += vec_load_part(dx + i, left, 0);
         vec_store_part(dx + i, d, left);

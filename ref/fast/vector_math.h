@@ -95,11 +95,12 @@ INLINE vec vec_exp(vec x) {
 #endif
 
 /* Returns s = 1 / (1 + e^-x) and sets *complement to 1 - s, which a subtraction would round to 0
- * where s is near 1. */
+ * where s is near 1.  Below -80 s is 0: a large x times what is left of it, 1e-35, would be no
+ * small number. */
 INLINE vec vec_sigmoid(vec x, vec *complement) {
-    /* Below -80 the sigmoid stays at 1e-35: its reciprocal must not overflow. */
+    /* At -80 the reciprocal of s does not overflow yet. */
     vec e = vec_exp(-vec_select(x < -80, vec_all(-80), x));
     vec s = 1 / (1 + e);
     *complement = e * s;
-    return s;
+    return vec_select(x < -80, vec_all(0), s);
 }

@@ -165,11 +165,19 @@ static real draw_integer(uint64_t seed, Array array, size_t i) {
     return (real)drawn;
 }
 
+/* Returns whether element i of x is what an activation bends, and not the factor `up` of SwiGLU. */
+static bool is_gate(const Node *node, size_t i) {
+    const size_t width = (size_t)node->in_shape.c;
+    return node->kind != OP_SWIGLU || i % width < width / 2;
+}
+
 static real draw_real(const Case *row, uint64_t seed, Array array, size_t i) {
     double u = random_uniform(seed, (uint32_t)array, i);
     if (array == ARRAY_VARIANCE || (array == ARRAY_WEIGHT && is_norm(row->node.kind)) ||
         (array == ARRAY_BIAS && row->node.kind == OP_QKNORM))
         return (real)(0.5 + u);
+    if (array == ARRAY_X && row->far && is_gate(&row->node, i))
+        return (real)copysign(pow(10, 38 * fabs(2 * u - 1)), u - 0.5);
     double scale = array == ARRAY_X && row->scale > 0 ? row->scale : 1;
     return (real)((array == ARRAY_X ? row->offset : 0) + scale * (2 * u - 1));
 }

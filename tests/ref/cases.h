@@ -13,6 +13,7 @@ typedef struct {
     bool skip, bias, use_running;
     double scale;  /* of the inputs x; 0 stands for 1 */
     double offset; /* added to them */
+    bool far;      /* x, of SwiGLU its gates, has every magnitude from 1 to 1e38 instead */
     /* The size of the terms that cancel in a gradient, where that is above 1: 1 / deviation of a
      * norm that divides by almost nothing.  0 stands for 1. */
     double cancels;
