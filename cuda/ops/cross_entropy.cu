@@ -3,7 +3,8 @@
  *
  * With m = max x and s = sum exp(x - m) of a row, and the target's logit x_t,
  *   loss = m - x_t + log s,    d loss / d x_j = exp(x_j - m) / s - (j == t)
- * and `correct` says whether x_t is the first of the largest.  NaN in a row makes its loss NaN. */
+ * and `correct` says whether x_t is the first of the largest.  NaN in a row makes its loss NaN, and
+ * `correct` 0. */
 #include "common.cuh"
 
 /* Returns true when logit x of class j beats the target's, `own` of class t: when it is larger, or
@@ -46,8 +47,9 @@ __global__ void cross_entropy_plain(float *loss, unsigned char *correct, T *logi
     for (int j = first; j < classes; j += (int)blockDim.x) sum += expf(to_float(x[j]) - max);
     sum = block_sum(sum, scratch);
     if (first == 0) {
-        loss[row] = max - own + logf(sum);
-        correct[row] = beaten == 0 && max == max;
+        const float own_loss = max - own + logf(sum);
+        loss[row] = own_loss;
+        correct[row] = beaten == 0 && own_loss == own_loss;
     }
     if (!scale) return;
     for (int j = first; j < classes; j += (int)blockDim.x) {
@@ -188,8 +190,9 @@ __global__ void __launch_bounds__(wide ? WIDE : 32 * ROWS)
     const float own = to_float(x[t]);
     const RowSums sums = combined<wide>(sum_row<hold>(row, classes, own, t), scratch);
     if (lane == 0) {
-        loss[number] = sums.max - own + logf(sums.sum);
-        correct[number] = !sums.beaten && sums.max == sums.max;
+        const float own_loss = sums.max - own + logf(sums.sum);
+        loss[number] = own_loss;
+        correct[number] = !sums.beaten && own_loss == own_loss;
     }
     if (!scale) return;
     write_row(row, classes, sums.max, *scale / sums.sum);

@@ -40,7 +40,7 @@ static void forward_row(real *loss, real *log_sum, unsigned char *correct, const
     const double log_of_sum = log(sum_exp(logits, classes, max));
     *log_sum = (real)log_of_sum;
     *loss = (real)((double)max - (double)own + log_of_sum);
-    *correct = own >= after && (target == 0 || own > before);
+    *correct = own >= after && (target == 0 || own > before) && !isnan(*loss);
 }
 
 void fast_cross_entropy_forward(real *loss, real *log_sum, unsigned char *correct,

@@ -25,7 +25,7 @@ void cross_entropy_forward(real *loss, real *log_sum, unsigned char *correct, co
         for (int j = 0; j < classes; j++) sum += exp((double)x[j] - x[best]);
         log_sum[row] = (real)log(sum);
         loss[row] = (real)((double)x[best] - x[targets[row]] + log(sum));
-        correct[row] = best == targets[row];
+        correct[row] = best == targets[row] && !isnan(loss[row]);
     }
 }
 

@@ -200,7 +200,8 @@ static void rows_are_independent(const void *argument) {
     destroy(&apart);
 }
 
-/* NaN or infinity anywhere in a row whose target counts makes its loss not finite. */
+/* NaN or infinity anywhere in a row whose target counts makes its loss not finite, and where that
+ * is NaN the target is not correct. */
 static void breakdown_shows_in_the_loss(const void *argument) {
     const OpRun op = *(const OpRun *)argument;
     const Row *row = op.row;
@@ -217,6 +218,8 @@ static void breakdown_shows_in_the_loss(const void *argument) {
             run_rows(&data, op, i, i + 1);
             CHECK(!isfinite(data.loss.data[i]), "logit %zu is %g, loss[%d] is %g", j - at,
                   bad[k / 2], i, (double)data.loss.data[i]);
+            CHECK(!isnan(data.loss.data[i]) || !data.correct[i], "logit %zu is %g: correct", j - at,
+                  bad[k / 2]);
             data.logits.data[j] = before;
         }
     }
