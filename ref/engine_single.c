@@ -68,6 +68,8 @@ static int pass_by_block(SingleEngine *e, int first, double scale, Loss *loss) {
     Stage *stage = e->stage;
     int blocks = e->base.model->blocks;
     for (int b = first; b < blocks; b++) run(e, PASS_FORWARD, b);
+    /* The loss, and the wait of the host for it, are no time of the last block. */
+    if (e->settings.times && stage->device) stage_charge_time(stage, NULL);
     Loss part;
     if (stage_loss(stage, scale, &part)) return -1;
     loss_add(loss, &part);
