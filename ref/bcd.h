@@ -19,6 +19,8 @@ typedef enum {
 extern const char *const order_names[ORDER_KINDS];
 /* Of each order whether the phase alone decides, and each submodel has its turn in a cycle. */
 extern const bool order_by_phase[ORDER_KINDS];
+/* Of each order whether it measures gradients, for which the engine needs gradient_norm. */
+extern const bool order_by_gradients[ORDER_KINDS];
 
 /* When a phase ends, the "until converged" of step 8. */
 typedef enum {
@@ -47,7 +49,8 @@ typedef struct {
     Partition partition;
     Order order;
     SwitchRule rule;
-    OptimizerSettings optimizer;
+    OptimizerSettings optimizer; /* its rate and schedule alone are read here: all else of an update
+                                  * is in the stage's own (StageSettings.optimizer) */
     int switch_warmup; /* updates at the start of a phase in which the rate rises linearly, also
                         * for blocks that are always active */
     int batch;         /* samples per step */
@@ -113,7 +116,7 @@ int bcd_activate(const BcdSettings *settings, Engine *engine, int submodel);
 
 /* Infers the prefix for all samples that the rest of the phase may see, each once; does nothing if
  * there is no prefix.  The submodel is active.  Returns 0 when done, 1 when settings->inferred
- * stopped it, -1 and an error on failure. */
+ * stopped it; -1 and an error when memory runs out, or the engine fails or has no pre-inference. */
 int bcd_pre_infer(const BcdState *state, const BcdSettings *settings, Engine *engine,
                   const Dataset *data, Sampler *sampler, void *context);
 

@@ -29,7 +29,8 @@ static int list_samples(PhaseSamples *list, const BcdState *state, const BcdSett
     return failed;
 }
 
-/* Returns true if the blocks below the active ones are a prefix of at least one block. */
+/* Returns 1 if the blocks below the active ones are a prefix of at least one block, otherwise 0; -1
+ * and an error when memory runs out. */
 static int has_prefix(const BcdState *state, const BcdSettings *settings, const Model *model) {
     bool *active = malloc((size_t)model->blocks * sizeof *active);
     if (!active) return error_set("bcd: out of memory");
@@ -58,6 +59,8 @@ int bcd_pre_infer(const BcdState *state, const BcdSettings *settings, Engine *en
                   const Dataset *data, Sampler *sampler, void *context) {
     PhaseSamples list = {0};
     Batch batch = {0};
+    if (!engine->is->pre_infer)
+        return error_set("bcd: pre-inference is for a pipeline, not for one device");
     int result = has_prefix(state, settings, engine->model);
     if (result <= 0) return result;
     if (list_samples(&list, state, settings, sampler, data->samples) ||

@@ -3,9 +3,10 @@
  * and add its row to the list below; the program then offers it, and the help of --order can say
  * what it does (experiments/cli/options_table.c).  The row says whether the phase alone decides and
  * each submodel has its turn in a cycle: memory is then planned for the submodels that do train,
- * and otherwise for any.  A submodel that is chosen twice in a row (random_order avoids it) trains
- * on with the optimizer state that it has; all else of a phase begins anew: warm-up, subset of the
- * data, windows of the switch rule.
+ * and otherwise for any.  It also says whether the order measures gradients, which pipelines
+ * refuse. tests/ref/test_bcd_loop.c has a test for each.  A submodel that is chosen twice in a row
+ * (random_order avoids it) trains on with the optimizer state that it has; all else of a phase
+ * begins anew: warm-up, subset of the data, windows of the switch rule.
  *
  * An order may remember nothing between its calls: BcdState, the seed and the tensors are all that
  * a checkpoint holds, so whatever else it kept would be lost by a resume, which would then train
@@ -81,21 +82,23 @@ static int gauss_southwell(const Selection *s) {
     return largest;
 }
 
-/* A row has the kind, the name, the function, which returns a submodel, or -1 and an error, and
- * whether the order goes by the phase (order_by_phase). */
-#define ORDERS(ROW)                                       \
-    ROW(ORDER_CYCLIC, "cyclic", cyclic, true)             \
-    ROW(ORDER_DESCENDING, "descending", descending, true) \
-    ROW(ORDER_RANDOM, "random", random_order, true)       \
-    ROW(ORDER_GAUSS_SOUTHWELL, "gauss-southwell", gauss_southwell, false)
+/* A row has the kind, the name, the function, which returns a submodel, or -1 and an error, whether
+ * the order goes by the phase (order_by_phase), and whether by gradients (order_by_gradients). */
+#define ORDERS(ROW)                                              \
+    ROW(ORDER_CYCLIC, "cyclic", cyclic, true, false)             \
+    ROW(ORDER_DESCENDING, "descending", descending, true, false) \
+    ROW(ORDER_RANDOM, "random", random_order, true, false)       \
+    ROW(ORDER_GAUSS_SOUTHWELL, "gauss-southwell", gauss_southwell, false, true)
 
-#define FUNCTION_OF(kind, name, function, by_phase) [kind] = function,
-#define NAME_OF(kind, name, function, by_phase) [kind] = name,
-#define BY_PHASE_OF(kind, name, function, by_phase) [kind] = by_phase,
-#define ONE(kind, name, function, by_phase) +1
+#define FUNCTION_OF(kind, name, function, phase, gradients) [kind] = function,
+#define NAME_OF(kind, name, function, phase, gradients) [kind] = name,
+#define BY_PHASE(kind, name, function, phase, gradients) [kind] = phase,
+#define BY_GRADIENTS(kind, name, function, phase, gradients) [kind] = gradients,
+#define ONE(kind, name, function, phase, gradients) +1
 static int (*const choose[ORDER_KINDS])(const Selection *) = {ORDERS(FUNCTION_OF)};
 const char *const order_names[ORDER_KINDS] = {ORDERS(NAME_OF)};
-const bool order_by_phase[ORDER_KINDS] = {ORDERS(BY_PHASE_OF)};
+const bool order_by_phase[ORDER_KINDS] = {ORDERS(BY_PHASE)};
+const bool order_by_gradients[ORDER_KINDS] = {ORDERS(BY_GRADIENTS)};
 static_assert(ORDERS(ONE) == ORDER_KINDS, "a row for every order");
 
 int bcd_select(const BcdState *state, const BcdSettings *settings, Engine *engine,

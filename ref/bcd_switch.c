@@ -1,6 +1,7 @@
 /* The rules for when a phase ends.  To add one: its kind in bcd.h, a case in bcd_phase_over and in
  * phase_lengths, how the flag writes it in experiments/cli/options_value.c (parse_switch and
- * format_switch), and its words in experiments/train/train.c and train_print.c. */
+ * format_switch), which flags are idle without it in experiments/train/setup.c (check_read), and
+ * its words in experiments/train/train.c and train_print.c. */
 #include <float.h>
 #include <math.h>
 
@@ -27,10 +28,16 @@ static bool loss_converged(BcdState *state, const SwitchRule *rule, double loss)
 }
 
 bool bcd_phase_over(BcdState *state, const SwitchRule *rule, int samples, double loss) {
-    if (rule->kind == SWITCH_STEPS) return (double)state->phase_steps >= rule->every;
-    if (rule->kind == SWITCH_EPOCHS)
-        return (double)(state->position - state->phase_start) >= phase_samples(rule, samples);
-    bool converged = loss_converged(state, rule, loss);
+    bool converged = false;
+    switch (rule->kind) {
+        case SWITCH_STEPS:
+            return (double)state->phase_steps >= rule->every;
+        case SWITCH_EPOCHS:
+            return (double)(state->position - state->phase_start) >= phase_samples(rule, samples);
+        case SWITCH_AUTO:
+            converged = loss_converged(state, rule, loss);
+            break;
+    }
     return state->phase_steps >= (uint64_t)rule->max_steps ||
            (converged && state->phase_steps >= (uint64_t)rule->min_steps);
 }

@@ -51,7 +51,7 @@ void engine_cache_release(EngineCache *c, int lowest) {
 }
 
 int engine_cache_reserve(EngineCache *c, int lowest) {
-    if (lowest == c->lowest) return 0;
+    if (lowest == c->lowest) return 0; /* no block below it has trained: the kept outputs hold */
     c->lowest = lowest;
     Stage *stage = c->stage;
     const Model *m = stage->model;

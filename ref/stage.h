@@ -45,10 +45,10 @@ typedef struct {
      * take a plain gradient step at each update, p -= correct_factor lr g, without clipping, decay
      * or state. */
     double correct_factor;
-    OptimizerSettings optimizer;
-    uint64_t seed;  /* of the initial parameters */
-    bool skip_init; /* draw no parameters, as the caller writes all of them */
-    bool plain;     /* on the CPU: use the slow ops of ref/ops instead of those of ref/fast */
+    OptimizerSettings optimizer; /* not its rate and schedule: the rate comes with each update */
+    uint64_t seed;               /* of the initial parameters */
+    bool skip_init;              /* draw no parameters, as the caller writes all of them */
+    bool plain; /* on the CPU: use the slow ops of ref/ops instead of those of ref/fast */
 
     /* Of a pipeline; NULL for a stage that holds the whole model, one micro-batch at a time. */
     const bool *local;    /* [blocks]: lives on this stage, with the tied parameters it uses */
@@ -128,9 +128,9 @@ typedef struct {
     int (*loss)(Stage *stage, double scale, Loss *loss);
     /* Does nothing below the lowest active block. */
     void (*input_gradient)(Stage *stage, int block);
-    /* Computes the gradients of the active parameters that the block's nodes use (a tied head uses
-     * the embedding's).  The first contribution after an update or discard overwrites, later ones
-     * accumulate, so that nothing needs to be zeroed. */
+    /* Computes the gradients of the parameters that train and that the block's nodes use (a tied
+     * head uses the embedding's).  The first contribution after an update or discard overwrites,
+     * later ones accumulate, so that nothing needs to be zeroed. */
     void (*weight_gradient)(Stage *stage, int block);
     /* Gives up the current step: drops its gradients and restores the running statistics to what
      * they were when it started. */

@@ -201,8 +201,8 @@ int pipeline_check(const Options *o) {
         return error_set("--method offload is for one device, not for --pipeline");
     if (o->placement == PLACEMENT_FIGURE2 && *o->always_active)
         return error_set("--always-active: --placement figure2 puts every block into a submodel");
-    if (o->order == ORDER_GAUSS_SOUTHWELL)
-        return error_set("--order gauss-southwell is for one device, not for --pipeline");
+    if (order_by_gradients[o->order])
+        return error_set("--order %s is for one device, not for --pipeline", order_names[o->order]);
     if (o->correct_above > 0)
         return error_set("--correct-above is for one device, not for --pipeline");
     if (o->device_cache)

@@ -10,7 +10,7 @@
 typedef enum {
     MEM_PARAMETERS,  /* weights and biases of every block, active or frozen */
     MEM_BUFFERS,     /* running statistics of batch norm, and those from before the step */
-    MEM_GRADIENTS,   /* of the active submodel's parameters */
+    MEM_GRADIENTS,   /* of the parameters that train */
     MEM_STATE,       /* optimizer state: momentum, or Adam's two moments */
     MEM_ACTIVATIONS, /* what the forward pass keeps for the backward pass */
     MEM_CACHE,     /* outputs of the frozen prefix, computed once (pre-inference); or, where a model

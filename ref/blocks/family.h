@@ -1,6 +1,7 @@
 /* A family of models: its name, the settings that a specification "family:key=value,..." may give,
- * and a function that builds its blocks.  To add one, write its file in this folder and add it to
- * the table in models.c. */
+ * and a function that builds its blocks.  To add one: its file in this folder, its declaration
+ * below, its row in the table of models.c, and a small specification in tests/ref/tiny.c, with
+ * which all shared tests of models run it. */
 #pragma once
 
 #include "builder.h"

@@ -6,8 +6,6 @@
 #include "../base/error.h"
 #include "optimizers.h"
 
-const char *const lr_names[LR_KINDS] = {"constant", "cosine", "step"};
-
 /* ---- the table ---- */
 
 /* A row has the kind, the name, and what NAME.c says of the optimizer. */
@@ -50,8 +48,8 @@ OptimizerSettings optimizer_defaults_for(OptimizerKind kind, OptimizerUse use) {
 }
 
 int optimizer_state_vectors(const OptimizerSettings *s, const Param *param) {
-    if (s->kind == OPTIMIZER_SGD && s->momentum == 0) return 0;
-    return row_of(s, param)->state_vectors;
+    const Optimizer *row = row_of(s, param);
+    return row == &optimizer_sgd && s->momentum == 0 ? 0 : row->state_vectors;
 }
 
 size_t optimizer_workspace(const OptimizerSettings *s, const Param *param) {
@@ -96,16 +94,34 @@ void optimizer_update(const OptimizerSettings *s, const Param *param, real *p,
 
 /* ---- schedules and clipping ---- */
 
-double optimizer_lr(const OptimizerSettings *s, uint64_t step, uint64_t steps) {
-    uint64_t warmup = (uint64_t)s->warmup_steps;
-    if (step < warmup) return s->lr * (double)(step + 1) / (double)warmup;
-    if (s->schedule == LR_STEP && s->step_every > 0)
-        return s->lr * pow(s->step_factor, (double)(step / (uint64_t)s->step_every));
-    if (s->schedule != LR_COSINE) return s->lr;
+const char *const lr_names[] = {
+    [LR_CONSTANT] = "constant", [LR_COSINE] = "cosine", [LR_STEP] = "step"};
+static_assert(sizeof lr_names / sizeof *lr_names == LR_KINDS, "a name for every schedule");
+
+/* Half a wave (Loshchilov and Hutter 2017, equation 5) from lr at the end of the warm-up down to
+ * its final fraction. */
+static double cosine_lr(const OptimizerSettings *s, uint64_t step, uint64_t steps) {
+    const uint64_t warmup = (uint64_t)s->warmup_steps;
     if (step >= steps) return s->lr * s->final_fraction; /* also if warmup takes all steps */
-    double done = (double)(step - warmup) / (double)(steps - warmup);
-    double wave = 0.5 * (1 + cos(3.14159265358979323846 * done));
+    const double done = (double)(step - warmup) / (double)(steps - warmup);
+    const double wave = 0.5 * (1 + cos(3.14159265358979323846 * done));
     return s->lr * (s->final_fraction + (1 - s->final_fraction) * wave);
+}
+
+double optimizer_lr(const OptimizerSettings *s, uint64_t step, uint64_t steps) {
+    const uint64_t warmup = (uint64_t)s->warmup_steps;
+    if (step < warmup) return s->lr * (double)(step + 1) / (double)warmup;
+    switch (s->schedule) {
+        case LR_COSINE:
+            return cosine_lr(s, step, steps);
+        case LR_STEP:
+            if (s->step_every <= 0) return s->lr;
+            return s->lr * pow(s->step_factor, (double)(step / (uint64_t)s->step_every));
+        case LR_CONSTANT:
+        case LR_KINDS:
+            break;
+    }
+    return s->lr;
 }
 
 int optimizer_check_loss(double loss) {

@@ -19,6 +19,9 @@ typedef enum {
 } OptimizerKind;
 extern const char *const optimizer_names[OPTIMIZER_KINDS];
 
+/* How the rate goes.  To add one: its kind here, its name and its case in optimizer.c, rows in
+ * tests/ref/test_optimizer.c; a flag of its own, as "final-lr", is a field below, a row of
+ * experiments/cli/options_table.c, and in check_read of experiments/train/setup.c. */
 typedef enum { LR_CONSTANT, LR_COSINE, LR_STEP, LR_KINDS } LrKind;
 extern const char *const lr_names[LR_KINDS];
 

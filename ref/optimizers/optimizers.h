@@ -8,7 +8,9 @@ typedef struct Optimizer {
     double lr[OPTIMIZER_USES];  /* where it differs from defaults.lr; else 0 */
     int state_vectors;          /* STATE_VECTORS at most */
     bool decoupled_decay; /* weight decay is a step of its own instead of part of the gradient */
-    const struct Optimizer *others; /* updates what is no matrix; NULL: this one updates all */
+    /* Updates what is no matrix; NULL: this one updates all.  Its decay is this one's: decoupled in
+     * both or in neither, because optimizer_factors knows no parameter. */
+    const struct Optimizer *others;
     /* Return the numbers of workspace, and the floating-point operations of the products, that the
      * update of a parameter takes; NULL: 0. */
     size_t (*workspace)(const Param *param);

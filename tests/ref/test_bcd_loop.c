@@ -313,13 +313,14 @@ static int mock_any_norm(Engine *engine, const Batch *batch, double *norm) {
     return 0;
 }
 
-/* Every order chooses a submodel that is there; one by phase chooses each once in a cycle. */
+/* Every order chooses a submodel that is there; one by phase chooses each once in a cycle, and only
+ * one by gradients asks for a norm. */
 static void every_order_stays_in_range(void) {
     enum { CYCLES = 6, MOST = 7 };
-    EngineClass class = mock_class;
-    class.gradient_norm = mock_any_norm;
     for (Order order = 0; order < ORDER_KINDS; order++)
         for (int submodels = 1; submodels <= MOST; submodels++) {
+            EngineClass class = mock_class;
+            class.gradient_norm = order_by_gradients[order] ? mock_any_norm : NULL;
             Loop loop;
             loop_open(&loop, order, (SwitchRule){.kind = SWITCH_STEPS, .every = 1}, 8, 1, 1);
             loop.mock.base.is = &class;
@@ -363,6 +364,17 @@ static void what_cannot_be_selected_is_an_error(void) {
     loop_close(&loop);
 }
 
+/* One device computes no prefix ahead, and says so. */
+static void pre_inference_needs_a_pipeline(void) {
+    Loop loop;
+    loop_open(&loop, ORDER_CYCLIC, (SwitchRule){.kind = SWITCH_STEPS, .every = 3}, 8, 2, 20);
+    loop.settings.pre_infer = true;
+    CHECK(bcd_train(&loop.state, &loop.settings, &loop.mock.base, loop.data, NULL, NULL) == -1 &&
+              strstr(error_message(), "for a pipeline") && loop.mock.steps == 0,
+          "%s", error_message());
+    loop_close(&loop);
+}
+
 static int stop_at_seven(void *context, const BcdState *state, const Loss *loss, double lr) {
     (void)loss;
     (void)lr;
@@ -396,5 +408,6 @@ void test_bcd_loop(void) {
     RUN(gauss_southwell_takes_the_largest);
     RUN(every_order_stays_in_range);
     RUN(what_cannot_be_selected_is_an_error);
+    RUN(pre_inference_needs_a_pipeline);
     RUN(the_watch_may_stop_it);
 }
