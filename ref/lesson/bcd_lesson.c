@@ -12,7 +12,7 @@
 enum { BLOCKS = 3, VALUES = 6, N = 256, WIDTH = 8, PHASE = 50 };
 static const int width[VALUES] = {2, WIDTH, WIDTH, WIDTH, WIDTH, WIDTH};
 
-/* Returns number i of a sequence that fills [0, 1) evenly: the fractional part of i sqrt(prime). */
+/* Returns number i of a sequence even in [0, 1) (Weyl 1916): the fraction of i sqrt(prime). */
 static double uniform(int prime, int i) { return fmod(i * sqrt(prime), 1); }
 
 /* y[n][o] = sum_c x[n][c] w[o][c] + b[o]; b follows w */
@@ -201,7 +201,7 @@ static Training *start(int submodels) {
     t->value[0] = t->x;
     for (int b = 0; b < BLOCKS; b++) {
         allocate(t, WEIGHT, &t->param[WEIGHT][b], params(b), true);
-        for (int i = 0; i < width[2 * b] * width[2 * b + 1]; i++) /* biases follow, and are 0 */
+        for (int i = 0; i < width[2 * b] * width[2 * b + 1]; i++) /* LeCun et al. 1998 */
             t->param[WEIGHT][b][i] = (2 * uniform(7, 100 * b + i) - 1) * sqrt(3.0 / width[2 * b]);
     }
     return t;

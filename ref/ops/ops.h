@@ -8,8 +8,9 @@
  * sizes, and all sizes are >= 1.  Images are [n][h][w][c].  Forward functions overwrite their
  * outputs.  Gradient functions overwrite dx (or dw), or with `add` accumulate into it.  Outputs
  * must not alias inputs unless the comment says so.  No function fails, since shapes are checked
- * when the model is built.  Results have the same bits on any number of threads.  A NaN in an input
- * shows in the outputs that depend on it. */
+ * when the model is built; where a plain attention finds no memory, the process ends.  Results have
+ * the same bits on any number of threads.  A NaN in an input shows in the outputs that depend on
+ * it. */
 #pragma once
 
 #include "../base/real.h"
@@ -130,6 +131,7 @@ extern __typeof__(rmsnorm_weight_gradient) fast_rmsnorm_weight_gradient;
  * is copied.  Overwrites rrms[n][q + k]. */
 void qknorm_forward(real *y, real *rrms, const real *x, const real *gq, const real *gk, int n,
                     Attention attention, bool whole, double eps);
+/* Of each vector dx = rrms (d - xhat mean(d xhat)), as of rmsnorm; of v, dx = dy. */
 void qknorm_input_gradient(real *dx, const real *dy, const real *x, const real *gq, const real *gk,
                            const real *rrms, int n, Attention attention, bool whole, bool add);
 /* The sums over positions and vectors.  dgq or dgk may be NULL, and is then not computed. */
@@ -144,14 +146,15 @@ extern __typeof__(qknorm_weight_gradient) fast_qknorm_weight_gradient;
 
 /* y[n][t][heads][d] = softmax(q k / sqrt(d)) v from qkv[n][t][heads + 2 groups][d], which holds q,
  * then k, then v.  The softmax is over all positions, or if causal over those <= the query's, of
- * these with a window only the last ones; each query head uses the k and v of its group.  With
- * rope, q and k are first rotated by their positions, and d must be even.  Overwrites
- * lse[n][heads][t] with the log-sum-exp of the scores, from which a backward pass can recompute the
- * probabilities instead of storing them (FlashAttention, Dao et al. 2022).  Of t positions those
- * before attention.cached have been computed before, and y and lse have the t - cached others. */
+ * these with a window only the last ones (without `causal` there is no window); each query head
+ * uses the k and v of its group.  With rope, q and k are first rotated by their positions, and d
+ * must be even.  Overwrites lse[n][heads][t] with the log-sum-exp of the scores, from which a
+ * backward pass can recompute the probabilities instead of storing them (FlashAttention, Dao et al.
+ * 2022).  Of t positions those before attention.cached have been computed before, and y and lse
+ * have the t - cached others. */
 void attention_forward(real *y, real *lse, const real *qkv, int n, int t, Attention attention);
-/* Reads y and lse of the forward pass.  Where a query attends to a single key, whose probability is
- * always 1, the gradients of both through the score are exactly 0.
+/* Reads y and lse of the forward pass, of which attention.cached was 0.  Where a query attends to a
+ * single key, whose probability is always 1, the gradients of both through the score are exactly 0.
  *
  * A key that is masked has probability 0.  The fast version multiplies tiles, and so an inf or NaN
  * in a masked value may reach earlier queries of its tile, as 0 times inf is NaN; the plain one
@@ -168,7 +171,8 @@ extern __typeof__(attention_input_gradient) fast_attention_input_gradient;
 void relu_forward(real *y, const real *x, size_t count);
 /* dx = dy, but 0 where y <= 0.  Where y is NaN dx is dy, as in PyTorch. */
 void relu_input_gradient(real *dx, const real *dy, const real *y, size_t count, bool add);
-/* y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), the tanh form of Hendrycks & Gimpel 2016. */
+/* y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), the tanh form of Hendrycks & Gimpel 2016; that
+ * of PyTorch with approximate="tanh". */
 void gelu_forward(real *y, const real *x, size_t count);
 void gelu_input_gradient(real *dx, const real *dy, const real *x, size_t count, bool add);
 /* y[n][f] = silu(gate) up, silu(x) = x / (1 + e^-x), where x[n][2][f] holds gate, then up (Shazeer
@@ -216,8 +220,8 @@ extern __typeof__(embedding_position_gradient) fast_embedding_position_gradient;
 
 /* loss[i] = max + log_sum[i] - logits[i][target[i]], where max is the largest logit of the row and
  * log_sum[i] = log sum exp(logits[i] - max).  correct[i] = 1 if the target has the largest logit
- * (on a tie, if it is the first).  Targets are below `classes`.  A negative one is ignored: its
- * loss and correct are 0. */
+ * (on a tie, if it is the first).  Where the loss is NaN, correct is 0.  Targets are below
+ * `classes`. A negative one is ignored: its loss and correct are 0. */
 void cross_entropy_forward(real *loss, real *log_sum, unsigned char *correct, const real *logits,
                            const int *targets, int rows, int classes);
 /* dlogits = scale (softmax(logits) - onehot(target)), or 0 where the target is ignored.  dlogits

@@ -31,9 +31,16 @@ static size_t weight_count(const Node *node) {
             return (size_t)qk_vectors(node->attention, node->whole).q_size;
         case OP_EMBEDDING:
             return (size_t)node->vocabulary * out;
-        default:
-            return 0;
+        case OP_ATTENTION:
+        case OP_RELU:
+        case OP_GELU:
+        case OP_SWIGLU:
+        case OP_ADD:
+        case OP_AVGPOOL:
+        case OP_KINDS:
+            break;
     }
+    return 0;
 }
 
 static size_t bias_count(const Case *row) {
