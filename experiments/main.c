@@ -11,6 +11,7 @@
 
 #include "../ref/base/error.h"
 #include "base/alloc.h"
+#include "base/program.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "cli/commands.h"
@@ -18,7 +19,6 @@
 #include "store/provenance.h"
 #include "store/rundir.h"
 #include "tables/table.h"
-#include "train/modules.h"
 #include "train/pipeline.h"
 #include "train/setup.h"
 #include "train/train.h"

@@ -13,7 +13,7 @@
 #include "../../data/file.h"
 #include "../../ref/base/error.h"
 #include "../base/alloc.h"
-#include "../train/modules.h"
+#include "../base/program.h"
 
 extern char **environ;
 

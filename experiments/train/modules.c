@@ -6,14 +6,8 @@
 #include <unistd.h>
 
 #include "../../ref/headers.h"
+#include "../base/program.h"
 #include "../base/text.h"
-
-int program_path(char *path, size_t size, const char *flag) {
-    ssize_t length = readlink("/proc/self/exe", path, size - 1);
-    if (length < 0) return error_set("%s: cannot find the path of the program", flag);
-    path[length] = 0;
-    return 0;
-}
 
 /* Loads libbcd-NAME.so.  -1 and an error "FLAG: there is no PATH; make builds it WHERE". */
 static int library_open(void **library, const char *name, const char *flag, const char *where) {

@@ -7,10 +7,6 @@
 #include "../../dist/transport.h"
 #include "../../ref/stage.h"
 
-/* Overwrites `path` with the path of the running program.  -1 and an error that begins with
- * `flag`. */
-int program_path(char *path, size_t size, const char *flag);
-
 /* A device next to the CPU. */
 typedef struct {
     const char *name; /* "cuda", "simt" */
