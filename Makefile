@@ -368,7 +368,7 @@ install: all                          ## install to PREFIX (/usr/local), below D
 	install experiments/paper/launch "$(DESTDIR)$(PREFIX)/lib/bcd/paper"
 	for name in $(notdir $(commands)); do \
 	    ln -sf paper/launch "$(DESTDIR)$(PREFIX)/lib/bcd/$$name"; done
-	install -m 644 $(addprefix data/,encode.py texts.py chats.py records.py) "$(DESTDIR)$(PREFIX)/lib/bcd"
+	install -m 644 $(addprefix data/,encode.py texts.py chats.py records.py from_gguf.py) "$(DESTDIR)$(PREFIX)/lib/bcd"
 	ln -sf ../lib/bcd/bcd "$(DESTDIR)$(PREFIX)/bin/bcd"
 
 clean:                                ## remove everything built
