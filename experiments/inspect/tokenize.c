@@ -120,7 +120,7 @@ static int tokenize_by_model(const char *out, const CommandLine *line, TokenizeS
 
 int command_tokenize(const CommandLine *line) {
     char out[OPTION_TEXT];
-    const bool bytes = strcmp(line->options.tokenizer, "bytes") == 0;
+    const char *name = line->options.tokenizer;
     strcpy(out, line->options.out);
     if (!out[0] && name_output(out, line->positional[0])) return -1;
     if (strlen(out) < 8 || strcmp(out + strlen(out) - 7, ".tokens") != 0)
@@ -131,12 +131,12 @@ int command_tokenize(const CommandLine *line) {
             return error_set("--out %s: it is one of the inputs; give another name", out);
     if (check_new(out, line)) return -1;
     TokenizeStats stats = {0};
-    if (!bytes && strcmp(line->options.tokenizer, "gpt2") != 0)
+    if (strcmp(name, "bytes") != 0 && strcmp(name, "gpt2") != 0)
         return tokenize_by_model(out, line, &stats);
     if (line->options.context)
         return error_set("--context %d: it goes with --tokenizer DIR", line->options.context);
-    Tokenizer *tokenizer = data_tokenizer(
-        bytes ? "text" : "wikitext2", line->options.data_dir[0] ? line->options.data_dir : NULL);
+    Tokenizer *tokenizer =
+        data_named_tokenizer(name, line->options.data_dir[0] ? line->options.data_dir : NULL);
     if (!tokenizer) return -1;
     double shown = 0;
     interrupt_catch();
