@@ -57,8 +57,8 @@ typedef struct {
     size_t curve_rows, evaluation_rows, switch_rows, session_rows;
     MemoryRow memory[MEM_ROLES + 1]; /* the last row is the total */
     uint64_t resident; /* bytes, the most that a process of it held; 0 in older files */
-    double
-        inference_seconds; /* of pre-inference, which are part of the curve's; 0 in older files */
+    /* Of pre-inference, which are part of the curve's; 0 in older files. */
+    double inference_seconds;
 } RunFile;
 
 /* The tables that grow with the run; a study has the first three as well.  Each row begins with its

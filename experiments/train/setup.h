@@ -10,8 +10,8 @@
 
 typedef struct {
     Options options; /* resolved: defaults that depend on the model or the data are filled in */
-    char
-        init[PATH_BYTES]; /* of a training: options.init from the root on, wherever it is resumed */
+    /* Of a training: options.init from the root on, wherever it is resumed. */
+    char init[PATH_BYTES];
     const DeviceModule *device; /* NULL: the CPU */
     Model *model;
     Dataset *train, *valid; /* training and validation split, or NULL */
