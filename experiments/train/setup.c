@@ -141,9 +141,8 @@ static void resolve(Setup *setup) {
     Options *o = &setup->options;
     if (setup->model->tokens) o->context = setup->model->input.w;
     o->submodels = setup->bcd.partition.submodels;
-    int samples = setup->train->samples;
-    double used = fmax(1, round(o->fraction * samples));
-    setup->steps_per_epoch = used / o->batch;
+    const int used = sampler_used(setup->train->samples, o->fraction);
+    setup->steps_per_epoch = (double)used / o->batch;
     o->steps = setup_steps(o, setup->steps_per_epoch);
     setup_resolve_phase(o);
     setup_resolve_optimizer(o);

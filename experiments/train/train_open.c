@@ -68,11 +68,11 @@ int train_like(Options *options) {
 /* A batch of more samples than there are would have some of them several times. */
 static int check_batch(const Setup *s) {
     const Options *o = &s->options;
-    const double used = fmax(1, round(o->fraction * s->train->samples));
+    const int used = sampler_used(s->train->samples, o->fraction);
     if (o->batch <= used) return 0;
     return error_set("--batch %d: %s has only %d samples%s", o->batch, s->train->name,
                      s->train->samples,
-                     o->fraction < 1 ? text_of(", of which --fraction takes %.0f", used).text : "");
+                     o->fraction < 1 ? text_of(", of which --fraction takes %d", used).text : "");
 }
 
 static int check_fresh(const char *dir) {
