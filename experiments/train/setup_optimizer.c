@@ -1,5 +1,7 @@
 /* Settings of the optimizer: from the flags, or what is usual for the optimizer and the model. */
 #include <limits.h>
+#include <math.h>
+#include <string.h>
 
 #include "../../ref/base/error.h"
 #include "../base/text.h"
@@ -35,12 +37,11 @@ void setup_resolve_optimizer(Options *o) {
     OptimizerSettings *s = &o->optimizer;
     if (tokens && !options_given(o, "optimizer")) s->kind = OPTIMIZER_ADAMW;
     const OptimizerSettings d = optimizer_defaults(s->kind);
-    if (!options_given(o, "lr")) s->lr = d.lr;
-    if (!options_given(o, "momentum")) s->momentum = d.momentum;
-    if (!options_given(o, "weight-decay")) s->weight_decay = d.weight_decay;
-    if (!options_given(o, "beta1")) s->beta1 = d.beta1;
-    if (!options_given(o, "beta2")) s->beta2 = d.beta2;
-    if (!options_given(o, "eps")) s->eps = d.eps;
+    for (const Option *option = option_table; option->name; option++) {
+        const double value = option_of_optimizer(option, &d);
+        if (!isnan(value) && !options_given(o, option->name))
+            memcpy((char *)o + option->offset, &value, sizeof value);
+    }
     s->decay_matrices_only = o->decay == 1;
     if (tokens) language_defaults(o);
 }

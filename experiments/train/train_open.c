@@ -29,16 +29,23 @@ static void leave_defaults_of_parts(const char **own, int *count, const Options 
     if (is->kind == was->kind && is->every == was->every) own[(*count)++] = "switch-every";
 }
 
+/* Adds to `own` the optimizer's own settings. */
+static void leave_optimizer(const char **own, int *count) {
+    const OptimizerSettings any = optimizer_defaults(OPTIMIZER_SGD);
+    for (const Option *option = option_table; option->name; option++)
+        if ((option->commands & COMMAND_TRAIN) && !isnan(option_of_optimizer(option, &any)))
+            own[(*count)++] = option->name;
+}
+
 int train_like(Options *options) {
     static const struct {
-        const char *given, *replaced[7]; /* flags of the earlier run */
+        const char *given, *replaced[3]; /* flags of the earlier run */
     } rows[] = {{"steps", {"epochs"}},
                 {"epochs", {"steps"}},
                 {"submodels", {"partition", "submodel-lr"}},
                 {"partition", {"submodels"}},
                 {"model", {"init", "context"}},
-                {"init", {"model", "context"}},
-                {"optimizer", {"lr", "momentum", "weight-decay", "beta1", "beta2", "eps"}}};
+                {"init", {"model", "context"}}};
     const char *own[OPTIONS_MAX + 32];
     int count = 0;
     Options like;
@@ -52,6 +59,7 @@ int train_like(Options *options) {
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
         for (int i = 0; options_given(options, rows[r].given) && rows[r].replaced[i]; i++)
             own[count++] = rows[r].replaced[i];
+    if (options_given(options, "optimizer")) leave_optimizer(own, &count);
     /* The full update has no frozen blocks whose outputs a cache could keep, and no switches. */
     if (options_given(options, "submodels") && options->submodels == 1) {
         own[count++] = "cache";
