@@ -230,6 +230,9 @@ bool options_given(const Options *options, const char *name);
 /* A value as options_set reads it back, bit for bit. */
 Text options_format(const Options *options, int row);
 
+/* When a rule switches: "after 500 steps", "after 1 epoch", "when the loss stops falling". */
+Text switch_words(const SwitchRule *rule);
+
 /* A file's name as it can be typed in a suggested command: in single quotes if it holds characters
  * that mean something to a shell. */
 typedef struct {

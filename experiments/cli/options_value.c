@@ -75,22 +75,39 @@ static int parse_choice(const Option *option, const char *text, int *value) {
     return error_set("--%s \"%.60s\": it takes %s", option->name, text, known.text);
 }
 
+/* How the rules of --switch-every are written, and read out. */
+static const struct {
+    bool counts, whole;  /* a number says how many; it is a whole one */
+    const char *written; /* behind the number, or without one */
+    const char *words;   /* what is counted, or when the rule switches */
+} switch_rules[] = {
+    [SWITCH_STEPS] = {true, true, "", "step"},
+    [SWITCH_EPOCHS] = {true, false, "e", "epoch"},
+    [SWITCH_AUTO] = {false, false, "auto", "when the loss stops falling"},
+};
+
+/* Returns true if a text is how a rule is written, and overwrites *number with its number, or 0. */
+static bool is_rule(double *number, size_t kind, const char *text) {
+    char *end;
+    *number = strtod(text, &end);
+    const bool counts = is_plain(text);
+    if (counts != switch_rules[kind].counts ||
+        strcmp(counts ? end : text, switch_rules[kind].written) != 0)
+        return false;
+    return !counts || (*number > 0 && *number < 1e9 &&
+                       (!switch_rules[kind].whole || floor(*number) == *number));
+}
+
 static int parse_switch(Options *options, const char *text) {
-    if (strcmp(text, "auto") == 0) {
-        options->switch_rule.kind = SWITCH_AUTO;
-        options->switch_rule.every = 0;
+    for (size_t kind = 0; kind < sizeof switch_rules / sizeof *switch_rules; kind++) {
+        double number;
+        if (!is_rule(&number, kind, text)) continue;
+        options->switch_rule.kind = (SwitchKind)kind;
+        options->switch_rule.every = number;
         return 0;
     }
-    char *end;
-    double number = strtod(text, &end);
-    bool epochs = is_plain(text) && strcmp(end, "e") == 0;
-    bool steps = is_plain(text) && !*end && number >= 1 && floor(number) == number;
-    if (!(epochs || steps) || !(number > 0 && number < 1e9))
-        return error_set(
-            "--switch-every \"%.60s\": it takes steps (500), epochs (2e, 0.5e) or auto", text);
-    options->switch_rule.kind = epochs ? SWITCH_EPOCHS : SWITCH_STEPS;
-    options->switch_rule.every = number;
-    return 0;
+    return error_set("--switch-every \"%.60s\": it takes steps (500), epochs (2e, 0.5e) or auto",
+                     text);
 }
 
 static int assign_text(const Option *option, const char *text, char *value) {
@@ -151,8 +168,14 @@ static Text format_real(double number) {
 }
 
 static Text format_switch(const SwitchRule *rule) {
-    if (rule->kind == SWITCH_AUTO) return text_of("auto");
-    return text_of("%s%s", format_real(rule->every).text, rule->kind == SWITCH_EPOCHS ? "e" : "");
+    const Text number = switch_rules[rule->kind].counts ? format_real(rule->every) : (Text){""};
+    return text_of("%s%s", number.text, switch_rules[rule->kind].written);
+}
+
+Text switch_words(const SwitchRule *rule) {
+    const char *words = switch_rules[rule->kind].words;
+    if (!switch_rules[rule->kind].counts) return text_of("%s", words);
+    return text_of("after %g %s%s", rule->every, words, rule->every == 1 ? "" : "s");
 }
 
 Text options_format(const Options *options, int row) {

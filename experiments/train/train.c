@@ -90,9 +90,7 @@ static int evaluate_start(Training *t) {
 
 /* Says why a phase ended after so many updates. */
 static Text switch_reason(const SwitchRule *rule, uint64_t length) {
-    if (rule->kind == SWITCH_STEPS) return text_of("after %g steps", rule->every);
-    if (rule->kind == SWITCH_EPOCHS)
-        return text_of("after %g epoch%s", rule->every, rule->every == 1 ? "" : "s");
+    if (rule->kind != SWITCH_AUTO) return switch_words(rule);
     if (length >= (uint64_t)rule->max_steps)
         return text_of("after %d steps, the most allowed", rule->max_steps);
     return text_of("the loss stopped falling after %llu steps", (unsigned long long)length);

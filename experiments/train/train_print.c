@@ -30,7 +30,6 @@ static void print_data(const Setup *s) {
 
 static void print_submodels(const Setup *s) {
     const Partition *partition = &s->bcd.partition;
-    const SwitchRule *rule = &s->bcd.rule;
     if (partition->submodels == 1) {
         printf("ordinary training, the whole network at once%s\n",
                s->stage_settings.offload ? "; optimizer state and update in host memory" : "");
@@ -44,12 +43,8 @@ static void print_submodels(const Setup *s) {
     if (partition->always_params)
         printf(", and %s that are always active",
                format_count((double)partition->always_params).text);
-    printf(", %s order, the next one ", order_names[s->bcd.order]);
-    if (rule->kind == SWITCH_AUTO)
-        printf("when the loss stops falling\n");
-    else
-        printf("after %g %s%s\n", rule->every, rule->kind == SWITCH_STEPS ? "step" : "epoch",
-               rule->every == 1 ? "" : "s");
+    printf(", %s order, the next one %s\n", order_names[s->bcd.order],
+           switch_words(&s->bcd.rule).text);
 }
 
 /* Returns how many updates a phase takes, at least. */
