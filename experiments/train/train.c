@@ -6,6 +6,7 @@
 #include <omp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "../../data/tokens.h"
@@ -13,6 +14,7 @@
 #include "../cli/commands.h"
 #include "../store/tensors.h"
 #include "checkpoint.h"
+#include "fit.h"
 #include "interrupt.h"
 #include "pipeline.h"
 #include "progress.h"
@@ -21,6 +23,37 @@
 /* Fails if the tokens are no longer those that the run says it was trained on. */
 static int check_data(const Training *t) {
     return tokens_unchanged(t->setup.train) || tokens_unchanged(t->setup.valid) ? -1 : 0;
+}
+
+/* Bytes that this process held in memory at most, files that are mapped included. */
+static uint64_t resident_bytes(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return 1024 * (uint64_t)usage.ru_maxrss; /* it is in KiB */
+}
+
+/* Fills in run.memory from the engine and the plan.  -1 and an error. */
+static int count_memory(Training *t) {
+    const MemCount *counted = engine_memory(t->setup.engine);
+    const bool has_cache = t->setup.options.cache || t->setup.options.device_cache;
+    FitBytes planned;
+    if (fit_plan_all(&planned, &t->setup)) return -1;
+    for (int role = 0; role <= MEM_ROLES; role++) {
+        MemoryRow *row = &t->run.memory[role];
+        const bool total = role == MEM_ROLES;
+        const size_t peak = total ? counted->total_peak : counted->peak[role];
+        snprintf(row->role, sizeof row->role, "%s", total ? "total" : mem_role_names[role]);
+        row->current = total ? counted->total_current : counted->current[role];
+        /* An earlier session may have used more; if more than is planned now, its ranks or settings
+         * were others.  The plan leaves a cache out. */
+        const bool with_cache = has_cache && (total || role == MEM_CACHE);
+        const bool others = row->peak > planned.device[role] && !with_cache;
+        if (peak > row->peak || others) row->peak = peak;
+        row->planned = planned.device[role];
+    }
+    const uint64_t resident = resident_bytes();
+    if (resident > t->run.resident) t->run.resident = resident;
+    return 0;
 }
 
 /* Writes run.h5 first: a resume drops rows beyond the checkpoint, but could not add missing
@@ -34,7 +67,7 @@ static int save(Training *t) {
     /* Of --log-samples a power cut must not take lines that the checkpoint counts. */
     if (t->samples && fsync(fileno(t->samples)) && errno != EINVAL && errno != EROFS)
         return error_set("--log-samples %s: %s", o->log_samples, strerror(errno));
-    if (train_count_memory(t) || runfile_write(&t->run, t->run_path.text)) return -1;
+    if (count_memory(t) || runfile_write(&t->run, t->run_path.text)) return -1;
     int written = checkpoint_write(t->checkpoint_path.text, &t->setup, &t->state);
     t->diverged = written == TENSORS_NOT_FINITE;
     t->save_failed = written != TENSORS_UNREAD; /* then a rank failed, and no file did */

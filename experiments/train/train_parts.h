@@ -65,6 +65,3 @@ void train_log_close(Training *t);
 
 /* Returns true after an update whose state is to be saved. */
 bool train_save_due(const Training *t);
-
-/* Fills in run.memory from the engine and the plan.  -1 and an error. */
-int train_count_memory(Training *t);

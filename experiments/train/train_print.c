@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "../../data/tokens.h"
 #include "../../dist/coordinator.h"
@@ -250,36 +249,6 @@ void train_print_start(const Training *t) {
     else
         printf("results go to %s\n", t->dir);
     fflush(stdout);
-}
-
-/* Bytes that this process held in memory at most, files that are mapped included. */
-static uint64_t resident_bytes(void) {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return 1024 * (uint64_t)usage.ru_maxrss; /* it is in KiB */
-}
-
-int train_count_memory(Training *t) {
-    const MemCount *counted = engine_memory(t->setup.engine);
-    const bool has_cache = t->setup.options.cache || t->setup.options.device_cache;
-    FitBytes planned;
-    if (fit_plan_all(&planned, &t->setup)) return -1;
-    for (int role = 0; role <= MEM_ROLES; role++) {
-        MemoryRow *row = &t->run.memory[role];
-        const bool total = role == MEM_ROLES;
-        const size_t peak = total ? counted->total_peak : counted->peak[role];
-        snprintf(row->role, sizeof row->role, "%s", total ? "total" : mem_role_names[role]);
-        row->current = total ? counted->total_current : counted->current[role];
-        /* An earlier session may have used more; if more than is planned now, its ranks or settings
-         * were others.  The plan leaves a cache out. */
-        const bool with_cache = has_cache && (total || role == MEM_CACHE);
-        const bool others = row->peak > planned.device[role] && !with_cache;
-        if (peak > row->peak || others) row->peak = peak;
-        row->planned = planned.device[role];
-    }
-    const uint64_t resident = resident_bytes();
-    if (resident > t->run.resident) t->run.resident = resident;
-    return 0;
 }
 
 /* Host memory next to a device: masters of frozen parameters in bf16, optimizer state with offload,
