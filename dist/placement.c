@@ -5,7 +5,7 @@
 
 #include "../ref/base/error.h"
 
-const char *const placement_names[PLACEMENTS] = {"plain", "virtual", "figure2"};
+const char *const placement_names[PLACEMENTS] = {PLACEMENT_NAMES};
 
 /* Cuts the blocks of outer part `outer` into `pieces` pieces, numbered from outer * pieces on. */
 static int cut_inner(int *piece, const int *outer_of, int outer, int pieces, const double *cost,

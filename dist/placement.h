@@ -16,6 +16,7 @@ typedef enum {
     PLACEMENT_FIGURE2,
     PLACEMENTS
 } PlacementKind;
+#define PLACEMENT_NAMES "plain", "virtual", "figure2"
 extern const char *const placement_names[PLACEMENTS];
 
 typedef struct {

@@ -39,6 +39,7 @@ extern const char *const method_names[METHOD_KINDS];
 extern const char *const split_names[3];  /* by Split in data.h */
 extern const char *const mode_names[2];   /* by Mode in ref/stage.h */
 extern const char *const export_names[3]; /* the numbers of bcd export */
+extern const char *const plan_names[4];   /* bcd plan --method: PlanMethod in plan.h, all */
 
 typedef struct {
     char prompt[PROMPT_BYTES];

@@ -11,17 +11,15 @@ const char *const split_names[3] = {
     [SPLIT_TRAIN] = "train", [SPLIT_VALID] = "valid", [SPLIT_TEST] = "test"};
 const char *const mode_names[2] = {[MODE_EVALUATE] = "eval", [MODE_TRAIN] = "train"};
 const char *const export_names[3] = {"auto", "fp32", "bf16"};
+const char *const plan_names[4] = {"full", "offload", "bcd", "all"};
 const char *const device_names[DEVICE_KINDS] = {"cpu", "plain", "cuda", "simt"};
 const char *const method_names[METHOD_KINDS] = {"bcd", "offload"};
 
 static const char *const frozen_norm_names[] = {
     [FROZEN_RUNNING] = "running", [FROZEN_BATCH] = "batch"};
 static const char *const decay_names[] = {"all", "matrices"};
-static const char *const plan_method_choices[] = {"full", "offload", "bcd", "all"};
-static const char *const placement_choices[PLACEMENTS + 1] = {[PLACEMENT_PLAIN] = "plain",
-                                                              [PLACEMENT_VIRTUAL] = "virtual",
-                                                              [PLACEMENT_FIGURE2] = "figure2",
-                                                              [PLACEMENT_AUTO] = "auto"};
+static const char *const placement_choices[PLACEMENTS + 1] = {
+    PLACEMENT_NAMES, [PLACEMENT_AUTO] = "auto"};
 
 /* Groups of commands that share flags. */
 #define TRAIN COMMAND_TRAIN
@@ -84,7 +82,7 @@ const Option option_table[] = {
     {"trace", "FILE", TEXT(plan.trace), LOCAL, "", "the GPU's data sheet",
      "take the speed of matrix products from FILE, which bcd trace --out wrote on such a GPU",
      COMMAND_PLAN},
-    {"method", NULL, CHOICE(plan.method, plan_method_choices), LOCAL, "all", NULL,
+    {"method", NULL, CHOICE(plan.method, plan_names), LOCAL, "all", NULL,
      "plan only the full update, the full update with the optimizer in host memory, or BCD",
      COMMAND_PLAN},
     {"efficiency", "F", REAL(plan.efficiency, 1e-4, 10), LOCAL, NULL, "0.73, tf32 0.84, bf16 0.80",

@@ -256,6 +256,5 @@ void plan_rates(Tables *tables, const PlanQuestion *q, const Gpu *gpu) {
             table,
             "With them a step of --method %s takes %.6g ms (--step-ms), or the nearest that its "
             "schedule can take.",
-            o->plan.method == PLAN_BCD ? "bcd" : plan_method_names[o->plan.method],
-            o->plan.step_ms);
+            plan_names[o->plan.method], o->plan.step_ms);
 }
