@@ -23,16 +23,11 @@
 #include "train/setup.h"
 #include "train/train.h"
 
+#define COMMAND_ROW(NAME, name) {COMMAND_##NAME, command_##name},
 static const struct {
     Command command;
     int (*run)(const CommandLine *line);
-} commands[] = {
-    {COMMAND_TRAIN, command_train},         {COMMAND_EVAL, command_eval},
-    {COMMAND_SAMPLE, command_sample},       {COMMAND_INFO, command_info},
-    {COMMAND_TOKENIZE, command_tokenize},   {COMMAND_TRACE, command_trace},
-    {COMMAND_GRADIENTS, command_gradients}, {COMMAND_EXPORT, command_export},
-    {COMMAND_PLAN, command_plan},
-};
+} commands[] = {EACH_COMMAND(COMMAND_ROW)};
 
 /* Prints the error, with control characters escaped, which names from a file may hold.  The line is
  * written at once, as other ranks may write one, too.  `read`: the command line is read. */
@@ -71,22 +66,6 @@ static int resolve_names(Options *options) {
                : 0;
 }
 
-/* Checks that the flags of eval and sample name a model, and those of eval data. */
-static int check_model_given(const CommandLine *line) {
-    const Options *o = &line->options;
-    if (!*o->init == !line->positionals)
-        return error_set("give a run's directory, or --init DIR with a model");
-    if (!*o->init && o->context)
-        return error_set("--context goes with --init; a run has the context it was trained with");
-    if (o->command == COMMAND_EVAL && *o->init && !*o->data && !*o->valid)
-        return error_set("--init: --data says what to evaluate on");
-    if (o->command == COMMAND_EVAL && *o->valid && *o->data)
-        return error_set("--valid is what is evaluated on; leave out --data");
-    if (*o->valid && o->split == SPLIT_TRAIN)
-        return error_set("--valid is what the valid split is; it goes with no --split train");
-    return 0;
-}
-
 /* Returns true for a file in a model's directory, where HDF5 files are not the model's. */
 static bool is_of_model(const char *file, const char *directory) {
     const char *slash = strrchr(file, '/'), *end = strrchr(file, '.');
@@ -112,20 +91,6 @@ static int check_out(const CommandLine *line) {
     if (read) return error_set("--out %s: it is one of the inputs; give another name", out);
     if (tables) return h5_check_replaced(out, tables_format);
     return o->command == COMMAND_GRADIENTS ? h5_check_replaced(out, gradients_format) : 0;
-}
-
-/* Checks flags that a command cannot do without, and those that do not go together. */
-static int check_needed(const CommandLine *line) {
-    const Options *o = &line->options;
-    if (o->command == COMMAND_EVAL || o->command == COMMAND_SAMPLE) return check_model_given(line);
-    if (o->command == COMMAND_EXPORT && !*o->out) return error_set("bcd export needs --out DIR");
-    if (o->command == COMMAND_GRADIENTS && o->context && !*o->init)
-        return error_set("--context goes with --init; a checkpoint has its own");
-    if (o->command == COMMAND_GRADIENTS && (!*line->options.gradients.checkpoint == !*o->init ||
-                                            !*line->options.gradients.batch_file || !*o->out))
-        return error_set(
-            "bcd gradients needs --checkpoint FILE or --init DIR, --batch FILE and --out FILE");
-    return 0;
 }
 
 /* Checks names of models, data and blocks before a training starts: a wrong one is wrong use. */
@@ -185,7 +150,7 @@ int main(int argc, char **argv) {
         return finish_output(0);
     }
     if (!pipeline_is_worker(options) &&
-        (resolve_names(options) || check_needed(&line) || check_out(&line) || check_names(options)))
+        (resolve_names(options) || check_out(&line) || check_names(options)))
         return complain(WRONG_USE, options, true);
     threads_set_default();
     if (options->threads) omp_set_num_threads(options->threads);

@@ -6,13 +6,7 @@
 
 enum { WRONG_USE = 2 }; /* the exit status of wrong use */
 
-int command_train(const CommandLine *line);
-int command_eval(const CommandLine *line);
-int command_sample(const CommandLine *line);
-int command_info(const CommandLine *line);
-int command_tokenize(const CommandLine *line);
-int command_trace(const CommandLine *line);
-int command_gradients(const CommandLine *line);
-extern const char gradients_format[]; /* the `format` attribute of its file */
-int command_export(const CommandLine *line);
-int command_plan(const CommandLine *line);
+#define COMMAND_FUNCTION(NAME, name) int command_##name(const CommandLine *line);
+EACH_COMMAND(COMMAND_FUNCTION)
+
+extern const char gradients_format[]; /* the `format` attribute of the file of bcd gradients */

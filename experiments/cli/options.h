@@ -10,20 +10,25 @@
 #include "../../ref/bcd.h"
 #include "../base/text.h"
 
-/* One bit each, so that the row of a flag can name all commands that take it. */
-typedef enum {
-    COMMAND_TRAIN = 1 << 0,
-    COMMAND_EVAL = 1 << 1,
-    COMMAND_SAMPLE = 1 << 2,
-    COMMAND_INFO = 1 << 3,
-    COMMAND_TOKENIZE = 1 << 4,
-    COMMAND_TRACE = 1 << 5,
-    COMMAND_GRADIENTS = 1 << 6,
-    COMMAND_PLAN = 1 << 7,
-    COMMAND_EXPORT = 1 << 8
-} Command;
+/* The commands.  To add one, add a row here, its help in options_help.c, and a function: for train
+ * it is command_train. */
+#define EACH_COMMAND(ROW)     \
+    ROW(TRAIN, train)         \
+    ROW(EVAL, eval)           \
+    ROW(SAMPLE, sample)       \
+    ROW(INFO, info)           \
+    ROW(TOKENIZE, tokenize)   \
+    ROW(TRACE, trace)         \
+    ROW(GRADIENTS, gradients) \
+    ROW(EXPORT, export)       \
+    ROW(PLAN, plan)
 
-enum { COMMANDS = 9 };
+#define COMMAND_NUMBER(NAME, name) NUMBER_OF_##NAME,
+enum { EACH_COMMAND(COMMAND_NUMBER) COMMANDS };
+
+/* One bit each, so that the row of a flag can name all commands that take it. */
+#define COMMAND_BIT(NAME, name) COMMAND_##NAME = 1 << NUMBER_OF_##NAME,
+typedef enum { EACH_COMMAND(COMMAND_BIT) } Command;
 
 enum { OPTION_TEXT = 512, PROMPT_BYTES = 1 << 14, OPTIONS_MAX = 160 };
 

@@ -164,6 +164,10 @@ static int export_model(const char *place, const char *dir, const Options *asked
 }
 
 int command_export(const CommandLine *line) {
+    if (!*line->options.out) {
+        error_set("bcd export needs --out DIR");
+        return -WRONG_USE;
+    }
     static const NumberKind kinds[] = {NUMBER_OTHER, NUMBER_F32, NUMBER_BF16}; /* export_names */
     return export_model(line->positional[0], line->options.out, &line->options,
                         kinds[line->options.export_numbers]);

@@ -199,8 +199,19 @@ static int write_gradients(const Options *options, Setup *setup, Mode mode, cons
     return h5_commit(&file);
 }
 
+/* Checks flags that go together, and those that are needed. */
+static int check_flags(const Options *o) {
+    if (o->context && !*o->init)
+        return error_set("--context goes with --init; a checkpoint has its own");
+    if (!*o->gradients.checkpoint == !*o->init || !*o->gradients.batch_file || !*o->out)
+        return error_set(
+            "bcd gradients needs --checkpoint FILE or --init DIR, --batch FILE and --out FILE");
+    return 0;
+}
+
 int command_gradients(const CommandLine *line) {
     const Options *o = &line->options;
+    if (check_flags(o)) return -WRONG_USE;
     const Mode mode = (Mode)line->options.gradients.mode;
     char spec[OPTION_TEXT];
     H5File file = {.id = -1}, checkpoint = {.id = -1};

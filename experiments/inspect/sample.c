@@ -224,6 +224,7 @@ static int take_prompt(Sampling *s, const char *prompt) {
 }
 
 int command_sample(const CommandLine *line) {
+    if (model_check_given(line)) return -WRONG_USE;
     Sampling s = {.text = NULL};
     int failed = take_prompt(&s, line->options.sample.prompt) ||
                  (*line->options.init ? open_directory(&s, line) : open_run(&s, line)) ||

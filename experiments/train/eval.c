@@ -80,7 +80,21 @@ static int check_own_data(const CommandLine *line, const Dataset *data) {
     return line->options.split == SPLIT_VALID ? check_evaluated_on(place, data) : 0;
 }
 
+/* Checks that the flags name a model and data. */
+static int check_flags(const CommandLine *line) {
+    const Options *o = &line->options;
+    if (model_check_given(line)) return -1;
+    if (*o->init && !*o->data && !*o->valid)
+        return error_set("--init: --data says what to evaluate on");
+    if (*o->valid && *o->data)
+        return error_set("--valid is what is evaluated on; leave out --data");
+    if (*o->valid && o->split == SPLIT_TRAIN)
+        return error_set("--valid is what the valid split is; it goes with no --split train");
+    return 0;
+}
+
 int command_eval(const CommandLine *line) {
+    if (check_flags(line)) return -WRONG_USE;
     CommandLine sized = *line;
     const Options *options = &sized.options;
     Setup setup = {.model = NULL};

@@ -123,6 +123,15 @@ int model_open_run(Setup *setup, const char *place, const Options *asked) {
     return failed ? -1 : 0;
 }
 
+int model_check_given(const CommandLine *line) {
+    const Options *o = &line->options;
+    if (!*o->init == !line->positionals)
+        return error_set("give a run's directory, or --init DIR with a model");
+    if (!*o->init && o->context)
+        return error_set("--context goes with --init; a run has the context it was trained with");
+    return 0;
+}
+
 int model_open(Setup *setup, const CommandLine *line) {
     const Options *asked = &line->options;
     return *asked->init ? open_directory(setup, asked)

@@ -10,5 +10,8 @@
  * safe either way. */
 int model_open_run(Setup *setup, const char *place, const Options *asked);
 
-/* The same of what a command line names: its first file, or --init. */
+/* Checks that a command line names a model, and only one.  -1 and an error. */
+int model_check_given(const CommandLine *line);
+
+/* The same as model_open_run of what a command line names: its first file, or --init. */
 int model_open(Setup *setup, const CommandLine *line);
