@@ -252,8 +252,7 @@ static void check_nan_at_relu(Turn turn) {
 }
 
 static void nan_is_not_swallowed(const CaseData *once, Turn turn) {
-    const Node *node = &once->node;
-    if (node->kind == OP_RELU || (node->relu && turn.row->skip)) check_nan_at_relu(turn);
+    if (case_ends_in_relu(turn.row)) check_nan_at_relu(turn);
     for (Array input = ARRAY_X; input < ARRAY_DY; input++)
         if (once->array[input].count) check_nan(turn, input, ARRAY_Y, ARRAY_AUX);
     check_nan(turn, ARRAY_DY, ARRAY_DX, ARRAYS);

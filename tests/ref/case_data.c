@@ -156,6 +156,10 @@ bool case_exact(const Case *row) {
     }
 }
 
+bool case_ends_in_relu(const Case *row) {
+    return row->node.kind == OP_RELU || (row->node.relu && row->skip);
+}
+
 bool case_mixes_samples(const Case *row) {
     return row->node.kind == OP_BATCHNORM && !row->use_running;
 }

@@ -81,6 +81,9 @@ double case_magnitude(const Case *row, double result);
 /* Returns true if the op only adds, multiplies and halves, so that whole numbers stay exact. */
 bool case_exact(const Case *row);
 
+/* Returns true if the output is that of a relu. */
+bool case_ends_in_relu(const Case *row);
+
 /* Returns true for a batch norm with the statistics of the batch, the only op in which a sample
  * depends on others. */
 bool case_mixes_samples(const Case *row);
