@@ -117,3 +117,10 @@ def encoded(model, feed, name="F"):
 def lines(items):
     """Returns what the program sends for JSON lines (tokenize.h)."""
     return b"line\n" + b"".join(b"%d %b\n" % (n, json.dumps(item).encode()) for n, item in enumerate(items, 1))
+
+
+def learned_of(model, items):
+    """Returns the text of all tokens of these records, and of those that count in the loss."""
+    _, raw = encoded(model, lines(items))
+    ids, masked = raw & 0x7fffffff, raw >> 31
+    return model.text(ids), model.text(ids[masked == 0])

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from model_directory import (FORGETS, HI, MARKED, OPENS, PROMPT, ROOT, SYSTEM, TURNS, TWICE, Model, around,
-                             bcd, encode, encoded, jsonl, lines, model, numpy, read_tokens, tokenizers, trained)
+                             bcd, encode, encoded, jsonl, learned_of, lines, model, numpy, read_tokens, tokenizers,
+                             trained)
 import texts
 from records import Stop
 
@@ -74,11 +75,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("changed, template, items, whole, learned", [pytest.param(*row[1:], id=row[0]) for row in CASES])
 def test_case(model, changed, template, items, whole, learned):
-    model = model(template, **changed)
-    _, raw = encoded(model, lines(items))
-    ids, masked = raw & 0x7fffffff, raw >> 31
-    assert model.text(ids) == whole
-    assert model.text(ids[masked == 0]) == learned
+    assert learned_of(model(template, **changed), items) == (whole, learned)
 
 
 @pytest.mark.parametrize("answer", ["Paris", "Paris is", "\nParis"])
