@@ -26,10 +26,11 @@ extern const bool order_by_gradients[ORDER_KINDS];
 typedef enum {
     SWITCH_STEPS,  /* after `every` steps */
     SWITCH_EPOCHS, /* after `every` passes over the data, which may be a fraction */
-    SWITCH_AUTO    /* when the mean loss of a window of steps is less than `tolerance` (a fraction)
+    SWITCH_AUTO,   /* when the mean loss of a window of steps is less than `tolerance` (a fraction)
                     * below that of the window before, which is known only at the end of the second
                     * window or a later one; at min_steps at the earliest, at max_steps at the
                     * latest */
+    SWITCH_KINDS
 } SwitchKind;
 
 typedef struct {

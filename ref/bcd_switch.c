@@ -1,7 +1,6 @@
 /* The rules for when a phase ends.  To add one: its kind in bcd.h, a case in bcd_phase_over and in
- * phase_lengths, how the flag writes it in experiments/cli/options_value.c (parse_switch and
- * format_switch), which flags are idle without it in experiments/train/setup.c (check_read), and
- * its words in experiments/train/train.c and train_print.c. */
+ * phase_lengths, its row of switch_rules in experiments/cli/options_value.c, and where flags are for
+ * it alone, these in check_read of experiments/train/setup.c. */
 #include <float.h>
 #include <math.h>
 
@@ -36,6 +35,8 @@ bool bcd_phase_over(BcdState *state, const SwitchRule *rule, int samples, double
             return (double)(state->position - state->phase_start) >= phase_samples(rule, samples);
         case SWITCH_AUTO:
             converged = loss_converged(state, rule, loss);
+            break;
+        case SWITCH_KINDS:
             break;
     }
     return state->phase_steps >= (uint64_t)rule->max_steps ||

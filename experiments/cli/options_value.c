@@ -1,4 +1,5 @@
 /* Values of flags, from text and back. */
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -85,6 +86,7 @@ static const struct {
     [SWITCH_EPOCHS] = {true, false, "e", "epoch"},
     [SWITCH_AUTO] = {false, false, "auto", "when the loss stops falling"},
 };
+static_assert(sizeof switch_rules / sizeof *switch_rules == SWITCH_KINDS, "a row for every rule");
 
 /* Returns true if a text is how a rule is written, and overwrites *number with its number, or 0. */
 static bool is_rule(double *number, size_t kind, const char *text) {
@@ -99,7 +101,7 @@ static bool is_rule(double *number, size_t kind, const char *text) {
 }
 
 static int parse_switch(Options *options, const char *text) {
-    for (size_t kind = 0; kind < sizeof switch_rules / sizeof *switch_rules; kind++) {
+    for (size_t kind = 0; kind < SWITCH_KINDS; kind++) {
         double number;
         if (!is_rule(&number, kind, text)) continue;
         options->switch_rule.kind = (SwitchKind)kind;
