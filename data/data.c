@@ -41,9 +41,11 @@ static Dataset *open_file(const DataRequest *request) {
     return textset_file(request, request->name);
 }
 
+#define WEBTEXT2 "webtext2.tokens"
+
 static Dataset *open_webtext2(const DataRequest *request) {
     char path[PATH_BYTES];
-    if (path_join(path, request->dir, "webtext2.tokens")) return NULL;
+    if (path_join(path, request->dir, WEBTEXT2)) return NULL;
     if (access(path, R_OK) == 0) return textset_file(request, path);
     return error_null(
         "webtext2: %s does not exist; make it from a copy of WebText2 with bcd tokenize", path);
@@ -81,31 +83,30 @@ static Tokenizer *file_tokenizer(const char *path, const char *dir) {
 static Tokenizer *webtext2_tokenizer(const char *name, const char *dir) {
     (void)name;
     char path[PATH_BYTES];
-    return path_join(path, dir, "webtext2.tokens") ? NULL : file_tokenizer(path, dir);
+    return path_join(path, dir, WEBTEXT2) ? NULL : file_tokenizer(path, dir);
 }
 
 /* ---- the table ---- */
 
-typedef struct {
-    const char *name;
-    bool in_tokens; /* NAME:N exists as well, in the first N of GPT-2's tokens */
-    Dataset *(*open)(const DataRequest *request);
-    Tokenizer *(*tokenizer)(const char *name, const char *dir); /* NULL: images */
-} DataSet;
+#define CIFAR_10_FILE "cifar-10-batches-bin/data_batch_1.bin"
 
-static const DataSet sets[] = {
-    {"synthetic", false, open_synthetic, NULL},
-    {"cifar10", false, open_cifar, NULL},
-    {"cifar10-holdout", false, open_cifar, NULL},
-    {"cifar100", false, open_cifar, NULL},
-    {"text", false, textset_sources, text_tokenizer},
-    {"text1", false, textset_sources, text_tokenizer},
-    {"text2", false, textset_sources, text_tokenizer},
-    {"shakespeare", true, textset_shakespeare, text_tokenizer},
-    {"wikitext2", true, textset_wikitext2, gpt2_tokenizer},
-    {"webtext2", false, open_webtext2, webtext2_tokenizer},
+const DataSet data_sets[] = {
+    {"synthetic", false, NULL, "images", open_synthetic, NULL},
+    {"text", false, NULL, "this project's sources", textset_sources, text_tokenizer},
+    {"text1", false, NULL, "their first half", textset_sources, text_tokenizer},
+    {"text2", false, NULL, "the second one", textset_sources, text_tokenizer},
+    {"cifar10", false, CIFAR_10_FILE, NULL, open_cifar, NULL},
+    {"cifar10-holdout", false, CIFAR_10_FILE, "validated on 5,000 training images", open_cifar,
+     NULL},
+    {"cifar100", false, "cifar-100-binary/train.bin", NULL, open_cifar, NULL},
+    {"shakespeare", true, "tinyshakespeare.txt", NULL, textset_shakespeare, text_tokenizer},
+    {"wikitext2", true, "wikitext-2/train.txt",
+     ":N is only the first N tokens of GPT-2's vocabulary", textset_wikitext2, gpt2_tokenizer},
+    {"webtext2", false, WEBTEXT2, NULL, open_webtext2, webtext2_tokenizer},
+    {.name = NULL},
 };
-static const DataSet token_file = {"FILE.tokens", false, open_file, file_tokenizer};
+static const DataSet token_file = {
+    .name = "FILE.tokens", .open = open_file, .tokenizer = file_tokenizer};
 
 static bool is_named(const DataSet *set, const char *name) {
     const size_t stem = strcspn(name, ":");
@@ -120,8 +121,8 @@ bool data_is_file(const char *name) {
 
 /* Returns the row of a data set, or NULL and an error that lists the names. */
 static const DataSet *find_set(const char *name) {
-    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
-        if (is_named(&sets[i], name)) return &sets[i];
+    for (const DataSet *set = data_sets; set->name; set++)
+        if (is_named(set, name)) return set;
     struct stat status;
     if (data_is_file(name)) return &token_file;
     if (stat(name, &status) == 0 && S_ISDIR(status.st_mode))
@@ -132,11 +133,14 @@ static const DataSet *find_set(const char *name) {
     if (access(name, F_OK) == 0)
         return error_null("data: %s holds no tokens; type: bcd tokenize '%s' --tokenizer DIR", name,
                           name);
-    return error_null(
-        "data: no data set \"%s\"; there are synthetic, cifar10, cifar10-holdout, cifar100, "
-        "text, text1, text2, shakespeare, wikitext2, shakespeare:N and wikitext2:N in N tokens, "
-        "webtext2, and token files FILE.tokens",
-        name);
+    char names[256] = "";
+    for (const DataSet *set = data_sets; set->name; set++) {
+        const size_t length = strlen(names);
+        snprintf(names + length, sizeof names - length, set->in_tokens ? "%s, %s:N, " : "%s, ",
+                 set->name, set->name);
+    }
+    return error_null("data: no data set \"%s\"; there are %sand token files FILE.tokens", name,
+                      names);
 }
 
 static const char *directory(const char *dir) {

@@ -18,6 +18,19 @@ typedef struct {
     int limit;     /* use only the first `limit` samples; 0: all */
 } DataRequest;
 
+/* A data set, by its name or, of one in tokens, as NAME:N in the first N tokens of GPT-2's. */
+typedef struct {
+    const char *name;
+    bool in_tokens;
+    const char *file;  /* below the directory of the data sets; without it the set is missing; NULL:
+                        * it needs none */
+    const char *about; /* for --help; NULL: the name says it all */
+    Dataset *(*open)(const DataRequest *request);
+    Tokenizer *(*tokenizer)(const char *name, const char *dir); /* NULL: images */
+} DataSet;
+
+extern const DataSet data_sets[]; /* ends with name NULL */
+
 /* Opens a data set, for dataset_free to free.  NULL and an error that says what is missing and how
  * to get it. */
 Dataset *data_open(const DataRequest *request);

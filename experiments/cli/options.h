@@ -2,8 +2,8 @@
  *
  * One table (options_table.c) describes the flags; parsing, --help, "did you mean" and the settings
  * stored with a run all use it.  To add a flag, add a field here and a row there; for one of `bcd
- * train`, also say to bcd report what a training did without it (ADDED_FLAGS in
- * experiments/paper/schema.py, or IRRELEVANT in cases.py if it changes no result). */
+ * train` that changes the result, also say to bcd report what a training did without it
+ * (ADDED_FLAGS in experiments/paper/schema.py). */
 #pragma once
 
 #include "../../dist/placement.h"
@@ -218,7 +218,8 @@ Text option_argument(const Option *option);
 
 /* Returns what --help shows as a flag's default; "" if there is none. */
 Text option_default(const Option *option);
-/* Returns its help, with the optimizers whose weight decay is coupled in place of COUPLED. */
+/* Returns its help, with the optimizers whose weight decay is coupled in place of COUPLED, and the
+ * names of the data sets in place of DATASETS. */
 Text option_help(const Option *option);
 
 /* Returns the number in `settings` that a row sets, or NAN unless it is one of the optimizer's own

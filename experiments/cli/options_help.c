@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../data/data.h"
 #include "command_line.h"
 
 const CommandInfo command_table[COMMANDS] = {
@@ -224,20 +225,43 @@ static bool is_coupled(int kind) {
     return optimizer_factors(&settings, 1, 1, true).coupled_decay > 0;
 }
 
-Text option_help(const Option *option) {
-    static const char word[] = "COUPLED";
-    const char *at = strstr(option->help, word);
-    if (!at) return text_of("%s", option->help);
-    Text text = text_of("%.*s", (int)(at - option->help), option->help);
+static void add_coupled(Text *text) {
     int left = 0;
     for (int kind = 0; kind < OPTIMIZER_KINDS; kind++) left += is_coupled(kind);
     for (int kind = 0; kind < OPTIMIZER_KINDS; kind++) {
         if (!is_coupled(kind)) continue;
         left--;
-        text_add(&text, left > 1 ? "%s, " : left ? "%s and " : "%s", optimizer_names[kind]);
+        text_add(text, left > 1 ? "%s, " : left ? "%s and " : "%s", optimizer_names[kind]);
     }
-    text_add(&text, "%s", at + strlen(word));
-    return text;
+}
+
+/* Adds the data sets, those that need no download first, as the table has them. */
+static void add_data_sets(Text *text) {
+    const char *before = "without a download: ";
+    bool downloads = false;
+    for (const DataSet *set = data_sets; set->name; set++) {
+        text_add(text, "%s%s", set->file && !downloads ? "; " : before, set->name);
+        if (set->in_tokens) text_add(text, ", %s:N", set->name);
+        if (set->about) text_add(text, " (%s)", set->about);
+        downloads = set->file;
+        before = ", ";
+    }
+}
+
+Text option_help(const Option *option) {
+    static const struct {
+        const char *word;
+        void (*add)(Text *text);
+    } words[] = {{"COUPLED", add_coupled}, {"DATASETS", add_data_sets}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const char *at = strstr(option->help, words[i].word);
+        if (!at) continue;
+        Text text = text_of("%.*s", (int)(at - option->help), option->help);
+        words[i].add(&text);
+        text_add(&text, "%s", at + strlen(words[i].word));
+        return text;
+    }
+    return text_of("%s", option->help);
 }
 
 static void print_option(const Option *option) {

@@ -196,11 +196,7 @@ const Option option_table[] = {
      "use the model in DIR (Hugging Face's), in place of a run", LOADING},
     /* A resume finds out by its checksum whether it is the same. */
     {"data", "NAME", TEXT(data), MOVES, "synthetic", NULL,
-     "without a download: synthetic (images), text (this project's sources), text1 and text2 (its "
-     "halves); cifar10, cifar10-holdout (validated on 5,000 training images), cifar100, "
-     "shakespeare, wikitext2, webtext2; wikitext2:N and shakespeare:N "
-     "(only the first N tokens of GPT-2's vocabulary); or a FILE.tokens made by bcd tokenize",
-     TRACING},
+     "DATASETS; or a FILE.tokens made by bcd tokenize", TRACING},
     {"data", "NAME", TEXT(data), LOCAL, "", "the run's",
      "a data set's name, or a FILE.tokens; needed with --init", COMMAND_EVAL},
     {"valid", "FILE", TEXT(valid), FIXED, "", "a part of --data is held out",

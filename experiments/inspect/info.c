@@ -1,10 +1,11 @@
 /* `bcd info`: this build, and what models cost with and without BCD. */
+#include "info.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../dist/cluster.h"
 #include "../../ref/base/error.h"
 #include "../../ref/blocks/models.h"
 #include "../../ref/memory.h"
@@ -78,56 +79,6 @@ static int add_presets(Tables *tables, OptimizerKind kind, Precision precision) 
         model_free(model);
     }
     return 0;
-}
-
-/* Adds what depends on the optimizer alone. */
-static void add_optimizers(Tables *tables) {
-    static const TableColumn columns[] = {
-        {"matrix_state", "state", "of a matrix", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
-        {"other_state", "state", "of others", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
-    };
-    Table *table = tables_add(tables, "optimizers", "Optimizers", "--optimizer", columns,
-                              (int)(sizeof columns / sizeof *columns));
-    for (int kind = 0; kind < OPTIMIZER_KINDS; kind++) {
-        const OptimizerSettings settings = optimizer_defaults((OptimizerKind)kind);
-        table_row(table, "%s", optimizer_names[kind]);
-        table_put(table, 0, optimizer_state_vectors(&settings, &(Param){.kind = PARAM_MATRIX}),
-                  optimizer_state_vectors(&settings, &(Param){.kind = PARAM_VECTOR}));
-    }
-    table_note(table,
-               "state: vectors, k of the closed form, each as long as the parameter.  Embeddings "
-               "and the layer of the outputs are no matrices here.  V in a closed form: what is no "
-               "matrix, of W.");
-}
-
-/* Adds what bcd plan knows of GPUs. */
-static void add_gpus(Tables *tables) {
-    static const TableColumn columns[] = {
-        {"name", "name", "", COLUMN_TEXT, 0, SOURCE_NONE},
-        {"memory", "memory", "GiB", COLUMN_NUMBER, 1, SOURCE_GIVEN},
-        {"bandwidth", "bandwidth", "GB/s", COLUMN_NUMBER, 0, SOURCE_GIVEN},
-        {"fp32", "fp32", "TFLOP/s", COLUMN_NUMBER, 1, SOURCE_GIVEN},
-        {"tf32", "tf32", "TFLOP/s", COLUMN_NUMBER, 1, SOURCE_GIVEN},
-        {"bf16", "bf16", "TFLOP/s", COLUMN_NUMBER, 1, SOURCE_GIVEN},
-        {"interconnect", "to a GPU", "GB/s", COLUMN_NUMBER, 1, SOURCE_GIVEN},
-        {"host", "to the host", "GB/s", COLUMN_NUMBER, 1, SOURCE_GIVEN},
-        {"price", "price", "$/h", COLUMN_NUMBER, 2, SOURCE_PUBLISHED},
-    };
-    enum { NAME, NUMBERS, COLUMNS = sizeof columns / sizeof *columns };
-    Table *table =
-        tables_add(tables, "gpus", "GPUs that bcd plan knows", "--gpu", columns, COLUMNS);
-    for (const Gpu *gpu = gpu_table; gpu->key; gpu++) {
-        table_row(table, "%s", gpu->key);
-        table_text(table, NAME, "%s", gpu->name);
-        table_put(table, NUMBERS, gpu->memory_bytes / GIB, gpu->memory_rate / 1e9,
-                  gpu->flops[PRECISION_FP32] / 1e12, gpu->flops[PRECISION_TF32] / 1e12,
-                  gpu->flops[PRECISION_BF16] / 1e12, gpu->interconnect_bandwidth / 1e9,
-                  gpu->host_rate / 1e9, gpu->dollars_per_hour > 0 ? gpu->dollars_per_hour : NAN);
-        table_note(table, "%s: %s; %s.", gpu->key, gpu->source, gpu->interconnect);
-    }
-    table_note(table,
-               "Rates are peaks: of dense products, the tensor cores' with sums in fp32; one "
-               "direction of an interconnect.  Prices are those of the paper's section 4.4.1.");
 }
 
 /* ---- one model ------------------------------------------------------------------------------- */
@@ -337,13 +288,19 @@ int command_info(const CommandLine *line) {
     } else {
         failed = add_presets(&tables, OPTIMIZER_SGD, precision) ||
                  add_presets(&tables, OPTIMIZER_ADAM, precision);
-        add_optimizers(&tables);
-        add_gpus(&tables);
+        info_optimizers(&tables);
+        info_gpus(&tables);
     }
     model_free(model);
     for (int t = 0; t < tables.tables && !failed; t++)
         failed = table_print(stdout, tables.table[t]);
-    if (!failed && *options->out) failed = tables_write(&tables, line, options->out);
+    if (!failed && *options->out) {
+        if (!*options->model) {
+            info_flags(&tables);
+            info_data(&tables);
+        }
+        failed = tables_write(&tables, line, options->out);
+    }
     if (!failed && !*options->model)
         printf(
             "bcd info --model SPEC shows the blocks of one, or of a free shape such as\n"

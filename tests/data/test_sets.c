@@ -19,9 +19,10 @@ static Dataset *open_set(const char *name, const char *dir, Split split) {
 }
 
 static const char wrong_name[] =
-    "data: no data set \"cifar11\"; there are synthetic, cifar10, cifar10-holdout, cifar100, text, "
-    "text1, text2, shakespeare, wikitext2, shakespeare:N and wikitext2:N in N tokens, "
-    "webtext2, and token files FILE.tokens";
+    "data: no data set \"cifar11\"; there are synthetic, text, text1, text2, cifar10, "
+    "cifar10-holdout, "
+    "cifar100, shakespeare, shakespeare:N, wikitext2, wikitext2:N, webtext2, and token files "
+    "FILE.tokens";
 
 /* The path of the text is not too long, but that of its tokens is. */
 static void long_directory(void) {
@@ -81,6 +82,10 @@ static void missing_files_say_how_to_get_them(void) {
             "it; BCD_DATA can name another directory",
             rows[i].who, rows[i].file);
     }
+    for (const DataSet *set = data_sets; set->name; set++)
+        CHECK(!set->file || (!open_set(set->name, "/nowhere", SPLIT_TRAIN) &&
+                             strstr(error_message(), set->file)),
+              "%s: %s", set->name, error_message());
     char *kept = getenv("BCD_DATA") ? strdup(getenv("BCD_DATA")) : NULL;
     setenv("BCD_DATA", "/elsewhere", 1);
     CHECK(!open_set("shakespeare", NULL, SPLIT_TRAIN), "opened");

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../data/data.h"
 #include "../../experiments/store/runfile.h"
 #include "../../ref/base/error.h"
 #include "../../ref/blocks/models.h"
@@ -60,6 +61,37 @@ static void refuses_what_goes_with_a_model(void) {
         const Printed *printed = run(2, "info --%s", flags[i]);
         const int length = (int)strcspn(flags[i], " ");
         check_error(printed, text_of("--%.*s goes with --model or --init", length, flags[i]).text);
+    }
+}
+
+static const char *text_cell(const Tables *t, const char *table, const char *row,
+                             const char *column) {
+    const Cell *found = table_find(tables_find(t, table), row, column);
+    return CHECK(found, "%s: no %s of %s", table, column, row) ? found->text : "";
+}
+
+/* The file says to other programs what the flags of bcd train are, and what the data sets need. */
+static void says_what_the_flags_are(const Tables *t) {
+    static const char *const cells[][4] = {
+        {"flags", "switch-every", "kind", "switch"},
+        {"flags", "cache", "kind", "bytes"},
+        {"flags", "cache", "role", "free"},
+        {"flags", "out", "role", "local"},
+        {"flags", "data", "role", "moves"},
+        {"flags", "lr", "role", "fixed"},
+        {"flags", "replicas", "role", "rounds"},
+        {"flags", "epochs", "role", "extends"},
+        {"flags", "batch", "optimizers", ""},
+        {"flags", "momentum", "optimizers", "sgd, muon"},
+        {"flags", "eps", "optimizers", "adam, adamw, muon"},
+        {"flags", "weight-decay", "optimizers", "sgd, adam, adamw, lion, muon"},
+        {"data", "text", "holds", "tokens"},
+        {"data", "text", "file", ""},
+        {"data", "cifar100", "holds", "images"},
+        {"data", "cifar100", "file", "cifar-100-binary/train.bin"}};
+    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
+        const char *found = text_cell(t, cells[i][0], cells[i][1], cells[i][2]);
+        CHECK(!strcmp(found, cells[i][3]), "%s of --%s: \"%s\"", cells[i][2], cells[i][1], found);
     }
 }
 
@@ -123,6 +155,7 @@ static void informs_in_a_file(void) {
     tables_free(&t);
     run(0, "info --out info.h5");
     if (!read_tables(&t, "info.h5")) return;
+    says_what_the_flags_are(&t);
     CHECK(cell(&t, "gpus", "a100", "fp32") == 19.5 && isnan(cell(&t, "gpus", "h100", "price")) &&
               fabs(cell(&t, "presets_adam", "G-1.6B", "full") - 24.077) < 5e-4,
           "known GPUs and models");
@@ -188,7 +221,20 @@ static void the_help_has_every_family(void) {
     }
 }
 
+/* Those that need no download first. */
+static void the_help_has_every_data_set(void) {
+    static const char *const words[] = {"without a download: synthetic (images), text",
+                                        "; cifar10, cifar10-holdout", "shakespeare, shakespeare:N"};
+    const Option *data = &option_table[options_find("data", COMMAND_TRAIN)];
+    const Text help = option_help(data);
+    for (const DataSet *set = data_sets; set->name; set++)
+        CHECK(strstr(help.text, text_of(" %s", set->name).text), "no %s: %s", set->name, help.text);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        CHECK(strstr(help.text, words[i]), "no \"%s\": %s", words[i], help.text);
+}
+
 void test_info(void) {
+    RUN(the_help_has_every_data_set);
     RUN(the_help_has_every_family);
     RUN(informs);
     RUN(refuses_what_goes_with_a_model);

@@ -15,9 +15,10 @@
 /* Mistakes that can be found only when the model and the kind of data are known. */
 static const Wrong mismatched[] = {
     {"train --data cifr10",
-     "data: no data set \"cifr10\"; there are synthetic, cifar10, cifar10-holdout, cifar100, text, "
-     "text1, text2, shakespeare, wikitext2, shakespeare:N and wikitext2:N in N tokens, webtext2, "
-     "and token files FILE.tokens"},
+     "data: no data set \"cifr10\"; there are synthetic, text, text1, text2, cifar10, "
+     "cifar10-holdout, "
+     "cifar100, shakespeare, shakespeare:N, wikitext2, wikitext2:N, webtext2, and token files "
+     "FILE.tokens"},
     {"train --data text", "the model resnet8 reads images, the data set text holds tokens"},
     {"train --model gpt:layers=1,width=8,heads=1,context=8",
      "the model gpt:layers=1,width=8,heads=1,context=8 reads tokens, the data set synthetic holds "
