@@ -2,9 +2,7 @@
 
 import argparse
 import dataclasses
-import functools
 import pathlib
-import re
 import shlex
 import sys
 import time
@@ -112,37 +110,14 @@ def read_flags(words):
             words.insert(0, value)
         turned_off = name.startswith("no-")
         name = name.removeprefix("no-")
-        if name not in known_flags():
+        if name not in program.flags():
             raise Refused(f"bcd train has no flag {word}; see bcd train --help", WRONG_USE)
         if name in flags:
             raise Refused(f"{word} is given twice", WRONG_USE)
-        if name == "log-samples":
+        if program.flags()[name].role == "local":
             raise Refused(f"{word} is for one training, of bcd train; an experiment has several", WRONG_USE)
         flags[name] = False if turned_off else words.pop(0) if words and not words[0].startswith("--") else True
     return flags
-
-
-@functools.cache
-def known_flags():
-    """The flags of bcd train, as its help names them."""
-    return set(re.findall(r"--(?:no-)?([a-z0-9-]+)", program.help_of("train")))
-
-
-def words_of(path):
-    """The words of a command line that --config PATH stands for: a flag on each line, as in "lr = 0.1"; # begins a
-    comment."""
-    try:
-        text = pathlib.Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Refused(f"--config {path}: {error}", WRONG_USE) from None
-    words = []
-    for number, line in enumerate(text.splitlines(), 1):
-        name, value = re.fullmatch(r"(?:--)?([^ \t=]*)[ \t=]*(.*)", re.sub(r"(^|\s)#.*", "", line).strip()).groups()
-        if value[:1] in ("'", '"'):
-            raise Refused(f"{path}:{number}: the value begins with a quote; values have none", WRONG_USE)
-        if name:
-            words.append(f"--{name}={value}" if value else f"--{name}")
-    return words
 
 
 def parser_of_flags():
@@ -174,23 +149,13 @@ def parser_of_flags():
     start.add_argument("--yes", action="store_true", help="start trainings that take hours")
     flags.add_argument("--out", metavar="DIR", type=errors.name, help="directory of the tables and trainings [see above]")
     flags.add_argument("--quiet", action="store_true", help="print errors only")
-    flags.add_argument("--config", metavar="FILE", type=errors.name, help="read flags from a file, one per line; those that "
-                       "are given count before its own")
     return parser
 
 
 def parse(words):
-    """The options of a command line.  A flag of the file --config counts where the command line does not have it."""
-    parser = parser_of_flags()
-    options, rest = parser.parse_known_args(words)
-    flags = read_flags(rest)
-    if options.config:
-        of_file, rest = parser.parse_known_args([options.name, *words_of(options.config)])
-        if of_file.config:
-            raise Refused(f"{options.config}: --config cannot be given in a file of flags", WRONG_USE)
-        flags = trainings.overridden(read_flags(rest), flags)
-        options, _ = parser.parse_known_args(words, of_file)
-    options.flags = flags
+    """The options of a command line."""
+    options, rest = parser_of_flags().parse_known_args(words)
+    options.flags = read_flags(rest)
     options.deadline = time.monotonic() + 60 * options.minutes if options.minutes else None
     options.out = options.out or run.default_out(options.preset)
     if options.name == "all" and options.estimate:

@@ -1,5 +1,6 @@
 """The program `bcd`, which is asked by its command line and answers in HDF5."""
 import contextlib
+import dataclasses
 import functools
 import os
 import pathlib
@@ -12,7 +13,7 @@ import tempfile
 
 import store
 import tables
-from errors import Refused
+from errors import WRONG_USE, Refused
 
 
 def find():
@@ -55,11 +56,42 @@ def run(*arguments, processes=0):
     end = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | RANKS)
     if end.returncode:
         complaints = end.stderr.strip().split("\n")
-        raise Refused(complaints[-1].removeprefix("bcd: ") or f"{shlex.join(command)}: failed")
+        raise Refused(complaints[-1].removeprefix("bcd: ") or f"{shlex.join(command)}: failed",
+                      WRONG_USE if end.returncode == WRONG_USE else 1)
 
 
-def help_of(command):
-    return subprocess.run([find(), command, "--help"], capture_output=True, text=True, check=True).stdout
+@dataclasses.dataclass(frozen=True)
+class Flag:
+    """A flag of bcd train; kind and role: as in options.h.  optimizers: those that have such a setting; empty of a flag
+    that is no setting of the optimizer."""
+    kind: str
+    role: str
+    optimizers: tuple
+
+    @property
+    def is_text(self):
+        """Whether run.h5 has its value as a text, or else as a number."""
+        return self.kind in ("text", "choice", "switch")
+
+
+@functools.cache
+def flags():
+    """The flags of bcd train by name."""
+    table = ask_once("info")["flags"]
+    return {name: Flag(kind.value, role.value, tuple(filter(None, optimizers.value.split(", "))))
+            for name, (kind, role, optimizers) in zip(table.labels, table.rows)}
+
+
+@functools.cache
+def data_sets():
+    """What each of the data sets holds, "images" or "tokens", and the file without which it is missing, or ""."""
+    table = ask_once("info")["data"]
+    return {name: (holds.value, file.value) for name, (holds, file) in zip(table.labels, table.rows)}
+
+
+def reads_tokens(model):
+    """Whether a model reads tokens, and no images."""
+    return "embedding" in ask_once("info", "--model", model)["blocks"].column("ops")[0].value
 
 
 @contextlib.contextmanager

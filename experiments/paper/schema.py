@@ -36,7 +36,7 @@ COLUMNS = [
     ("perplexity", REAL, "", "exp(valid_loss)"),
     ("valid_loss", REAL, NATS, "on the validation split at the end"),
     ("train_loss", REAL, NATS, "smoothed, at the end"),
-    ("plateau_steps", REAL, "steps", "updates to its own convergence"),
+    ("plateau_steps", REAL, "steps", "updates to its own convergence; NaN: not by this rule"),
     ("plateau_epochs", REAL, "epochs", "the same in epochs"),
     ("plateau_score", REAL, "", "there: mean of five evaluations, per cent or perplexity"),
     ("plateau_spread", REAL, "", "their standard deviation"),
@@ -60,19 +60,22 @@ COLUMNS = [
     ("checksum", TEXT, "", "of the training data as loaded"),
     ("commit", TEXT, "", "of the program, or of the programs, \"A then B\""),
     ("started", TEXT, "", "UTC"),
-    ("status", TEXT, "", "finished, or diverged: its loss is not finite, and its curves end before"),
+    ("status", TEXT, "", "as that of a run; of bcd experiment finished, or diverged: its loss is not finite, and its curves "
+     "end before"),
     ("experiment", TEXT, "", "that trained it; empty of others, and in older files"),
 ]
 UNITS = {name: unit for name, _, unit, _ in COLUMNS}
 
-# The curves: group in a study; group in a run, and attribute of a study.Training; units of the columns.
+# The curves: group in a study; group in a run, and attribute of a study.Training; kind and unit of each column.
+COUNT, LOSS = (np.uint64, ""), (REAL, NATS)
 PARTS = [
-    ("training", "curve", {"step": "", "samples": "", "loss": NATS, "lr": "", "submodel": "", "seconds": "s"}),
-    ("evaluation", "evaluation", {"step": "", "loss": NATS, "accuracy": "", "perplexity": "", "seconds": "s"}),
-    ("switches", "switches", {"step": "", "submodel": "", "phase": "", "reason": "", "earlier_loss": NATS,
-                              "window_loss": NATS}),
+    ("training", "curve", {"step": COUNT, "samples": COUNT, "loss": LOSS, "lr": (REAL, ""), "submodel": (np.int32, ""),
+                           "seconds": (REAL, "s")}),
+    ("evaluation", "evaluation", {"step": COUNT, "loss": LOSS, "accuracy": (REAL, ""), "perplexity": (REAL, ""),
+                                  "seconds": (REAL, "s")}),
+    ("switches", "switches", {"step": COUNT, "submodel": (np.int32, ""), "phase": COUNT, "reason": (TEXT, ""),
+                              "earlier_loss": LOSS, "window_loss": LOSS}),
 ]
-PART_KINDS = {"step": np.uint64, "samples": np.uint64, "submodel": np.int32, "phase": np.uint64, "reason": TEXT}
 PROVENANCE = {  # the attributes of a run, and how a study stores them
     "commit": TEXT, "command": TEXT, "compiler": TEXT, "flags": TEXT, "cpu": TEXT, "device": TEXT, "precision": TEXT,
     "started": TEXT, "accelerator": TEXT, "runtime": TEXT, "driver": TEXT, "libraries": TEXT, "threads": np.int32,
@@ -82,9 +85,5 @@ OPTIONAL = {"accelerator", "runtime", "driver", "libraries", "ranks"}
 # Flags that were added after the first files, with what a training did without them.
 ADDED_FLAGS = {"always-active": "", "beta1": 0.9, "beta2": 0.999, "correct-above": 0.0, "eps": 1e-8, "submodel-lr": "",
                "switch-warmup": 0, "valid": ""}
-# Flags whose values are texts; those of all others are numbers.
-TEXT_FLAGS = {"always-active", "data", "data-dir", "decay", "device", "frozen-norm", "init", "method", "model", "optimizer",
-              "order", "partition", "pipeline", "pipeline-schedule", "placement", "precision", "schedule", "submodel-lr",
-              "switch-every", "valid"}
 # Settings without a default that every training has.
 NEEDED = "model", "data", "optimizer", "lr", "batch"

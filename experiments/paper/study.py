@@ -16,13 +16,15 @@ import curves
 import program
 import store
 from errors import Refused
-from schema import ADDED_FLAGS, COLUMNS, NEEDED, OPTIONAL, PART_KINDS, PARTS, PROVENANCE, REAL, ROLES, TEXT, TEXT_FLAGS
+from schema import ADDED_FLAGS, COLUMNS, NEEDED, OPTIONAL, PARTS, PROVENANCE, REAL, ROLES, TEXT
 from tables import MIB
 
 FORMAT, VERSION = "bcd study", 2
 RUN_FORMAT, RUN_VERSION = "bcd run", 1
 OURS = "full", "BCD", "offload"  # methods of bcd train
 FINISHED, DIVERGED = ENDED = "finished", "diverged"  # the status of a run that does not go on
+# Columns that older files lack, with what these have there: no training that had diverged was kept.
+ADDED_COLUMNS = {"status": FINISHED, "experiment": ""}
 TRAINED = "parameters", "gradients", "state"  # roles: what the paper counts as memory
 SEVERAL = " then "  # between the computers, or the commits, of a training that went on elsewhere
 
@@ -141,7 +143,7 @@ def read_run(path):
         check_version(file, path, RUN_FORMAT, RUN_VERSION)
         settings, provenance = store.attributes(file["settings"]), of_all_sessions(file)
         model, data = store.attributes(file["model"]), store.attributes(file["data"])
-        parts = [curves_of(file[group], units) for _, group, units in PARTS]
+        parts = [curves_of(file[group], columns) for _, group, columns in PARTS]
         memory = store.columns(file["memory"], ("role", "peak"), {"role"})
         peaks = dict(zip(memory["role"], memory["peak"].astype(float)))
         status = store.attribute(file, "status")
@@ -217,9 +219,9 @@ def directory_name(path):
     return store.text(os.fsencode(os.path.basename(os.path.dirname(path)) or path))
 
 
-def curves_of(group, units):
+def curves_of(group, columns):
     """The columns of a curve; texts as an array of objects, to be indexed alike."""
-    found = store.columns(group, units, {name for name, kind in PART_KINDS.items() if kind == TEXT})
+    found = store.columns(group, columns, {name for name, (kind, _) in columns.items() if kind == TEXT})
     return {name: np.array(values, dtype=object) if isinstance(values, list) else values for name, values in found.items()}
 
 
@@ -244,7 +246,7 @@ def read_study(path):
         settings, provenance = ([dict(zip(columns, row)) for row in zip(*columns.values())] if rows else [] for columns in
                                 (read_columns(file, "settings"), read_columns(file, "provenance", texts)))
         specs = store.column(file["curves"], "spec") if rows else []
-        parts = [read_part(file, group, units, rows) for group, _, units in PARTS]
+        parts = [read_part(file, group, columns, rows) for group, _, columns in PARTS]
     if not len(settings) == len(provenance) == len(specs) == rows:
         raise Refused(f"{path}: /settings, /provenance and /table have different numbers of rows")
     trainings = [Training(dict(zip(table, row)), *rest) for row, *rest in
@@ -256,12 +258,9 @@ def read_study(path):
 
 
 def read_table(group):
-    """A table of before trainings that diverged were kept has no status: all of them have finished.  An older one has no
-    names of experiments."""
-    added = {"status": FINISHED, "experiment": ""}
-    found = store.columns(group, [name for name, _, _, _ in COLUMNS if name in group or name not in added],
+    found = store.columns(group, [name for name, _, _, _ in COLUMNS if name in group or name not in ADDED_COLUMNS],
                           {name for name, kind, _, _ in COLUMNS if kind == TEXT})
-    return {name: [value] * len(found["row"]) for name, value in added.items()} | {
+    return {name: [value] * len(found["row"]) for name, value in ADDED_COLUMNS.items()} | {
         name: plain(values) for name, values in found.items()}
 
 
@@ -275,9 +274,9 @@ def plain(values):
     return values if isinstance(values, list) else values.tolist()
 
 
-def read_part(file, group, units, rows):
+def read_part(file, group, kinds, rows):
     """The curves of all trainings are in one data set for each column, one after the other."""
-    columns = curves_of(file[group], units)
+    columns = curves_of(file[group], kinds)
     counts = store.column(file["curves"], f"{group}_rows", texts=False) if rows else np.zeros(0, np.uint64)
     ends = np.cumsum(counts.astype(np.int64))
     length = len(columns["step"])
@@ -294,8 +293,8 @@ def write(path, trainings):
         store.set_attributes(file, {"convergence": curves.RULE})
         scale = write_table(file.create_group("table"), trainings)
         links = file.create_group("curves")
-        for number, (group, name, units) in enumerate(PARTS):
-            write_part(file.create_group(group), links, scale, [getattr(t, name) for t in trainings], group, units)
+        for group, name, columns in PARTS:
+            write_part(file.create_group(group), links, scale, [getattr(t, name) for t in trainings], group, columns)
         store.write(links, "spec", [t.spec for t in trainings], scale=scale)
         if trainings:
             write_settings(file.create_group("settings"), scale, trainings)
@@ -312,13 +311,12 @@ def write_table(group, trainings):
     return scale
 
 
-def write_part(group, links, scale, parts, name, units):
+def write_part(group, links, scale, parts, name, columns):
     counts = np.array([len(part["step"]) for part in parts], dtype=np.uint64)
     store.write(links, f"{name}_first", np.cumsum(counts, dtype=np.uint64) - counts, scale=scale)
     store.write(links, f"{name}_rows", counts, scale=scale)
     own = None
-    for column, unit in units.items():
-        kind = PART_KINDS.get(column, REAL)
+    for column, (kind, unit) in columns.items():
         values = np.concatenate([part[column] for part in parts]) if parts else np.zeros(0)
         data = store.write(group, column, values.tolist() if kind == TEXT else values.astype(kind), unit, own)
         own = own or data
@@ -377,8 +375,9 @@ def check_settings(settings, path):
         if flag not in settings:
             raise Refused(f"{path}: /settings has no {flag}, which has no default; the file is damaged")
     for flag, value in settings.items():
-        if isinstance(value, str) != (flag in TEXT_FLAGS):
-            kind = "text" if flag in TEXT_FLAGS else "number"
+        is_text = flag in program.flags() and program.flags()[flag].is_text
+        if isinstance(value, str) != is_text:
+            kind = "text" if is_text else "number"
             raise Refused(f"{path}: /settings has {value!r} as {flag}, which is no {kind}; the file is damaged")
 
 

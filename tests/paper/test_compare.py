@@ -182,7 +182,7 @@ def test_full_updates_that_differ_have_names_that_differ(own, name):
 def test_irrelevant_settings():
     bcd = training(submodels=3)
     assert len(case_of([bcd, like(bcd, seed=2, eval_every=7, threads=9, recompute=1)]).methods) == 1
-    assert "augment" not in cases.IRRELEVANT
+    assert "augment" not in cases.irrelevant("sgd")
 
 
 # ---- multipliers --------------------------------------------------------------------------------

@@ -285,11 +285,12 @@ def test_hours_are_only_estimated_without_yes(tmp_path):
     (["validity", "--preset", "tiny"], "argument --preset: invalid choice"),
     (["validity", "x"], "x: expected a flag"),
     (["validity", "--lr", "1", "--lr", "2"], "--lr is given twice"),
-    (["validity", "--config", "missing"], "--config missing: "),
-    (["validity", "--config", ""], "argument --config: the name is empty"),
     (["validity", "--out", ""], "argument --out: the name is empty"),
     (["validity", "--log-samples", "ids"], "--log-samples is for one training"),
-    (["validity", "--config"], "argument --config: expected one argument"),
+    (["validity", "--config", "flags"], "--config is for one training"),
+    (["validity", "--like", "runs/a"], "--like is for one training"),
+    (["validity", "--preset", "smoke", "--models", "resnet14x"], 'no model "resnet14x"'),
+    (["validity", "--preset", "smoke", "--optimizers", "lion"], "--optimizers lion: validity has no learning rate for it"),
     (["validity", "--preset", "smoke", "--models", GPT, "--nonsense", "3"], "no flag --nonsense"),
     (["memory", "--lr", "3"], "experiment memory: --lr changes nothing of it"),
     (["inference", "--device", "cuda"], "experiment inference: --device changes nothing of it"),
@@ -306,52 +307,6 @@ def test_mistakes_are_one_line(tmp_path, words, line):
 
 def test_a_mistake_ends_the_process(tmp_path):
     assert "no such experiment" in experiment("nothing", cwd=tmp_path, status=2)
-
-
-FLAGS = "\ufeffsteps 4 # short\nlr = 0.5\n--limit=32\n\n# nothing\nrecompute\nmodel resnet20\npreset laptop # two words\n"
-
-
-@pytest.mark.parametrize("words, expected", [
-    (["--config", "flags"], {"lr": "0.5"}), (["--config=flags"], {"lr": "0.5"}),
-    (["--config", "flags", "--lr", "0.25"], {"lr": "0.25"}), (["--lr=0.25", "--config", "flags"], {"lr": "0.25"}),
-    (["--config=flags", "--lr=0.25"], {"lr": "0.25"}),
-    (["--config", "flags", "--no-recompute"], {"lr": "0.5", "recompute": False}),
-])
-def test_a_file_of_flags_is_overridden(tmp_path, monkeypatch, words, expected):
-    """Its lines are those that bcd train takes."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "flags").write_text(FLAGS)
-    options = experiment_module.parse(["validity", *words])
-    assert options.flags == {"steps": "4", "limit": "32", "recompute": True} | expected
-    assert (options.models, options.preset, options.out) == (["resnet20"], "laptop", "results")
-
-
-def test_a_file_of_flags_has_the_length_unless_that_is_given(tmp_path):
-    """By --steps or by --epochs; and other names of a flag count as the same one."""
-    (tmp_path / "flags").write_text(FLAGS)
-    options = experiment_module.parse(["validity", "--epochs=2", f"--config={tmp_path}/flags", "--models", "resnet8"])
-    assert options.flags["epochs"] == "2" and "steps" not in options.flags and options.models == ["resnet8"]
-
-
-def test_a_file_of_flags_trains(tmp_path):
-    (tmp_path / "flags").write_text("steps 4\nlr = 0.5\n")
-    experiment(*TWO_ROWS, "--config=flags", "--quiet", cwd=tmp_path)
-    rows = study.read([tmp_path / "results-smoke" / "validity.h5"])
-    assert [(row["steps"], row["lr"]) for row in rows] == [(4, 0.5)] * 2
-
-
-def test_a_file_of_flags_names_no_other(tmp_path):
-    (tmp_path / "flags").write_text("config = more\n")
-    assert "--config cannot be given in a file of flags" in experiment(
-        "validity", "--config", "flags", cwd=tmp_path, status=2)
-
-
-@pytest.mark.parametrize("line", ["lr = '0.5'", 'data = "a b"'])
-def test_a_value_in_a_file_of_flags_has_no_quotes(tmp_path, line):
-    """As bcd train says of them."""
-    (tmp_path / "flags").write_text(f"steps 4\n{line}\n")
-    end = called(experiment_module.main, tmp_path, "validity", "--config", "flags")
-    assert end.returncode == 2 and end.stderr == "bcd: flags:2: the value begins with a quote; values have none\n"
 
 
 def test_finetune_starts_from_one_model(tmp_path):
