@@ -34,7 +34,7 @@ def cycle(options, phase, **kept):
     """A study.Training of a cycle, evaluated on the whole split."""
     network = phase.network
     flags = {"model": network.model, "data": network.data, "optimizer": network.optimizer, "batch": network.batch,
-             "lr": 0.1 if network.optimizer == "sgd" else 1e-4, **trainings.PINNED, "submodels": THIRDS,
+             "lr": trainings.RATES[network.optimizer], **trainings.PINNED, "submodels": THIRDS,
              "limit": phase.samples, "threads": 1, "epochs": THIRDS * phase.phase_epochs,
              "switch-every": f"{phase.phase_epochs}e", "eval-samples": 0}
     asked = {name: options.flags[name] for name in ("device", "precision") if name in options.flags}

@@ -1,7 +1,7 @@
 """The networks that the experiments memory and timing measure: those of a preset, or of --models."""
 from dataclasses import dataclass
 
-from program import ask_once
+from program import reads_tokens
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,7 @@ def chosen(options, preset):
 
 
 def of_model(model, preset):
-    is_tokens = "embedding" in ask_once("info", "--model", model)["blocks"].column("ops")[0].value
-    data, optimizer = ("text", "adam") if is_tokens else ("synthetic", "sgd")
+    data, optimizer = ("text", "adam") if reads_tokens(model) else ("synthetic", "sgd")
     alike = [network for network in preset if network.data == data]
     return Network(model, data, optimizer, (alike or preset[-1:])[0].batch)
 

@@ -10,12 +10,15 @@ import pathlib
 import re
 import tomllib
 
+import program
 import published
 from errors import WRONG_USE, Refused
 
 PRESETS = ("smoke", "laptop", "gpu", "paper")
 FILE = pathlib.Path(__file__).with_name("trainings.toml")
 
+# The published rates.  The paper has no others, and an entry or --lr has the rate of another optimizer.
+RATES = {"sgd": 0.1, "adam": 1e-4}
 # What bcd train would otherwise choose by the kind of data.
 PINNED = {"schedule": "constant", "warmup": 0, "clip": 0, "always-active": "none"}
 
@@ -23,17 +26,6 @@ PINNED = {"schedule": "constant", "warmup": 0, "clip": 0, "always-active": "none
 NOT_TAKEN = ("model", "data", "optimizer", "submodels", "threads")
 # These make no sense for a full update.
 ONLY_BCD = ("partition", "cache", "device-cache", "pre-infer")
-
-# The files of data sets that may be missing; others need none.
-FILES = {
-    "cifar10": "cifar-10-batches-bin/data_batch_1.bin",
-    "cifar10-holdout": "cifar-10-batches-bin/data_batch_1.bin",
-    "cifar100": "cifar-100-binary/train.bin",
-    "shakespeare": "tinyshakespeare.txt",
-    "wikitext2": "wikitext-2/train.txt",
-    "webtext2": "webtext2.tokens",
-}
-IMAGES = ("synthetic", "cifar10", "cifar10-holdout", "cifar100")
 
 
 @dataclasses.dataclass
@@ -94,12 +86,18 @@ def data_dir(given=None):
 
 
 def is_present(data, directory):
-    file = FILES.get(data.split(":")[0])
-    return file is None or (directory / file).exists()
+    _, file = kind_of(data)
+    return not file or (directory / file).exists()
 
 
 def is_tokens(data):
-    return data.split(":")[0] not in IMAGES
+    holds, _ = kind_of(data)
+    return holds == "tokens"
+
+
+def kind_of(data):
+    """As in program.data_sets(); what is not there is a file of tokens."""
+    return program.data_sets().get(data.split(":")[0], ("tokens", ""))
 
 
 def merged(entry, shared):
@@ -208,7 +206,7 @@ class Plan:
         """Adds the entries for a model, or else the first for the same kind of data."""
         chosen = [e for e in usable if model in (None, e.get("model"))]
         if model and not chosen:
-            tokens = not model.startswith("resnet")
+            tokens = program.reads_tokens(model)
             chosen = [e for e in usable if is_tokens(e["data"]) == tokens][:1]
             if not chosen:
                 raise Refused(f"--models {model}: the preset has no setting for such a model")
@@ -263,14 +261,16 @@ class Plan:
         given = {k: v for k, v in self.asked.flags.items() if k not in NOT_TAKEN}
         if submodels == 1:
             given = {k: v for k, v in given.items() if k not in ONLY_BCD}
-        rate = 0.1 if optimizer == "sgd" else 1e-4
         # A pretrained model is its own specification, and is named after its directory.
         start = {"init": given.get("init", entry.get("init"))}
         start = start if start["init"] else {"model": entry["model"]}
-        flags = {**start, "data": entry["data"], "optimizer": optimizer, "lr": rate, **PINNED, "submodels": submodels}
-        flags |= entry.get("flags", {}) | entry.get("sgd" if optimizer == "sgd" else "adam", {})
+        flags = {**start, "data": entry["data"], "optimizer": optimizer, "lr": RATES.get(optimizer), **PINNED,
+                 "submodels": submodels}
+        flags |= entry.get("flags", {}) | entry.get(optimizer, {})
         flags |= {k: v for k, v in own.items() if k not in ("submodels", "name")}
         flags = overridden(flags, given)
+        if flags["lr"] is None:
+            raise Refused(f"--optimizers {optimizer}: {self.name} has no learning rate for it; give --lr", WRONG_USE)
         files = {k: v for k, v in flags.items() if "{data}" in str(v)}
         flags |= {k: v.replace("{data}", str(self.data_dir)) for k, v in files.items()}
         flags["seed"] = number_of(flags, "seed", 1) + seed

@@ -79,3 +79,13 @@ def golden():
                 else:
                     assert tables.printed(column, new) == tables.printed(old, cell), (label, column.name)
     return check
+
+
+@pytest.fixture
+def all_data(tmp_path):
+    """Returns a directory in which every data set seems to exist."""
+    import program
+    for file in filter(None, (file for _, file in program.data_sets().values())):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    return tmp_path
