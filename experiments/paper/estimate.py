@@ -20,15 +20,14 @@ class Probe:
     """A few steps of a training: what they took, and what the training consists of."""
     spec: str
     step_s: float
-    samples: int
+    steps_per_epoch: float  # of all of the data
     batch: int
 
     def updates(self, flags):
         """Of a training with these flags: an epoch is a pass over the part of the data that a submodel uses."""
         if "epochs" not in flags:
             return number_of(flags, "steps", 0)
-        used = max(1, round(number_of(flags, "fraction", 1.0) * self.samples))
-        return max(1, math.ceil(number_of(flags, "epochs", 0.0) * used / self.batch - 1e-9))
+        return round(number_of(flags, "epochs", 0.0) * self.steps_per_epoch * number_of(flags, "fraction", 1.0))
 
 
 def format_time(seconds):
@@ -51,7 +50,7 @@ def probe(flags):
     with program.trained(**short | {"steps": PROBE_STEPS, "eval-samples": 1}) as file:
         seconds = file["curve/seconds"][:]
         return Probe(store.attribute(file["model"], "spec"), float(seconds[-1] - seconds[0]) / (len(seconds) - 1),
-                     store.attribute(file["data"], "samples"), store.attribute(file["settings"], "batch"))
+                     store.attribute(file["data"], "steps_per_epoch"), store.attribute(file["settings"], "batch"))
 
 
 def operations_share(row, known):

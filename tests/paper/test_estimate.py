@@ -14,10 +14,10 @@ from test_trainings import plan
 @pytest.mark.parametrize("name", trainings.experiments())
 def test_every_training_can_be_estimated(name, monkeypatch):
     """The few steps that are timed have a length and evaluations of their own; no flag is given twice."""
-    asked = []
+    rows, asked = plan(name, "laptop").rows, []
     monkeypatch.setattr(program, "run",
                         lambda *words, processes: asked.append([word for word in words if word.startswith("--")]))
-    for row in plan(name, "laptop").rows:
+    for row in rows:
         with pytest.raises(Refused, match="run.h5: no such file"):  # nothing was trained
             estimate.probe(estimate.full_update(row.flags))
         assert len(set(asked[-1])) == len(asked[-1]) and "--steps" in asked[-1], row.name
@@ -25,10 +25,10 @@ def test_every_training_can_be_estimated(name, monkeypatch):
 
 @pytest.mark.parametrize("flags, updates", [
     ({"steps": "100"}, 100), ({"epochs": 60}, 4688),  # 60 x 10000 / 128 = 4687.5
-    ({"epochs": 240, "fraction": 0.9}, 16875), ({"epochs": "800", "fraction": "0.3"}, 18750), ({"epochs": 0.001}, 1)])
+    ({"epochs": 240, "fraction": 0.9}, 16875), ({"epochs": "800", "fraction": "0.3"}, 18750)])
 def test_estimated_updates(flags, updates):
     """An epoch of less data has fewer updates."""
-    assert estimate.Probe("resnet8", 1.0, 10000, 128).updates(flags) == updates
+    assert estimate.Probe("resnet8", 1.0, 78.125, 128).updates(flags) == updates
 
 
 @pytest.mark.parametrize("flags, line", [
@@ -37,7 +37,7 @@ def test_estimated_updates(flags, updates):
     ({"epochs": 1, "fraction": "x"}, "--fraction x: expected a number")])
 def test_no_updates_of_what_is_no_number(flags, line):
     with pytest.raises(Refused, match=line):
-        estimate.Probe("resnet8", 1.0, 10000, 128).updates(flags)
+        estimate.Probe("resnet8", 1.0, 78.125, 128).updates(flags)
 
 
 @pytest.mark.parametrize("flags, line", [
@@ -46,7 +46,7 @@ def test_no_operations_of_what_cannot_be_trained(flags, line):
     """bcd says what is wrong with it."""
     row = trainings.Row("x", {"model": "resnet8", "submodels": 3, **flags})
     with pytest.raises(Refused, match=line):
-        estimate.operations_share(row, estimate.Probe("resnet8", 1.0, 10000, 128))
+        estimate.operations_share(row, estimate.Probe("resnet8", 1.0, 78.125, 128))
 
 
 def test_less_data_is_less_work():
@@ -83,7 +83,7 @@ def estimated(monkeypatch, capsys):
     def make(spec, rows, step_s=2.0, batch=128, price=""):
         seconds = []
         monkeypatch.setattr(estimate, "format_time", lambda time: seconds.append(time) or "")
-        monkeypatch.setattr(estimate, "probe", lambda flags: estimate.Probe(spec, step_s, 10000, batch))
+        monkeypatch.setattr(estimate, "probe", lambda flags: estimate.Probe(spec, step_s, 10000 / batch, batch))
         made = estimate.estimate(argparse.Namespace(asked=argparse.Namespace(yes=False, flags={})),
                                  [trainings.Row(name, flags) for name, flags in rows.items()], price)
         return seconds, made["estimate"], capsys.readouterr().out
