@@ -15,7 +15,9 @@ import jinja2
 import document
 import pictures
 import printing
+import schema
 import store
+import study
 from errors import Refused, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -25,10 +27,12 @@ DOCUMENTS = {
     "experiments/choose.md.in": "experiments/choose.md",
     "experiments/changes.md.in": "experiments/changes.md",
     "experiments/readme_numbers.md.in": "README.md",
+    "experiments/study_columns.md.in": "experiments/results/README.md",
 }
-BLOCK = "<!-- numbers: make documents -->\n", "<!-- end of numbers -->\n"  # of README.md, which is rendered alone
+# Documents of which only a block is rendered, "<!-- numbers: make documents -->" ... "<!-- end of numbers -->", and the
+# longest line of its paragraphs; None: all is kept as it is, as in a table with long lines.
+BLOCKS = {"README.md": ("numbers", 99), "experiments/results/README.md": ("columns", None)}
 WIDTH, FILLED = 119, 110  # characters of a line, at most; of a filled paragraph
-README_FILLED = 99
 
 
 # ---- text ---------------------------------------------------------------------------------------
@@ -97,17 +101,27 @@ def render(source):
     """The text of the document of a source, a path from the project's root."""
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     try:
-        text = environment.from_string((ROOT / source).read_text(encoding="utf-8")).render(document.functions())
+        text = environment.from_string((ROOT / source).read_text(encoding="utf-8")).render(
+            document.functions(), study_columns=study_columns)
     except (jinja2.TemplateError, KeyError) as error:
         raise Refused(f"{source}: {error}") from error
-    whole = ROOT / DOCUMENTS[source]
-    if whole.name != "README.md":
+    if DOCUMENTS[source] not in BLOCKS:
         return tidied(text)
-    before, _, rest = whole.read_text(encoding="utf-8").partition(BLOCK[0])
-    _, found, after = rest.partition(BLOCK[1])
+    name, width = BLOCKS[DOCUMENTS[source]]
+    begin, end = f"<!-- {name}: make documents -->\n", f"<!-- end of {name} -->\n"
+    whole = ROOT / DOCUMENTS[source]
+    before, _, rest = whole.read_text(encoding="utf-8").partition(begin)
+    _, found, after = rest.partition(end)
     if not found:
-        raise Refused(f"{whole}: no block {BLOCK[0]!r} … {BLOCK[1]!r}")
-    return before + BLOCK[0] + tidied(text, README_FILLED) + BLOCK[1] + after
+        raise Refused(f"{whole}: no block {begin!r} … {end!r}")
+    return before + begin + (tidied(text, width) if width else text) + end + after
+
+
+def study_columns():
+    """(path, type, unit, what) of each column of /table in a study, as experiments/results/README.md has them."""
+    types = {schema.TEXT: "text", schema.INTEGER: "int64", schema.REAL: "float64"}
+    return [(name + "?" * (name in study.ADDED_COLUMNS), types[kind], unit or "1" * (kind != schema.TEXT), what)
+            for name, kind, unit, what in schema.COLUMNS]
 
 
 def main(arguments):

@@ -95,7 +95,7 @@ def test_only_the_block_of_readme_is_rendered(tmp_path, monkeypatch):
     (tmp_path / "experiments").mkdir()
     (tmp_path / source).write_text("{{ seeds('gpt') }} seeds\n")
     monkeypatch.setattr(render, "ROOT", tmp_path)
-    begin, end = render.BLOCK
+    begin, end = "<!-- numbers: make documents -->\n", "<!-- end of numbers -->\n"
     (tmp_path / "README.md").write_text(f"Reworded, 99 %.\n{begin}old\n{end}and more\n")
     assert render.render(source) == f"Reworded, 99 %.\n{begin}2 seeds\n{end}and more\n"
     (tmp_path / "README.md").write_text("no block\n")
