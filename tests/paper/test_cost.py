@@ -9,6 +9,7 @@ import pytest
 import cost
 import cost_tables
 import experiment
+import program
 import published
 import tables
 from cost_tables import Multipliers
@@ -110,6 +111,11 @@ def test_own_prices():
     assert table.cell("--price", "a100").source == GIVEN != table.cell("--price", "a800").source
     assert table.value("--price", "a800") == published.section_prices()["a800"]
     assert table.value("--price", "saved_a100") == pytest.approx(1 - 1.249 * (2414.32 * 8 / (5772 * 4)) / 4)
+
+
+def test_bcd_plan_has_the_published_prices():
+    gpus = program.ask_once("info")["gpus"]
+    assert {gpu: gpus.value(gpu, "price") for gpu in published.GPUS} == published.section_prices()
 
 
 @pytest.mark.parametrize("text, multiplier", [("", math.nan), ("2.5", 2.5), ("1e1", 10)])
