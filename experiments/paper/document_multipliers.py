@@ -55,24 +55,13 @@ def thirds_with_adam():
             if what[1].startswith("BCD-1/3") and record.find(*what).first["optimizer"].startswith("adam")]
 
 
-BY_THE_PROTOCOL = [("half-longest", "BCD-1/3"), ("half-plain", "BCD-1/3"), ("half-plain-adam", "BCD-1/3")]
-
-
-def registered_own_plateau(network, method):
-    """The updates of BCD over those of the full update, each to its own plateau by the rule of protocol.md, means over
-    seeds; "–" of trainings that began before it, and of a cosine."""
-    return f"{ratio_of_bests(network, method):.2f}" if (network, method) in BY_THE_PROTOCOL else "–"
-
-
-def ratio_of_bests(network, method):
-    bcd, full = (registered.mean_over_seeds(registered.updates_to_its_best, record.find(network, which))
-                 for which in (method, "full"))
-    return bcd / full
-
-
-def registered_own_plateaus():
-    """The lowest and the highest of them."""
-    return span([ratio_of_bests(*what) for what in BY_THE_PROTOCOL])
+def near_its_best(network, method):
+    """The updates of BCD over those of the full update, each to within 0.2 points of its best, the rule of protocol.md;
+    "–" of trainings that began before it, and of a cosine."""
+    found = record.find(network, method)
+    if not registered.has_plateau(found):
+        return "–"
+    return f"{registered.multiplier_to_its_best(found, record.find(network, 'full')):.2f}"
 
 
 def plateaus():

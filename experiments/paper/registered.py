@@ -265,6 +265,11 @@ def last_gain(training):
     return float(scores[-fifth:].mean() - scores[-2 * fifth:-fifth].mean())
 
 
+def multiplier_to_its_best(method, full):
+    """The updates of a method to its best over those of the full update to its own, means over seeds."""
+    return mean_over_seeds(updates_to_its_best, method) / mean_over_seeds(updates_to_its_best, full) if full else math.nan
+
+
 def has_plateau(method):
     first = method.first
     return method.is_registered and first.is_images and curves.may_be_cut(first) and any(
@@ -279,9 +284,8 @@ def plateaus(cases):
         Column("stays", "plateau", kind=TEXT)])
     for method in filter(has_plateau, cases.methods):
         updates, gain = (mean_cell(map(of, method.trainings)) for of in (updates_to_its_best, last_gain))
-        full = full_update_of(cases, method)
-        whole = mean_over_seeds(updates_to_its_best, full) if full else math.nan
-        table.row(method.label, float(len(method.trainings)), updates, updates.value / whole, gain,
+        table.row(method.label, float(len(method.trainings)), updates,
+                  multiplier_to_its_best(method, full_update_of(cases, method)), gain,
                   "" if math.isnan(gain.value) else "stays" if gain.value < CLIMBS else "still climbing")
     table.note(RULES + f": updates to the first mean of five evaluations that is within {NEAR} points of its best; B-F: over "
                "those of the full update, means over seeds.  Last fifth: the mean of the last fifth of the evaluations less "

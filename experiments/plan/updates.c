@@ -23,7 +23,7 @@ static const struct {
                    "",
                    {{2, 2.54}, {3, 3.50}, {4, 5.31}}},
     [PLAN_TUNING] = {"that fine-tune SmolLM2 of 135 million parameters, three seeds",
-                     ", at least",
+                     ", or more",
                      {{3, 2.66}, {6, 4.19}, {30, 4.90}}},
 };
 
