@@ -46,3 +46,15 @@
  * oracle's array. */
 double device_tolerance(const Case *row, Array array, Precision precision, double largest,
                         double value);
+
+/* A row, and how the device runs it. */
+typedef struct {
+    const Case *row;
+    How how;
+} Turn;
+
+/* CHECKs the first `count` numbers of an array, each against its tolerance. */
+void device_check_near(Turn turn, Array array, Guarded got, Guarded truth, size_t count);
+/* CHECKs all that the device computed, in `once`, against the op on the CPU: the plain one, or the
+ * fast one, which the suite `cases` compares with it. */
+void device_meets_oracle(const CaseData *once, Turn turn, bool plain);

@@ -18,6 +18,11 @@ enum {
 
 const Precision value_types[VALUE_TYPES] = {PRECISION_FP32, PRECISION_BF16};
 
+bool device_has_kernels(OpKind kind, Precision precision) {
+    return precision != PRECISION_TF32 || kind == OP_LINEAR || kind == OP_CONV2D ||
+           kind == OP_ATTENTION;
+}
+
 bool array_is_value(Array array) {
     switch (array) {
         case ARRAY_MEAN:

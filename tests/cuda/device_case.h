@@ -27,6 +27,9 @@ int device_case_run(CaseData *data, const NodeIO *io, How how, Calls calls);
 enum { VALUE_TYPES = 2 };
 extern const Precision value_types[VALUE_TYPES];
 
+/* Returns true if an op has kernels of its own in this precision: tf32 often runs those of fp32. */
+bool device_has_kernels(OpKind kind, Precision precision);
+
 /* Returns true if an array holds values (bf16 in that precision), false if it holds floats. */
 bool array_is_value(Array array);
 /* Rounds the inputs to the value type, as the device holds them. */

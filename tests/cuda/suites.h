@@ -15,6 +15,9 @@ SUITE(stage_extend)
 SUITE(stage_memory)
 SUITE(stage_fixtures)
 SUITE(stage_pipeline)
+SUITE(large_products)
+SUITE(large_cases)
+SUITE(large_arrays)
 #ifdef HAS_NCCL
 SUITE(transport_nccl)
 #endif

@@ -11,64 +11,6 @@
 #include "../test.h"
 #include "accuracy.h"
 
-typedef struct {
-    const Case *row;
-    How how;
-} Turn;
-
-static double largest(Guarded x) {
-    double m = 0;
-    for (size_t i = 0; i < x.count; i++) m = fmax(m, fabs((double)x.data[i]));
-    return m;
-}
-
-/* ---- against the oracle ---- */
-
-static double worst; /* the largest error over tolerance of the running case */
-
-static void check_near(Turn turn, Array array, Guarded got, Guarded truth, size_t count) {
-    double size = largest(truth);
-    for (size_t i = 0; i < count; i++) {
-        double value = (double)truth.data[i], error = fabs((double)got.data[i] - value);
-        double allowed = device_tolerance(turn.row, array, turn.how.precision, size, value);
-        CHECK(error <= allowed, "%s[%zu] is %.9g, not %.9g (error %.3g, allowed %.3g)",
-              array_names[array], i, (double)got.data[i], value, error, allowed);
-        worst = fmax(worst, error / allowed);
-    }
-}
-
-static void check_arrays(Turn turn, const CaseData *got, const CaseData *truth, Array from,
-                         Array end) {
-    for (Array a = from; a < end; a++)
-        check_near(turn, a, got->array[a], truth->array[a], got->array[a].count);
-}
-
-/* The gradients start from what the device saved in its forward pass, so that each call is judged
- * by itself. */
-static void take_over(Guarded to, Guarded from) {
-    if (to.count) memcpy(to.data, from.data, to.count * sizeof *to.data);
-}
-
-static void meets_the_oracle(const CaseData *once, Turn turn) {
-    CaseData truth;
-    case_create(&truth, turn.row, false);
-    device_case_round(&truth, turn.how.precision);
-    NodeIO wanted = case_io(&truth);
-    wanted.plain = true;
-    node_forward(&truth.node, &wanted);
-    check_arrays(turn, once, &truth, ARRAY_MEAN, ARRAY_AUX);
-    /* The second half of batch norm's aux is for sums of the backward pass. */
-    size_t saved = truth.array[ARRAY_AUX].count;
-    if (truth.node.kind == OP_BATCHNORM) saved /= 2;
-    check_near(turn, ARRAY_AUX, once->array[ARRAY_AUX], truth.array[ARRAY_AUX], saved);
-    take_over(truth.array[ARRAY_Y], once->array[ARRAY_Y]);
-    take_over(truth.array[ARRAY_AUX], once->array[ARRAY_AUX]);
-    node_input_gradient(&truth.node, &wanted);
-    node_weight_gradient(&truth.node, &wanted);
-    check_arrays(turn, once, &truth, ARRAY_DX, ARRAYS);
-    case_free(&truth);
-}
-
 /* Whole numbers must be exact to the last bit, after the rounding of the result to its type. There,
  * and where a NaN appears, the suite `cases` finds the fast op the same as the plain one, which is
  * too slow for so many calls. */
@@ -152,7 +94,7 @@ static void accumulates(const CaseData *once, Turn turn, bool first) {
     device_case_run(&twice, &io, turn.how, RUN_FORWARD | RUN_GRADIENTS);
     for (Array g = ARRAY_DX; g < ARRAYS; g++) {
         bool added = (g == ARRAY_DX || g == ARRAY_DWEIGHT) == first;
-        double size = 7 + largest(once->array[g]);
+        double size = 7 + guarded_largest(once->array[g]);
         for (size_t i = 0; i < once->array[g].count; i++) {
             /* `once` was itself rounded to the value type, so the same error is allowed again. */
             double part = (double)once->array[g].data[i];
@@ -194,7 +136,7 @@ static void check_key(const CaseData *once, Turn turn, size_t key) {
     device_case_run(&got, &io, turn.how, RUN_FORWARD);
     node_forward(&truth.node, &wanted);
     node_forward(&before.node, &unchanged);
-    const double size = largest(before.array[ARRAY_Y]);
+    const double size = guarded_largest(before.array[ARRAY_Y]);
     for (size_t i = 0; i < got.array[ARRAY_Y].count; i++) {
         const size_t row = i / outputs;
         const bool attends = row < positions && (!a->causal || key <= row) &&
@@ -291,7 +233,7 @@ static void check_wanted(const CaseData *once, Turn turn, int wants, bool absent
         if (g == ARRAY_DBIAS && once->node.kind == OP_LINEAR && !io.dweight && io.dbias) {
             /* Without a weight gradient the bias has a sum of its own; with one it is part of that
              * product. */
-            check_near(turn, g, data.array[g], once->array[g], data.array[g].count);
+            device_check_near(turn, g, data.array[g], once->array[g], data.array[g].count);
             continue;
         }
         size_t count = data.array[g].count;
@@ -359,17 +301,10 @@ static void meets_its_contract(const void *argument) {
     case_create(&once, turn.row, false);
     NodeIO io = case_io(&once);
     device_case_run(&once, &io, turn.how, RUN_FORWARD | RUN_GRADIENTS);
-    worst = 0;
-    if (!device_is_watched()) meets_the_oracle(&once, turn);
-    test_note("%.2f of the tolerance is used", worst);
+    if (!device_is_watched()) device_meets_oracle(&once, turn, true);
     const bool large = device_is_slow() && !device_is_watched() && is_large_for_plain(turn);
     if (!runs_elsewhere(turn) && !large) keeps_its_promises(&once, turn);
     case_free(&once);
-}
-/* Returns true when tf32 has kernels of its own. */
-static bool has_kernels(OpKind kind, Precision precision) {
-    return precision != PRECISION_TF32 || kind == OP_LINEAR || kind == OP_CONV2D ||
-           kind == OP_ATTENTION;
 }
 
 static void run_row(const Case *row, How how) {
@@ -384,7 +319,7 @@ static void run_row(const Case *row, How how) {
 static void all_rows(Precision p) {
     RUN(some_case_is_wanted);
     for (int i = 0; i < case_count; i++) {
-        if (!case_wanted(&cases[i]) || !has_kernels(cases[i].node.kind, p)) continue;
+        if (!case_wanted(&cases[i]) || !device_has_kernels(cases[i].node.kind, p)) continue;
         for (int v = 0; v <= cuda_node_versions(&cases[i].node, p); v++)
             run_row(&cases[i], (How){.precision = p, .version = v});
         if (cases[i].node.kind == OP_LINEAR) /* with the row gaps that a stage's logits have */

@@ -10,6 +10,8 @@ SUITE(stage_exact)
 SUITE(stage_extend)
 SUITE(stage_memory)
 SUITE(stage_pipeline)
+SUITE(large_products)
+SUITE(large_arrays)
 #ifdef HAS_NCCL
 SUITE(transport_nccl)
 #endif
