@@ -4,7 +4,7 @@
 #   CFLAGS_EXTRA  more compiler flags, e.g. -Werror
 #   THREADS       threads of each process run from here (all processors by default; a test suite: 2)
 #   TESTS         the suites to run: those whose name contains one of these words, or is =NAME
-#   ROW           of the cases of ops, only the rows whose name contains this: TESTS="=cases" ROW=relu
+#   ROW           of the cases of ops, only the rows whose name contains this: TESTS="=cases" ROW="relu|add"
 #   CUDA=no       no kernels for a GPU, which nvcc compiles for minutes
 #   SIMT=no       no tests of the kernels on this processor, which take longest
 #   DOUBLE=no     no tests in double precision

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""kernels.py STEP CSV: what ncu saw of a training step, kernel by kernel, as one line each for the
-benchmark's --add on stdout, the longest first; on stderr the first thirty, for people."""
+"""kernels.py STEP CSV MS: what ncu saw of a training step, kernel by kernel, as one line each for the
+benchmark's --add on stdout, the longest first; on stderr the first thirty, for people.  The step took
+MS by itself (0: not known); ncu may have missed nodes of its graph, and then says less."""
 import csv
 import sys
 
+SEEN = 0.8  # of a step at least, or kernels are missing
 TIME, BYTES = "gpu__time_duration.sum", ("dram__bytes_read.sum", "dram__bytes_write.sum")
 SHOWN = 30
 
@@ -17,7 +19,7 @@ def number(text):
 
 
 def main():
-    step, path = sys.argv[1:]
+    step, path, whole = sys.argv[1:]
     with open(path, newline="", errors="replace") as file:
         lines = [line for line in file if line.startswith('"')]
     rows = list(csv.DictReader(lines))
@@ -33,6 +35,9 @@ def main():
     total = sum(kernel[1] for kernel in kernels.values())
     print("%d kernels, %d launches, %.3f ms in a step of %s" %
           (len(kernels), len(rows) - 1, total, step), file=sys.stderr)
+    if total < SEEN * float(whole):
+        print("WARNING: that is %.0f %% of the %s ms it takes: kernels are missing" %
+              (100 * total / float(whole), whole), file=sys.stderr)
     for place, (name, (times, ms, moved)) in enumerate(longest):
         if place < SHOWN:
             print("%9.3f ms %4.0f%% %4d x %9.1f GB/s  %.110s" %

@@ -151,6 +151,9 @@ static void work_submit(const Work *work) {
     cuda_node_forward(&run, &relu, &(DeviceIO){.n = 1, .x = work->w, .y = work->x});
 }
 
+/* Takes seconds where the library is read from a disk: gpu_check prints how long. */
+static void loads_the_library(void) { CHECK(!cuda_matmul_load(), "%s", error_message()); }
+
 static void graphs_repeat(void) {
     Work work = work_create();
     put(&work, work.x, 2);
@@ -202,6 +205,7 @@ void test_device(void) {
     RUN(refuses_what_is_too_large);
     RUN(copies_in_order);
     RUN(streams_wait_for_events);
+    RUN(loads_the_library);
     RUN(graphs_repeat);
     RUN(captures_forbid_waiting);
     RUN(notes_are_printed_once);

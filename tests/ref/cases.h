@@ -22,8 +22,8 @@ typedef struct {
 extern const Case cases[];
 extern const int case_count;
 
-/* Returns false for a row that ROW=words in the environment leaves out: its name does not contain
- * the words. */
+/* Returns false for a row that ROW="words|other words" in the environment leaves out: its name
+ * contains none of them. */
 bool case_wanted(const Case *row);
 /* CHECKs that some row is wanted, or a misspelt ROW would test nothing and pass. */
 void some_case_is_wanted(void);
