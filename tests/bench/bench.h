@@ -13,9 +13,10 @@ void bench_cpu_time(void);
 
 /* Times of repeated runs of one thing. Other programs on the machine add to a time and never take
  * away, so the median is shown between the minimum and the maximum. */
+enum { TIMES_MOST = 1024 };
 typedef struct {
     int count;
-    double ms[256];
+    double ms[TIMES_MOST];
 } Times;
 
 void times_add(Times *times, double ms); /* a time for which there is no space is dropped */

@@ -23,8 +23,7 @@ double bench_now_ms(void) {
 }
 
 void times_add(Times *times, double ms) {
-    const int room = sizeof times->ms / sizeof *times->ms;
-    if (times->count < room) times->ms[times->count++] = ms;
+    if (times->count < TIMES_MOST) times->ms[times->count++] = ms;
 }
 
 static int ascending(const void *a, const void *b) {
@@ -50,7 +49,7 @@ Times bench_repeat(void (*run)(void *context), void *context, double min_ms) {
     double once = bench_now_ms() - start;
     int calls = once < clock_ms ? (int)(clock_ms / (once + 1e-4)) + 1 : 1;
     for (double begin = bench_now_ms(); times.count < 3 || bench_now_ms() - begin < min_ms;) {
-        if (times.count == sizeof times.ms / sizeof *times.ms) break;
+        if (times.count == TIMES_MOST) break;
         start = bench_now_ms();
         for (int i = 0; i < calls; i++) run(context);
         times_add(&times, (bench_now_ms() - start) / calls);

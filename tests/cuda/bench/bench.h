@@ -12,10 +12,11 @@
  * short goes on where it stopped. */
 
 typedef struct {
-    char part[H5_NAME];      /* "ceiling", "op", "step", "peer", "suite", "kernel" */
-    char work[H5_NAME];      /* model, or op and shapes; a suite's name, a kernel's */
-    char what[H5_NAME];      /* pass of an op; which blocks train; the step of a kernel */
-    char how[H5_NAME];       /* "plain", "cached prefix", "offload"; for PyTorch its mode */
+    char part[H5_NAME]; /* "ceiling", "op", "step", "peer", "suite", "kernel" */
+    char work[H5_NAME]; /* model, or op and shapes; a suite's name, a kernel's */
+    char what[H5_NAME]; /* pass of an op; which blocks train; the step of a kernel */
+    char how[H5_NAME];  /* "plain", "tuned", "cached prefix", "offload"; of an op "in cache" where
+                         * its arrays fit there; for PyTorch its mode */
     char precision[H5_NAME]; /* "-" where it does not matter */
     int n, version;          /* samples; for a kernel its version */
     int times;               /* how often an op or kernel is in its model; cases that passed */
@@ -25,12 +26,15 @@ typedef struct {
     double floor;         /* ms that these bounds take at the peak rates */
     double predicted;     /* ms (predictions.c); 0: there is no prediction */
     double memory;        /* planned device bytes of a step */
+    double loss;          /* of the last step that was timed, in every run the same */
     char failed[H5_NAME]; /* the error; "" if there was none; RUNNING while it is measured */
 } Row;
 
 /* What the file says of the rows that were being measured when it was written. No search finds
  * them. */
 #define RUNNING "stopped while it ran"
+/* How the key steps are called whose products were tuned. */
+#define TUNED "tuned"
 
 typedef struct {
     char path[H5_PATH];
@@ -51,6 +55,8 @@ const Row *results_peer(const Results *results, const Row *step);
 int results_add(Results *results, const Row *row);
 /* Removes the rows that are RUNNING. */
 void results_drop_running(Results *results);
+/* Removes the rows with this `how`. */
+void results_drop_how(Results *results, const char *how);
 int results_save(Results *results, double wall_s);
 /* Adds the lines of a file: part, work, samples, precision, what, how, times, median, minimum,
  * maximum, repeats, bytes, error ("-": none), separated by tabs. */
@@ -77,7 +83,8 @@ typedef struct {
     double saved_ms;           /* when the file was last written */
     unsigned each;             /* seconds that a row may take; 0: as many as it does */
     int skipped, failed;
-    bool lost; /* the device has failed, and this process cannot continue */
+    bool tunes; /* plain steps are called "tuned": with the fastest algorithm of each product */
+    bool lost;  /* the device has failed, and this process cannot continue */
 } Bench;
 
 int bench_save(Bench *bench);
@@ -103,10 +110,14 @@ typedef struct {
     void *context;
     int sets;
     Run how;
+    double enough; /* ms; 0: as much as an op needs */
 } Task;
 
-/* Returns how many sets of this many bytes exceed the cache several times. */
+/* Returns how many sets of this many bytes, which all are read or written, exceed the cache several
+ * times. */
 int timer_sets(const Bench *bench, double bytes);
+/* Returns true if even the most sets are not twice as large as the cache. */
+bool timer_stays_in_cache(const Bench *bench, double bytes);
 /* Returns true if this many bytes are free now, with a reserve for libraries. */
 bool timer_fits(size_t bytes);
 /* Measures a row, prints it and adds it, unless the results already have it. All sets are recorded
@@ -122,6 +133,9 @@ int fill_values(const Bench *bench, void *device, size_t count, Precision precis
 /* Fills the array with tokens distributed as in a text, where the r-th most frequent has a share of
  * about 1 / r. */
 int fill_tokens(const Bench *bench, int *device, size_t count, int vocabulary);
+/* Overwrites all parameters of the stage with numbers distributed as its initial ones, which take a
+ * large model longer than its steps do. */
+int fill_parameters(Stage *stage);
 void fill_free(void);
 
 /* ---- ceilings.c, ops.c, updates.c, steps.c: the parts ---- */

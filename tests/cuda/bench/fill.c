@@ -29,6 +29,30 @@ static int pool_open(const Bench *bench) {
     return status;
 }
 
+int fill_parameters(Stage *stage) {
+    const Model *m = stage->model;
+    float *normal = malloc(POOL * sizeof *normal);
+    int failed = normal ? 0 : error_set("bench: no memory for random numbers");
+#pragma omp parallel for if (!failed)
+    for (size_t i = 0; i < POOL; i++)
+        if (!failed) normal[i] = (float)random_normal(2, STREAM_SYNTHETIC, i);
+    for (int number = 0; number < m->params && !failed; number++) {
+        const Param *p = &m->param[number];
+        const size_t start = (size_t)number * 8191;
+        float *values = malloc(p->count * sizeof *values);
+        if (!values) failed = error_set("bench: no memory for %s", p->name);
+        const float scale = p->init == INIT_NORMAL ? (float)p->deviation : 0;
+        const float shift = p->init == INIT_ONES ? 1 : 0;
+#pragma omp parallel for if (!failed)
+        for (size_t i = 0; i < p->count; i++)
+            if (!failed) values[i] = shift + scale * normal[(start + i) % POOL];
+        failed = failed || stage_write(stage, TENSOR_PARAMETER, number, values);
+        free(values);
+    }
+    free(normal);
+    return failed ? -1 : 0;
+}
+
 void fill_free(void) {
     device_free(pool[0]);
     device_free(pool[1]);

@@ -14,9 +14,8 @@
  *                 runs one step of it between cudaProfilerStart and cudaProfilerStop, for
  *                 ncu --profile-from-start off
  *   --tune-matmul FILE
- *                 measures all algorithms of each matrix product that occurs, and writes the
- *                 fastest to FILE (cuda/matmul.h); give --again, too: only what is measured is
- *                 tuned
+ *                 with key: measures all algorithms of each matrix product that occurs, writes the
+ *                 fastest to FILE (cuda/matmul.h), and adds the steps with these to the results
  *
  * A failure is printed and kept with the results, and the rest goes on.  The exit status is 1 if
  * something failed, 70 if the device does not work any more and a new process may go on with what
@@ -103,7 +102,7 @@ static int parse(Wanted *wanted, Bench *b, int argc, char **argv) {
     }
     if (seconds) b->seconds = atof(seconds);
     if (each) b->each = (unsigned)atoi(each);
-    wanted->again |= wanted->tune != NULL;
+    b->tunes = wanted->tune != NULL;
     if (!wanted->ceilings && !wanted->key && !wanted->ops && !wanted->steps && !wanted->table &&
         !wanted->summary && !wanted->added && !wanted->state && !wanted->died && !wanted->profile)
         wanted->ceilings = wanted->ops = wanted->steps = wanted->table = true;
@@ -221,7 +220,10 @@ static int run(Bench *b, Wanted wanted) {
                b->info.name, b->info.major, b->info.minor, b->info.multiprocessors,
                (double)b->info.cache_bytes * 1e-6, (double)b->info.memory_bytes * 1e-9);
     int status = part(b, wanted.ceilings, measure_ceilings);
-    if (wanted.tune) library_matmul_tune(true);
+    if (wanted.tune) {
+        library_matmul_tune(true);
+        results_drop_how(&b->results, TUNED);
+    }
     if (!status) status = part(b, wanted.key, measure_key_steps);
     if (!status) status = part(b, wanted.steps, measure_steps);
     if (!status) status = part(b, wanted.ops, measure_ops);

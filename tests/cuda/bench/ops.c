@@ -1,4 +1,5 @@
 /* Times every kind of node of the models that matter, pass by pass and version by version. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,26 +113,6 @@ static int fill_set(const Bench *b, NodeRun *r, const Model *m, int set) {
     return device_wait(b->stream);
 }
 
-static int node_open(const Bench *b, NodeRun *r, const Model *m, int n) {
-    r->set_bytes = r->at;
-    r->sets = timer_sets(b, (double)r->set_bytes);
-    if (!timer_fits(r->set_bytes * (size_t)r->sets)) r->sets = 1;
-    r->memory = device_alloc(r->set_bytes * (size_t)r->sets);
-    r->workspace = device_alloc(cuda_node_workspace(r->node, n, r->precision) + 1);
-    if (!r->memory || !r->workspace) return -1;
-    for (int set = 0; set < r->sets; set++) {
-        r->at = (size_t)set * r->set_bytes;
-        r->io[set] = assign_offsets(r, m, n);
-        if (fill_set(b, r, m, set)) return -1;
-    }
-    return 0;
-}
-
-static void node_close(NodeRun *r) {
-    device_free(r->memory);
-    device_free(r->workspace);
-}
-
 /* ---- what it must do ---- */
 
 /* Returns the part of its arrays that a norm of queries and keys computes with: its gradients need
@@ -170,15 +151,47 @@ static bool exists(const Node *node, Pass phase) {
     return phase == PASS_FORWARD || node->weight >= 0;
 }
 
-static Row row_of(const Model *m, const Node *node, int n, Precision p, Pass phase, int version,
-                  int times) {
-    Row row = {.part = "op", .how = "-", .n = n, .version = version, .times = times};
+/* ---- a node ---- */
+
+/* A pass touches only some of the arrays of a set: there are enough sets for the one that moves
+ * least. */
+static double least_bytes(const Model *m, const Node *node, int n, Precision p) {
+    double least = INFINITY;
+    for (Pass phase = 0; phase < PASSES; phase++)
+        if (exists(node, phase)) least = fmin(least, min_bytes(m, node, phase, n, p));
+    return least;
+}
+
+static int node_open(const Bench *b, NodeRun *r, const Model *m, int n) {
+    r->set_bytes = r->at;
+    r->sets = timer_sets(b, least_bytes(m, r->node, n, r->precision));
+    while (r->sets > 1 && !timer_fits(r->set_bytes * (size_t)r->sets)) r->sets /= 2;
+    r->memory = device_alloc(r->set_bytes * (size_t)r->sets);
+    r->workspace = device_alloc(cuda_node_workspace(r->node, n, r->precision) + 1);
+    if (!r->memory || !r->workspace) return -1;
+    for (int set = 0; set < r->sets; set++) {
+        r->at = (size_t)set * r->set_bytes;
+        r->io[set] = assign_offsets(r, m, n);
+        if (fill_set(b, r, m, set)) return -1;
+    }
+    return 0;
+}
+
+static void node_close(NodeRun *r) {
+    device_free(r->memory);
+    device_free(r->workspace);
+}
+
+static Row row_of(const Bench *b, const Model *m, const Node *node, int n, Precision p, Pass phase,
+                  int version, int times) {
+    Row row = {.part = "op", .n = n, .version = version, .times = times};
     work_name(row.work, sizeof row.work, node);
     const bool both = phase == PASS_INPUT_GRADIENT && cuda_node_one_pass(node->kind);
     snprintf(row.what, sizeof row.what, "%s", both ? "both gradients" : phase_names[phase]);
     snprintf(row.precision, sizeof row.precision, "%s", precision_names[p]);
     row.bytes = min_bytes(m, node, phase, n, p);
     row.flops = n * node_flops(node, phase);
+    strcpy(row.how, timer_stays_in_cache(b, row.bytes) ? "in cache" : "-");
     return row;
 }
 
@@ -190,7 +203,7 @@ static int begin_node(Bench *b, const Model *m, const Node *node, int n, Precisi
     for (Pass phase = 0; phase < PASSES; phase++)
         for (int version = 0; version <= cuda_node_versions(node, p); version++)
             if (exists(node, phase) && count < PASSES * VERSIONS)
-                rows[count++] = row_of(m, node, n, p, phase, version, times);
+                rows[count++] = row_of(b, m, node, n, p, phase, version, times);
     return bench_begin(b, rows, count);
 }
 
@@ -199,8 +212,11 @@ static int measure_passes(Bench *b, NodeRun *r, const Model *m, int n, int times
     int status = 0;
     for (Pass phase = 0; phase < PASSES && !status; phase++)
         for (int version = 0; version <= cuda_node_versions(r->node, p) && !status; version++) {
-            Row row = row_of(m, r->node, n, p, phase, version, times);
-            Task task = {run_node, r, r->sets, {b->stream, p, version, r->workspace}};
+            Row row = row_of(b, m, r->node, n, p, phase, version, times);
+            Task task = {.run = run_node,
+                         .context = r,
+                         .sets = r->sets,
+                         .how = {b->stream, p, version, r->workspace}};
             r->phase = phase;
             if (exists(r->node, phase)) status = timer_row(b, &task, &row);
         }
@@ -244,6 +260,7 @@ static int measure_model(Bench *b, const Listed *l, Precision p) {
 
 int measure_ops(Bench *b) {
     static const Listed models[] = {{"gpt2", 32, NULL},
+                                    {"gpt2:vocabulary=50304", 32, "linear"}, /* for the head's */
                                     {"resnet20", 1024, NULL},
                                     {"resnet20", 128, NULL},
                                     {"G-1.6B", 8, NULL},

@@ -25,6 +25,7 @@ static const H5Column columns[] = {
     {.name = "floor", .kind = H5_DOUBLE, .offset = offsetof(Row, floor), .unit = "ms"},
     {.name = "predicted", .kind = H5_DOUBLE, .offset = offsetof(Row, predicted), .unit = "ms"},
     {.name = "memory", .kind = H5_DOUBLE, .offset = offsetof(Row, memory), .unit = "B"},
+    {.name = "loss", .kind = H5_DOUBLE, .offset = offsetof(Row, loss)},
     {.name = "failed", .kind = H5_TEXT, .offset = offsetof(Row, failed)},
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
@@ -107,6 +108,13 @@ void results_drop_running(Results *r) {
     size_t kept = 0;
     for (size_t i = 0; i < r->rows; i++)
         if (!is_running(&r->row[i])) r->row[kept++] = r->row[i];
+    r->rows = kept;
+}
+
+void results_drop_how(Results *r, const char *how) {
+    size_t kept = 0;
+    for (size_t i = 0; i < r->rows; i++)
+        if (strcmp(r->row[i].how, how) != 0) r->row[kept++] = r->row[i];
     r->rows = kept;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../../../cuda/stage/plan.h"
 #include "../../../cuda/stage/stage_cuda.h"
@@ -16,7 +17,7 @@
 #include "bench.h"
 
 typedef enum { MODE_PLAIN, MODE_CACHED, MODE_OFFLOAD, MODES } Way;
-static const char *const mode_names[MODES] = {"plain", "cached prefix", "offload"};
+static const char *mode_names[MODES] = {"plain", "cached prefix", "offload"};
 
 enum { BATCHES = 4 };
 
@@ -83,6 +84,7 @@ typedef struct {
     ImageBytes bytes;
     StageSettings settings;
     bool *active;
+    double loss; /* of the last step */
 } Session;
 
 /* ---- images: random bytes, as many as CIFAR-10 has, kept on the device as in a training ---- */
@@ -205,7 +207,7 @@ static void session_close(Session *s) {
 static int session_prepare(const Bench *b, Session *s, const Job *job) {
     *s = (Session){.job = job, .model = model_create(job->spec)};
     if (!s->model || work_optimizer(&s->settings.optimizer, job->optimizer)) return -1;
-    s->settings.seed = 1;
+    s->settings.skip_init = true; /* session_open writes them */
     s->settings.precision = job->precision;
     s->settings.offload = job->mode == MODE_OFFLOAD;
     s->active = malloc((size_t)s->model->blocks * sizeof *s->active);
@@ -222,7 +224,7 @@ static int session_open(Session *s) {
     work_fill(&s->batch, s->model);
     Stage *stage = stage_cuda_create(s->model, s->settings);
     if (!stage) return -1;
-    if (!s->model->tokens && images_keep(s, stage)) {
+    if (fill_parameters(stage) || (!s->model->tokens && images_keep(s, stage))) {
         stage_free(stage);
         return -1;
     }
@@ -245,7 +247,9 @@ static int timed_step(Session *s, double *ms) {
     s->batch.position += (uint64_t)s->batch.n;
     int failed = engine_step(s->engine, &s->batch, 1e-3 * s->settings.optimizer.lr, &loss);
     *ms = bench_now_ms() - start;
-    return failed;
+    if (failed) return -1;
+    s->loss = loss_mean(&loss);
+    return isfinite(s->loss) ? 0 : error_set("the loss is %g", s->loss);
 }
 
 /* The first steps fill the cache, choose algorithms, and are captured as graphs. */
@@ -277,6 +281,7 @@ static int measure_part(Bench *b, Session *s, int part, int n) {
     row.flops = work_flops(s->model, n, s->active, first);
     row.floor = b->matrix[s->job->precision] > 0 ? row.flops / b->matrix[s->job->precision] : 0;
     row.memory = planned(s, part, s->settings.batch);
+    row.loss = s->loss;
     return bench_add(b, &row);
 }
 
@@ -315,8 +320,10 @@ static int run_session(Bench *b, const Job *job) {
         status = begun < 0;
     }
     if (begun > 0 && bench_goes_on(b, "%s, %s, %s", job->spec, precision_names[job->precision],
-                                   mode_names[job->mode]))
+                                   mode_names[job->mode])) {
+        alarm(b->each * 5 / 2); /* a session takes longer to open than a row to measure */
         status = session_open(&s) || measure_parts(b, &s, fits);
+    }
     int lost = status ? bench_failure(b) : 0;
     session_close(&s);
     return lost ? -1 : status && begun > 0;
@@ -332,7 +339,10 @@ static int run_jobs(Bench *b, const Job *list, size_t count) {
 }
 
 #define RUN(bench, list) run_jobs(bench, list, sizeof(list) / sizeof *(list))
-int measure_key_steps(Bench *b) { return b->tiny ? RUN(b, tiny_key_jobs) : RUN(b, key_jobs); }
+int measure_key_steps(Bench *b) {
+    if (b->tunes) mode_names[MODE_PLAIN] = TUNED;
+    return b->tiny ? RUN(b, tiny_key_jobs) : RUN(b, key_jobs);
+}
 int measure_steps(Bench *b) { return b->tiny ? RUN(b, tiny_jobs) : RUN(b, jobs); }
 
 /* ---- for a profiler ---- */

@@ -14,6 +14,10 @@ int timer_sets(const Bench *bench, double bytes) {
     return sets < 2 ? 2 : sets > MOST_SETS ? MOST_SETS : (int)sets;
 }
 
+bool timer_stays_in_cache(const Bench *bench, double bytes) {
+    return !bench->tiny && MOST_SETS * bytes < 2 * (double)bench->info.cache_bytes;
+}
+
 bool timer_fits(size_t bytes) {
     DeviceInfo now;
     return !device_info(&now) && (double)bytes <= 0.9 * (double)now.free_bytes;
@@ -48,14 +52,15 @@ static int replay(const Task *task, Graph graph, Event from, Event to, double *m
 
 static int repeat(const Bench *bench, const Task *task, Graph graph, Times *times) {
     Event from = event_create(true), to = event_create(true);
-    const double enough = bench->tiny ? 0 : 40, slow = 1000, warm = 250;
+    const double enough = bench->tiny ? 0 : task->enough > 0 ? task->enough : 40;
+    const double slow = 1000, warm = 250;
     double ms = 0, all = 0;
     int status = from && to ? replay(task, graph, from, to, &ms) : -1; /* to warm up */
     if (!status && ms * task->sets >= warm) { /* so long a replay warms itself, and counts */
         times_add(times, ms);
         all = ms * task->sets;
     }
-    while (!status && times->count < 256 &&
+    while (!status && times->count < TIMES_MOST &&
            (all < enough || (times->count < 3 && all < slow) || !times->count)) {
         status = replay(task, graph, from, to, &ms);
         times_add(times, ms);

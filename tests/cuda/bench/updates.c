@@ -73,7 +73,8 @@ static int measure_loss(Bench *b, int rows, int classes, Precision p) {
         status = fill_values(b, r.logits + (size_t)set * r.set_bytes, count, p, set);
     if (status) status = bench_failure(b); /* of all versions, which are then not tried */
     for (int version = 0; version < VERSIONS && !status; version++) {
-        Task task = {run_loss, &r, sets, {b->stream, p, version, NULL}};
+        Task task = {
+            .run = run_loss, .context = &r, .sets = sets, .how = {b->stream, p, version, NULL}};
         status = timer_row(b, &task, &row[version]);
     }
     device_free(r.logits);
@@ -163,7 +164,8 @@ static int measure_update(Bench *b, const Model *m, OptimizerKind kind, Precisio
     int status = update_open(b, &r, m, settings, p);
     if (status) status = bench_failure(b);
     for (int i = 0; i < 2 * VERSIONS && !status; i++) {
-        Task task = {run_update, &r, 1, {b->stream, p, i % VERSIONS, NULL}};
+        Task task = {
+            .run = run_update, .context = &r, .sets = 1, .how = {b->stream, p, i % VERSIONS, NULL}};
         r.norm = i >= VERSIONS;
         status = timer_row(b, &task, &row[i]);
     }
@@ -199,7 +201,10 @@ static int measure_convert(Bench *b) {
     int status = r.x && r.y ? fill_values(b, r.x, 2 * r.count, PRECISION_FP32, 3) : -1;
     if (status) status = bench_failure(b);
     for (int version = 0; version < VERSIONS && !status; version++) {
-        Task task = {run_convert, &r, 2, {b->stream, PRECISION_BF16, version, NULL}};
+        Task task = {.run = run_convert,
+                     .context = &r,
+                     .sets = 2,
+                     .how = {b->stream, PRECISION_BF16, version, NULL}};
         status = timer_row(b, &task, &row[version]);
     }
     device_free(r.x);
