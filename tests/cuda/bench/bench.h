@@ -22,11 +22,12 @@ typedef struct {
     int times;               /* how often an op or kernel is in its model; cases that passed */
     int repeats;             /* how often it was timed; the median, minimum and maximum are kept */
     double ms, min_ms, max_ms;
-    double bytes, flops;  /* lower bounds of what it moves and computes */
-    double floor;         /* ms that these bounds take at the peak rates */
-    double predicted;     /* ms (predictions.c); 0: there is no prediction */
-    double memory;        /* planned device bytes of a step */
-    double loss;          /* of the last step that was timed, in every run the same */
+    double bytes, flops; /* lower bounds of what it moves and computes */
+    double floor;        /* ms that these bounds take at the peak rates */
+    double predicted;    /* ms (predictions.c); 0: there is no prediction */
+    double memory;       /* planned device bytes of a step */
+    double loss;         /* of the last step before those that are timed; of the first rows of a job
+                          * the same in every run */
     char failed[H5_NAME]; /* the error; "" if there was none; RUNNING while it is measured */
 } Row;
 

@@ -29,24 +29,29 @@ static int pool_open(const Bench *bench) {
     return status;
 }
 
+static void draw_parameter(float *values, const Param *p, const float *normal, size_t start) {
+    const float scale = p->init == INIT_NORMAL ? (float)p->deviation : 0;
+    const float shift = p->init == INIT_ONES ? 1 : 0;
+#pragma omp parallel for
+    for (size_t i = 0; i < p->count; i++) values[i] = shift + scale * normal[(start + i) % POOL];
+}
+
 int fill_parameters(Stage *stage) {
     const Model *m = stage->model;
+    int failed = 0;
     float *normal = malloc(POOL * sizeof *normal);
-    int failed = normal ? 0 : error_set("bench: no memory for random numbers");
-#pragma omp parallel for if (!failed)
-    for (size_t i = 0; i < POOL; i++)
-        if (!failed) normal[i] = (float)random_normal(2, STREAM_SYNTHETIC, i);
+    if (!normal) return error_set("bench: no memory for random numbers");
+#pragma omp parallel for
+    for (size_t i = 0; i < POOL; i++) normal[i] = (float)random_normal(2, STREAM_SYNTHETIC, i);
     for (int number = 0; number < m->params && !failed; number++) {
         const Param *p = &m->param[number];
-        const size_t start = (size_t)number * 8191;
         float *values = malloc(p->count * sizeof *values);
-        if (!values) failed = error_set("bench: no memory for %s", p->name);
-        const float scale = p->init == INIT_NORMAL ? (float)p->deviation : 0;
-        const float shift = p->init == INIT_ONES ? 1 : 0;
-#pragma omp parallel for if (!failed)
-        for (size_t i = 0; i < p->count; i++)
-            if (!failed) values[i] = shift + scale * normal[(start + i) % POOL];
-        failed = failed || stage_write(stage, TENSOR_PARAMETER, number, values);
+        if (!values) {
+            failed = error_set("bench: no memory for %s", p->name);
+            break;
+        }
+        draw_parameter(values, p, normal, (size_t)number * 8191);
+        failed = stage_write(stage, TENSOR_PARAMETER, number, values);
         free(values);
     }
     free(normal);

@@ -100,7 +100,7 @@ static void print_step(const Results *r, const Row *row) {
         printf(" %7.3f", row->ms / full->ms);
     else
         printf(" %7s", "");
-    if (row->memory > 0) printf(" %8.2f", row->memory * 1e-9);
+    if (row->memory > 0) printf(" %8.2f %8.4f", row->memory * 1e-9, row->loss);
     if (peer) printf("  %9.3f %-10s %6.2f", peer->ms, peer->how, peer->ms / row->ms);
     printf("\n");
 }
@@ -110,9 +110,9 @@ static void print_steps(const Results *r) {
     for (size_t i = 0; i < r->rows; i++) {
         if (!is(r->row[i].part, "step") || r->row[i].failed[0]) continue;
         if (!any)
-            printf("\nsteps%5s %5s %-5s %-13s %-14s %10s %9s %7s %7s %8s  %9s %-10s %6s\n", "", "n",
-                   "", "", "", "ms", "samples/s", "ceiling", "/ full", "GB", "PyTorch", "its best",
-                   "faster");
+            printf("\nsteps%5s %5s %-5s %-13s %-14s %10s %9s %7s %7s %8s %8s  %9s %-10s %6s\n", "",
+                   "n", "", "", "", "ms", "samples/s", "ceiling", "/ full", "GB", "loss", "PyTorch",
+                   "its best", "faster");
         any = true;
         print_step(r, &r->row[i]);
     }

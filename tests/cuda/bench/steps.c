@@ -265,6 +265,7 @@ static int measure_part(Bench *b, Session *s, int part, int n) {
     s->batch.n = n;
     bench_progress("%s, %d samples, %s: %s", row.work, n, row.precision, row.what);
     for (int i = 0; i < WARM_UP && !status; i++) status = timed_step(s, &ms);
+    row.loss = s->loss;
     while (!status && (times.count < 3 || all < enough) && times.count < 256) {
         status = timed_step(s, &ms);
         times_add(&times, ms);
@@ -281,7 +282,6 @@ static int measure_part(Bench *b, Session *s, int part, int n) {
     row.flops = work_flops(s->model, n, s->active, first);
     row.floor = b->matrix[s->job->precision] > 0 ? row.flops / b->matrix[s->job->precision] : 0;
     row.memory = planned(s, part, s->settings.batch);
-    row.loss = s->loss;
     return bench_add(b, &row);
 }
 
