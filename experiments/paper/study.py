@@ -191,8 +191,11 @@ def run_row(path, status, settings, provenance, model, data, parts):
                 "imbalance": model["imbalance"], "order": settings["order"], "switching": settings["switch-every"],
                 "parameters": model["parameters"], "batch": settings["batch"], "lr": settings["lr"],
                 "weight_decay": settings["weight-decay"], "fraction": settings["fraction"], "seed": settings["seed"],
-                "checksum": f"{data['checksum']:016x}",
-                "closed_form": closed_form(model["spec"], submodels, settings, provenance["precision"])})
+                "checksum": f"{data['checksum']:016x}"})
+    try:
+        row["closed_form"] = closed_form(model["spec"], submodels, settings, provenance["precision"])
+    except Refused as refused:  # what the program does not know is in the file; it was not typed
+        raise Refused(f"{path}: {refused}") from refused
     done = int(curve["step"][-1]) if len(curve["step"]) else 0
     row["steps"] = settings["steps"] if status == DIVERGED else done
     row["epochs"] = row["steps"] / data["steps_per_epoch"]

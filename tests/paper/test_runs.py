@@ -2,6 +2,7 @@
 import math
 import os
 import random
+import re
 import subprocess
 
 import h5py
@@ -164,6 +165,16 @@ def test_a_run_that_diverged(runs, tmp_path):
         assert one["epochs"] == finished["epochs"]
         at_the_end = "accuracy", "valid_loss", "perplexity", "train_loss", "end_score"
         assert all(math.isnan(one[name]) for name in at_the_end)
+
+
+def test_a_model_that_the_program_does_not_know(runs, tmp_path):
+    """The file is not what the user typed, so this is no wrong use; the line names it."""
+    path = unfinished(runs / "bcd" / "run.h5", tmp_path / "new" / "run.h5")
+    with h5py.File(path, "r+") as file:
+        file["model"].attrs["spec"] = np.bytes_(b"newfamily:depth=8")
+    with pytest.raises(Refused, match=f'^{re.escape(str(path))}: .*no model "newfamily:depth=8"') as refused:
+        study.read([path])
+    assert refused.value.status == 1
 
 
 def test_knows_every_flag(runs):
