@@ -2,8 +2,9 @@
  *
  * One table (options_table.c) describes the flags; parsing, --help, "did you mean" and the settings
  * stored with a run all use it.  To add a flag, add a field here and a row there; for one of `bcd
- * train` that changes the result, also say to bcd report what a training did without it
- * (ADDED_FLAGS in experiments/paper/schema.py). */
+ * train`, also say to bcd report what a training did without it (ADDED_FLAGS in
+ * experiments/paper/schema.py), or that it changes no result (IRRELEVANT in cases.py), and that its
+ * value is a text, if so (TEXT_FLAGS). */
 #pragma once
 
 #include "../../dist/placement.h"

@@ -1,11 +1,15 @@
 """Trainings grouped: a Case is a network, data and settings; a Method is a way to train it (full update, BCD in M
 submodels, ...), with a training for each seed."""
-import functools
 import re
 from dataclasses import dataclass, field
 
-import program
 from schema import ADDED_FLAGS
+
+# Flags that change nothing of what is learned, or only how it is rounded; the length is in `steps`.  Other data are other
+# data, wherever they are, and the score is of the samples that were evaluated.
+IRRELEVANT = {"data-dir", "threads", "recompute", "cache", "device-cache", "eval-every", "save-every",
+              "keep-last", "device", "precision", "method", "steps", "epochs", "seed", "model", "pipeline",
+              "pipeline-schedule", "placement", "pre-infer", "replicas", "timeout"}
 
 # The flags of a method: how the submodels take turns; and the learning rate, whose best value differs between methods.
 # A flag in which variants differ is in their names, with these words: always, or unless it is the default; the flags
@@ -30,6 +34,7 @@ NAMED = [  # flag, words, when they are shown, or the default
 ]
 OF_METHOD = {*HIDDEN, *(flag for flag, _, _ in NAMED)}
 OF_FULL = {"fraction", "lr", "submodel-lr", "switch-warmup"}  # the others are idle where nothing is ever frozen
+NOT_OF_SGD = {"beta1", "beta2", "eps"}  # older files lack them, and newer ones have zeros
 OF_SCHEDULE = {"final-lr": "cosine", "step-every": "step", "step-factor": "step"}  # elsewhere they have no effect
 FILES = "data", "valid", "init"  # wherever they lie; the data have a checksum, too
 
@@ -156,18 +161,9 @@ class Cases:
         return [method for case in self.cases for method in case.methods]
 
 
-@functools.cache
-def irrelevant(optimizer):
-    """Flags that change nothing of what is learned, or only how it is rounded; the length is in `steps`.  Other data are
-    other data, wherever they are, and the score is of the samples that were evaluated.  Of settings that the optimizer does
-    not have older files lack some, and newer ones have zeros."""
-    free = {name for name, flag in program.flags().items() if flag.role in ("free", "rounds", "moves", "extends")
-            or flag.optimizers and optimizer not in flag.optimizers}
-    return free - {"data", "eval-samples"} | {"seed", "model"}
-
-
 def settings_key(training, of_method):
-    flags = (training.settings.keys() | ADDED_FLAGS.keys()) - irrelevant(training["optimizer"])
+    flags = training.settings.keys() | ADDED_FLAGS.keys()
+    flags -= IRRELEVANT | (NOT_OF_SGD if training["optimizer"] == "sgd" else set())
     flags -= {flag for flag, schedule in OF_SCHEDULE.items() if training.setting("schedule") != schedule}
     return tuple((flag, own_name(training.setting(flag)) if flag in FILES else training.setting(flag))
                  for flag in sorted(flags) if (flag in OF_METHOD) == of_method)

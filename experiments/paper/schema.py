@@ -85,5 +85,9 @@ OPTIONAL = {"accelerator", "runtime", "driver", "libraries", "ranks"}
 # Flags that were added after the first files, with what a training did without them.
 ADDED_FLAGS = {"always-active": "", "beta1": 0.9, "beta2": 0.999, "correct-above": 0.0, "eps": 1e-8, "submodel-lr": "",
                "switch-warmup": 0, "valid": ""}
+# Flags whose values are texts; those of all others are numbers.  Files are read without the program, so this is not asked.
+TEXT_FLAGS = {"always-active", "data", "data-dir", "decay", "device", "frozen-norm", "init", "method", "model", "optimizer",
+              "order", "partition", "pipeline", "pipeline-schedule", "placement", "precision", "schedule", "submodel-lr",
+              "switch-every", "valid"}
 # Settings without a default that every training has.
 NEEDED = "model", "data", "optimizer", "lr", "batch"

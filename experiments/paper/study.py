@@ -16,7 +16,7 @@ import curves
 import program
 import store
 from errors import Refused
-from schema import ADDED_FLAGS, COLUMNS, NEEDED, OPTIONAL, PARTS, PROVENANCE, REAL, ROLES, TEXT
+from schema import ADDED_FLAGS, COLUMNS, NEEDED, OPTIONAL, PARTS, PROVENANCE, REAL, ROLES, TEXT, TEXT_FLAGS
 from tables import MIB
 
 FORMAT, VERSION = "bcd study", 2
@@ -378,9 +378,8 @@ def check_settings(settings, path):
         if flag not in settings:
             raise Refused(f"{path}: /settings has no {flag}, which has no default; the file is damaged")
     for flag, value in settings.items():
-        is_text = flag in program.flags() and program.flags()[flag].is_text
-        if isinstance(value, str) != is_text:
-            kind = "text" if is_text else "number"
+        if isinstance(value, str) != (flag in TEXT_FLAGS):
+            kind = "text" if flag in TEXT_FLAGS else "number"
             raise Refused(f"{path}: /settings has {value!r} as {flag}, which is no {kind}; the file is damaged")
 
 

@@ -182,7 +182,16 @@ def test_full_updates_that_differ_have_names_that_differ(own, name):
 def test_irrelevant_settings():
     bcd = training(submodels=3)
     assert len(case_of([bcd, like(bcd, seed=2, eval_every=7, threads=9, recompute=1)]).methods) == 1
-    assert "augment" not in cases.irrelevant("sgd")
+    assert "augment" not in cases.IRRELEVANT
+
+
+@pytest.mark.parametrize("optimizer, setting, methods", [
+    ("sgd", "momentum", 2), ("sgd", "beta1", 1), ("adam", "beta1", 2), ("sophia", "lr", 2),
+    ("sophia", "beta1", 2), ("sophia", "momentum", 2)])
+def test_settings_of_an_optimizer(optimizer, setting, methods):
+    """Of one that this program does not have each setting may count."""
+    one = training(optimizer=optimizer)
+    assert len(Cases([one, like(one, **{setting: 0.05})]).methods) == methods
 
 
 # ---- multipliers --------------------------------------------------------------------------------

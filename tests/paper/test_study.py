@@ -6,8 +6,10 @@ import h5py
 import numpy as np
 import pytest
 
+import cases
 import check_schema
 import curves
+import program
 import schema
 import store
 import study
@@ -250,6 +252,25 @@ def test_what_could_not_be_read_is_not_written(tmp_path):
     with pytest.raises(Refused, match="kept.h5: images-1: .*the loss of update 8 is nan"):
         study.write(str(path), [*pairs(), wrong])
     assert path.read_bytes() == before
+
+
+def test_reading_and_grouping_need_no_program(monkeypatch):
+    for name in ("find", "run", "ask_once", "flags"):
+        monkeypatch.setattr(program, name, None)
+    trainings = study.read([RESULTS / "converged.h5"])
+    assert len(trainings) == 67 and len(cases.Cases(trainings).methods) > 10
+
+
+def test_flags_are_those_of_the_program():
+    """What is known of them without the program."""
+    table = program.ask_once("info")["flags"]
+    rows = {name: [cell.value for cell in row] for name, row in zip(table.labels, table.rows)}
+    assert schema.TEXT_FLAGS == {name for name, (kind, role, _) in rows.items()
+                                 if kind in ("text", "choice", "switch") and role != "local"}
+    idle = {name for name, (_, role, _) in rows.items() if role in ("free", "rounds", "moves", "extends")}
+    assert cases.IRRELEVANT == idle - {"data", "eval-samples"} | {"seed", "model"}
+    assert cases.NOT_OF_SGD == {name for name, (_, _, optimizers) in rows.items()
+                                if optimizers and "sgd" not in optimizers.split(", ")}
 
 
 # ---- thinning -----------------------------------------------------------------------------------
