@@ -1,6 +1,5 @@
 """The program `bcd`, which is asked by its command line and answers in HDF5."""
 import contextlib
-import dataclasses
 import functools
 import os
 import pathlib
@@ -60,33 +59,28 @@ def run(*arguments, processes=0):
                       WRONG_USE if end.returncode == WRONG_USE else 1)
 
 
-@dataclasses.dataclass(frozen=True)
-class Flag:
-    """A flag of bcd train; kind and role: as in options.h.  optimizers: those that have such a setting; empty of a flag
-    that is no setting of the optimizer."""
-    kind: str
-    role: str
-    optimizers: tuple
-
-    @property
-    def is_text(self):
-        """Whether run.h5 has its value as a text, or else as a number."""
-        return self.kind in ("text", "choice", "switch")
+def known(name):
+    """A table of what the program knows, as bcd info prints it without a model."""
+    try:
+        return ask_once("info")[name]
+    except KeyError:
+        raise Refused(f"{find()}: it is older than these scripts; type: make") from None
 
 
 @functools.cache
 def flags():
-    """The flags of bcd train by name."""
-    table = ask_once("info")["flags"]
-    return {name: Flag(kind.value, role.value, tuple(filter(None, optimizers.value.split(", "))))
-            for name, (kind, role, optimizers) in zip(table.labels, table.rows)}
+    """The kind and the role of each flag of bcd train by its name; both are as in options.h."""
+    table = known("flags")
+    return {name: (kind.value, role.value) for name, kind, role in
+            zip(table.labels, table.column("kind"), table.column("role"))}
 
 
 @functools.cache
 def data_sets():
     """What each of the data sets holds, "images" or "tokens", and the file without which it is missing, or ""."""
-    table = ask_once("info")["data"]
-    return {name: (holds.value, file.value) for name, (holds, file) in zip(table.labels, table.rows)}
+    table = known("data")
+    return {name: (holds.value, file.value) for name, holds, file in
+            zip(table.labels, table.column("holds"), table.column("file"))}
 
 
 def reads_tokens(model):

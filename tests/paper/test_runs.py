@@ -275,6 +275,14 @@ def test_program_is_missing(monkeypatch, tmp_path):
         assert training().operations is None, "of a program that is there, and does not know the settings"
 
 
+@pytest.mark.parametrize("ask", [program.flags, program.data_sets])
+def test_program_is_older(monkeypatch, ask):
+    ask.cache_clear()
+    monkeypatch.setattr(program, "ask_once", lambda *words: tables.Tables())
+    with pytest.raises(Refused, match="bcd: it is older than these scripts; type: make"):
+        ask()
+
+
 def test_provenance():
     known = program.provenance("bcd experiment cost")
     assert known["command"] == "bcd experiment cost" and known["commit"] and known["cpu"]
