@@ -24,10 +24,12 @@ class Probe:
     batch: int
 
     def updates(self, flags):
-        """Of a training with these flags: an epoch is a pass over the part of the data that a submodel uses."""
+        """Of a training with these flags, as bcd train counts them: an epoch is a pass over the part of the data that a
+        submodel uses, and the last update is a whole one."""
         if "epochs" not in flags:
             return number_of(flags, "steps", 0)
-        return round(number_of(flags, "epochs", 0.0) * self.steps_per_epoch * number_of(flags, "fraction", 1.0))
+        used = max(1, round(number_of(flags, "fraction", 1.0) * self.steps_per_epoch * self.batch))
+        return max(1, math.ceil(number_of(flags, "epochs", 0.0) * used / self.batch - 1e-9))
 
 
 def format_time(seconds):

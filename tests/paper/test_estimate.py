@@ -25,9 +25,10 @@ def test_every_training_can_be_estimated(name, monkeypatch):
 
 @pytest.mark.parametrize("flags, updates", [
     ({"steps": "100"}, 100), ({"epochs": 60}, 4688),  # 60 x 10000 / 128 = 4687.5
-    ({"epochs": 240, "fraction": 0.9}, 16875), ({"epochs": "800", "fraction": "0.3"}, 18750)])
+    ({"epochs": 50}, 3907),  # 3906.25
+    ({"epochs": 240, "fraction": 0.9}, 16875), ({"epochs": "800", "fraction": "0.3"}, 18750), ({"epochs": 0.001}, 1)])
 def test_estimated_updates(flags, updates):
-    """An epoch of less data has fewer updates."""
+    """As many as bcd train does; an epoch of less data has fewer."""
     assert estimate.Probe("resnet8", 1.0, 78.125, 128).updates(flags) == updates
 
 
