@@ -270,7 +270,7 @@ class Plan:
         flags |= {k: v for k, v in own.items() if k not in ("submodels", "name")}
         flags = overridden(flags, given)
         if flags["lr"] is None:
-            raise Refused(f"--optimizers {optimizer}: {self.name} has no learning rate for it; give --lr", WRONG_USE)
+            raise Refused(f"{self.name}: no learning rate for {optimizer}; give --lr", WRONG_USE)
         files = {k: v for k, v in flags.items() if "{data}" in str(v)}
         flags |= {k: v.replace("{data}", str(self.data_dir)) for k, v in files.items()}
         flags["seed"] = number_of(flags, "seed", 1) + seed

@@ -290,7 +290,7 @@ def test_hours_are_only_estimated_without_yes(tmp_path):
     (["validity", "--config", "flags"], "--config is for one training"),
     (["validity", "--like", "runs/a"], "--like is for one training"),
     (["validity", "--preset", "smoke", "--models", "resnet14x"], 'no model "resnet14x"'),
-    (["validity", "--preset", "smoke", "--optimizers", "lion"], "--optimizers lion: validity has no learning rate for it"),
+    (["validity", "--preset", "smoke", "--optimizers", "lion"], "validity: no learning rate for lion; give --lr"),
     (["validity", "--preset", "smoke", "--models", GPT, "--nonsense", "3"], "no flag --nonsense"),
     (["memory", "--lr", "3"], "experiment memory: --lr changes nothing of it"),
     (["inference", "--device", "cuda"], "experiment inference: --device changes nothing of it"),

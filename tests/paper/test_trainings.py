@@ -230,7 +230,7 @@ def test_a_model_of_a_shape_takes_the_data_that_it_reads(model, data):
 
 def test_another_optimizer_takes_no_rate_of_adam():
     """The entries of validity have rates of SGD and of Adam."""
-    with pytest.raises(Refused, match="--optimizers lion: validity has no learning rate for it; give --lr"):
+    with pytest.raises(Refused, match="validity: no learning rate for lion; give --lr"):
         plan(optimizers=["lion"])
     assert {row.flags["lr"] for row in plan(optimizers=["lion"], lr="1e-4").rows} == {"1e-4"}
     assert {row.flags["lr"] for row in plan(optimizers=["adam"]).rows} == {1e-2, 3e-3}
