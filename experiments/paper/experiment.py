@@ -57,7 +57,9 @@ status 75; start it again until the status is 0.
   bcd experiment all --preset smoke --out runs/smoke
   bcd experiment validity --models "resnet8 resnet14" --optimizers sgd,adam --seeds 5
   while bcd experiment all --preset gpu --yes --minutes 10; [ $? = 75 ]; do :; done"""
-REST = "All other flags are those of bcd train (see bcd train --help), and override the preset's."
+REST = """\
+All other flags are those of bcd train (see bcd train --help) and override the preset's, except
+those for one training: --like, --resume, --log-samples and --config."""
 
 
 # ---- the command line -----------------------------------------------------------------------------

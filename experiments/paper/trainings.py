@@ -23,7 +23,7 @@ RATES = {"sgd": 0.1, "adam": 1e-4}
 PINNED = {"schedule": "constant", "warmup": 0, "clip": 0, "always-active": "none"}
 
 # A row has these from its entry, or pool.py sets them.
-NOT_TAKEN = ("model", "data", "optimizer", "submodels", "threads")
+NOT_TAKEN = ("model", "data", "optimizer", "submodels", "threads", "brief", "quiet")
 # These make no sense for a full update.
 ONLY_BCD = ("partition", "cache", "device-cache", "pre-infer")
 

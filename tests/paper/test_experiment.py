@@ -1,6 +1,7 @@
 """bcd experiment as a process: it trains, is stopped, is killed, and resumes."""
 import os
 import pathlib
+import re
 import shlex
 import signal
 import subprocess
@@ -105,7 +106,7 @@ def test_trains_once_and_then_longer(tmp_path):
 
 
 def test_other_rows_stay_in_the_table(tmp_path):
-    experiment(*TWO_ROWS, "--steps", 4, "--quiet", cwd=tmp_path)
+    experiment(*TWO_ROWS, "--steps", 4, "--brief", cwd=tmp_path)
     experiment(*TWO_ROWS, "--steps", 4, "--quiet", "--submodels", 2, cwd=tmp_path)
     rows = study.read([tmp_path / "results-smoke" / "validity.h5"])
     assert [row["submodels"] for row in rows] == [1, 2, 3]
@@ -289,6 +290,7 @@ def test_hours_are_only_estimated_without_yes(tmp_path):
     (["validity", "--log-samples", "ids"], "--log-samples is for one training"),
     (["validity", "--config", "flags"], "--config is for one training"),
     (["validity", "--like", "runs/a"], "--like is for one training"),
+    (["validity", "--resume", "runs/a"], "--resume is for one training"),
     (["validity", "--preset", "smoke", "--models", "resnet14x"], 'no model "resnet14x"'),
     (["validity", "--preset", "smoke", "--optimizers", "lion"], "validity: no learning rate for lion; give --lr"),
     (["validity", "--preset", "smoke", "--models", GPT, "--nonsense", "3"], "no flag --nonsense"),
@@ -303,6 +305,12 @@ def test_hours_are_only_estimated_without_yes(tmp_path):
 def test_mistakes_are_one_line(tmp_path, words, line):
     end = called(experiment_module.main, tmp_path, *words)
     assert end.returncode == 2 and line in end.stderr and end.stderr.count("\n") == 1
+
+
+def test_help_names_the_flags_that_are_not_taken():
+    """--out is one of bcd experiment, too."""
+    named = re.findall(r"--([a-z-]+)", experiment_module.REST.partition("except")[2])
+    assert {*named, "out"} == {name for name, known in experiment_module.program.flags().items() if known == ("text", "local")}
 
 
 def test_a_mistake_ends_the_process(tmp_path):
