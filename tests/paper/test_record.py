@@ -231,8 +231,8 @@ def test_the_longest_trainings_and_the_first_ones():
     assert rate["half-longest", "BCD-1/3"] == rate["half", "BCD-1/3 every 1e"]
     first = statistics.fmean(record.gaps("half", "BCD-1/3 every 1e"))
     assert first < statistics.fmean(record.gaps("half-longest", "BCD-1/3", 0.25)) < 0
-    for evaluations, holds_zero in ((5, True), (10, False)):
-        bounds = document_record.full_updates_apart("half-longest", "half", evaluations).split("(")[1].strip(")").split(" to ")
+    for number, holds_zero in ((5, True), (10, False)):
+        bounds = document_record.full_updates_apart("half-longest", "half", number).split("(")[1].strip(")").split(" to ")
         assert (float(bounds[1]) > 0) == holds_zero and float(bounds[0]) < 0
     ends = document_record.ends_earlier("half-longest", "BCD-1/3", 48)
     assert ends["ahead"] == 48 and 0 < ends["decided"] < 24
