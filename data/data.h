@@ -22,8 +22,8 @@ typedef struct {
 typedef struct {
     const char *name;
     bool in_tokens;
-    const char *file;  /* below the directory of the data sets; without it the set is missing; NULL:
-                        * it needs none */
+    /* Below the directory of the data sets; without it the set is missing.  NULL: it needs none. */
+    const char *file;
     const char *about; /* for --help; NULL: the name says it all */
     Dataset *(*open)(const DataRequest *request);
     Tokenizer *(*tokenizer)(const char *name, const char *dir); /* NULL: images */
