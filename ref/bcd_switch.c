@@ -1,6 +1,6 @@
 /* The rules for when a phase ends.  To add one: its kind in bcd.h, a case in bcd_phase_over and in
- * phase_lengths, its row of switch_rules in experiments/cli/options_value.c, and where flags are for
- * it alone, these in check_read of experiments/train/setup.c. */
+ * phase_lengths, its row of switch_rules in experiments/cli/options_value.c, and where flags are
+ * for it alone, these in check_read of experiments/train/setup.c. */
 #include <float.h>
 #include <math.h>
 
