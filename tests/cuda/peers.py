@@ -36,11 +36,12 @@ PARTS = ["full", "bottom third", "middle third", "top third"]
 FULL, THIRDS = [0], [1, 2, 3]
 EVERY = FULL + THIRDS
 
-# name, specification, optimizer, samples, precision, parts.  The most important come first.
+# name, specification, optimizer, samples, precision, parts.  The most important come first: KEY.
 JOBS = [("gpt2", GPT2, "adamw", 32, "bf16", FULL),
         ("resnet20", RESNET % 20, "sgd", 1024, "tf32", FULL),
-        ("G-1.6B", G16, "adamw", 8, "bf16", THIRDS),
-        ("gpt2", GPT2, "adamw", 32, "bf16", EVERY)]
+        ("G-1.6B", G16, "adamw", 8, "bf16", THIRDS)]
+KEY = len(JOBS)
+JOBS += [("gpt2", GPT2, "adamw", 32, "bf16", EVERY)]
 JOBS += [("resnet20", RESNET % 20, "sgd", n, "tf32", EVERY) for n in (128, 1024)]
 JOBS += [("gpt2", GPT2, "adamw", 32, "tf32", EVERY)]
 JOBS += [("G-1.6B", G16, "adamw", n, "bf16", EVERY) for n in (8, 1, 4, 16)]
@@ -154,7 +155,11 @@ class Training:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             step()
-        return graph.replay
+
+        def replay(_owner=step):  # its optimizer has states that the graph writes
+            graph.replay()
+
+        return replay
 
     def wait(self):
         if self.device == "cuda":
@@ -243,10 +248,12 @@ def main():
     if os.path.exists(options.out):
         with open(options.out) as lines:
             done = {tuple(line.split("\t")[:6]) for line in lines}
-    # Compiling takes longest, so each job is measured in the other modes before any is compiled.
+    # Compiling takes longest, so it comes behind the other modes; but those of all jobs take more
+    # time than there is, and the key jobs are compiled before.
     passes = [["eager", "graphs"], ["compiled"]] if options.device == "cuda" else [["eager"]]
-    ends = [run_job(torch, options, job, done, modes) for modes in passes
-            for job in (TINY if options.tiny else JOBS)]
+    jobs = TINY if options.tiny else JOBS
+    ends = [run_job(torch, options, job, done, modes) for some in (jobs[:KEY], jobs[KEY:])
+            for modes in passes for job in some]
     if any(failed for _, failed in ends):
         sys.exit(1)
     sys.exit(TRY_AGAIN if any(skipped for skipped, _ in ends) else 0)
