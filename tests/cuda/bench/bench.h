@@ -19,7 +19,8 @@ typedef struct {
                          * its arrays fit there; for PyTorch its mode */
     char precision[H5_NAME]; /* "-" where it does not matter */
     int n, version;          /* samples; for a kernel its version */
-    int times;               /* how often an op or kernel is in its model; cases that passed */
+    int times;               /* how often an op or kernel is in its model, 0: only in one that no
+                              * training has; cases that passed */
     int repeats;             /* how often it was timed; the median, minimum and maximum are kept */
     double ms, min_ms, max_ms;
     double bytes, flops; /* lower bounds of what it moves and computes */
@@ -84,8 +85,9 @@ typedef struct {
     double saved_ms;           /* when the file was last written */
     unsigned each;             /* seconds that a row may take; 0: as many as it does */
     int skipped, failed;
-    bool tunes; /* plain steps are called "tuned": with the fastest algorithm of each product */
-    bool lost;  /* the device has failed, and this process cannot continue */
+    const char *tune; /* a file for the fastest algorithm of each product, which plain steps then
+                       * have, and are called "tuned"; NULL: none */
+    bool lost;        /* the device has failed, and this process cannot continue */
 } Bench;
 
 int bench_save(Bench *bench);

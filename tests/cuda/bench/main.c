@@ -38,7 +38,7 @@ enum { LOST = 70, TRY_AGAIN = 75, ADDED = 8 };
 
 typedef struct {
     bool ceilings, key, ops, steps, table, summary, again;
-    const char *out, *add[ADDED + 1], *state, *died, *profile, *tune;
+    const char *out, *add[ADDED + 1], *state, *died, *profile;
     int added;
 } Wanted;
 
@@ -65,13 +65,13 @@ static int usage(const char *wrong) {
 }
 
 /* Returns where the value of an option is stored; NULL if the option has none. */
-static const char **value_of(Wanted *wanted, const char **seconds, const char **each,
+static const char **value_of(Wanted *wanted, Bench *b, const char **seconds, const char **each,
                              const char *option) {
     if (!strcmp(option, "--out")) return &wanted->out;
     if (!strcmp(option, "--state")) return &wanted->state;
     if (!strcmp(option, "--died")) return &wanted->died;
     if (!strcmp(option, "--profile")) return &wanted->profile;
-    if (!strcmp(option, "--tune-matmul")) return &wanted->tune;
+    if (!strcmp(option, "--tune-matmul")) return &b->tune;
     if (!strcmp(option, "--seconds")) return seconds;
     if (!strcmp(option, "--each")) return each;
     if (!strcmp(option, "--add") && wanted->added < ADDED) return &wanted->add[wanted->added++];
@@ -92,7 +92,7 @@ static int parse(Wanted *wanted, Bench *b, int argc, char **argv) {
                      : !strcmp(argv[i], "--tiny")  ? &b->tiny
                                                    : NULL;
         const char **value =
-            flag || i + 1 == argc ? NULL : value_of(wanted, &seconds, &each, argv[i]);
+            flag || i + 1 == argc ? NULL : value_of(wanted, b, &seconds, &each, argv[i]);
         if (flag)
             *flag = true;
         else if (value)
@@ -102,7 +102,6 @@ static int parse(Wanted *wanted, Bench *b, int argc, char **argv) {
     }
     if (seconds) b->seconds = atof(seconds);
     if (each) b->each = (unsigned)atoi(each);
-    b->tunes = wanted->tune != NULL;
     if (!wanted->ceilings && !wanted->key && !wanted->ops && !wanted->steps && !wanted->table &&
         !wanted->summary && !wanted->added && !wanted->state && !wanted->died && !wanted->profile)
         wanted->ceilings = wanted->ops = wanted->steps = wanted->table = true;
@@ -220,14 +219,13 @@ static int run(Bench *b, Wanted wanted) {
                b->info.name, b->info.major, b->info.minor, b->info.multiprocessors,
                (double)b->info.cache_bytes * 1e-6, (double)b->info.memory_bytes * 1e-9);
     int status = part(b, wanted.ceilings, measure_ceilings);
-    if (wanted.tune) {
+    if (b->tune) {
         library_matmul_tune(true);
         results_drop_how(&b->results, TUNED);
     }
     if (!status) status = part(b, wanted.key, measure_key_steps);
     if (!status) status = part(b, wanted.steps, measure_steps);
     if (!status) status = part(b, wanted.ops, measure_ops);
-    if (wanted.tune && !status) status = library_matmul_save(wanted.tune);
     if (wanted.table) results_print(&b->results);
     if (wanted.summary) results_print_summary(&b->results);
     if (b->tiny && measures) printf("\ntiny sizes: the times mean nothing\n");

@@ -1,11 +1,13 @@
 /* Times whole training steps through the engine: the full update, each third, with a cached prefix,
  * with offload. Also runs one step for a profiler. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "../../../cuda/matmul.h"
 #include "../../../cuda/stage/plan.h"
 #include "../../../cuda/stage/stage_cuda.h"
 #include "../../../ref/base/error.h"
@@ -305,6 +307,15 @@ static int measure_parts(Bench *b, Session *s, const bool fits[PARTS]) {
     return 0;
 }
 
+/* Writes the algorithms chosen by now. The file is whole at any time. */
+static int save_algorithms(const Bench *b) {
+    char path[H5_PATH];
+    if (!b->tune) return 0;
+    snprintf(path, sizeof path, "%s.new", b->tune);
+    if (library_matmul_save(path)) return -1;
+    return rename(path, b->tune) ? error_set("%s: %s", b->tune, strerror(errno)) : 0;
+}
+
 /* Runs what the results lack of a job. Returns 1 if that ended with a failure, which is one of this
  * session only: the job may have more rows. */
 static int run_session(Bench *b, const Job *job) {
@@ -322,7 +333,7 @@ static int run_session(Bench *b, const Job *job) {
     if (begun > 0 && bench_goes_on(b, "%s, %s, %s", job->spec, precision_names[job->precision],
                                    mode_names[job->mode])) {
         alarm(b->each * 5 / 2); /* a session takes longer to open than a row to measure */
-        status = session_open(&s) || measure_parts(b, &s, fits);
+        status = session_open(&s) || measure_parts(b, &s, fits) || save_algorithms(b);
     }
     int lost = status ? bench_failure(b) : 0;
     session_close(&s);
@@ -340,7 +351,7 @@ static int run_jobs(Bench *b, const Job *list, size_t count) {
 
 #define RUN(bench, list) run_jobs(bench, list, sizeof(list) / sizeof *(list))
 int measure_key_steps(Bench *b) {
-    if (b->tunes) mode_names[MODE_PLAIN] = TUNED;
+    if (b->tune) mode_names[MODE_PLAIN] = TUNED;
     return b->tiny ? RUN(b, tiny_key_jobs) : RUN(b, key_jobs);
 }
 int measure_steps(Bench *b) { return b->tiny ? RUN(b, tiny_jobs) : RUN(b, jobs); }
