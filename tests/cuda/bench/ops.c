@@ -15,6 +15,7 @@ typedef struct {
     const char *spec;
     int n;
     const char *only; /* the op that is measured; NULL: all */
+    bool untrained;   /* only to compare with: no training has it */
 } Listed;
 
 static const char *const phase_names[PASSES] = {"forward", "input gradient", "weight gradient"};
@@ -249,6 +250,7 @@ static int measure_model(Bench *b, const Listed *l, Precision p) {
             measured |= j < i && work_alike(&m->node[i], &m->node[j]);
         }
         if (measured) continue;
+        if (l->untrained) times = 0;
         if (!bench_goes_on(b, "ops of %s, %s, from %s on", l->spec, precision_names[p],
                            op_name(m->node[i].kind)))
             break;
@@ -259,19 +261,21 @@ static int measure_model(Bench *b, const Listed *l, Precision p) {
 }
 
 int measure_ops(Bench *b) {
-    static const Listed models[] = {{"gpt2", 32, NULL},
-                                    {"gpt2:vocabulary=50304", 32, "linear"}, /* for the head's */
-                                    {"resnet20", 1024, NULL},
-                                    {"resnet20", 128, NULL},
-                                    {"G-1.6B", 8, NULL},
-                                    {"L-1.5B", 4, NULL},
-                                    {"mistral-7B", 1, NULL}, /* attention as in Llama 3 8B */
-                                    {"qwen3-8B:context=4096", 1, "qknorm"}};
+    static const Listed models[] = {{"gpt2", .n = 32},
+                                    {"gpt2:vocabulary=50304", .n = 32, .only = "linear",
+                                     .untrained = true}, /* for the head's */
+                                    {"resnet20", .n = 1024},
+                                    {"resnet20", .n = 128},
+                                    {"G-1.6B", .n = 8},
+                                    {"L-1.5B", .n = 4},
+                                    {"mistral-7B", .n = 1}, /* attention as in Llama 3 8B */
+                                    {"qwen3-8B:context=4096", .n = 1, .only = "qknorm"}};
     static const Listed tiny[] = {
-        {"gpt:layers=1,width=16,heads=2,context=8,vocabulary=40", 2, NULL},
-        {"llama:layers=1,width=16,heads=2,groups=1,ffn=24,context=8,vocabulary=40", 1, NULL},
-        {"resnet:depth=8,width=4,size=8", 2, NULL},
-        {"qwen3:layers=1,width=16,heads=2,groups=1,ffn=24,context=8,vocabulary=40", 1, "qknorm"}};
+        {"gpt:layers=1,width=16,heads=2,context=8,vocabulary=40", .n = 2},
+        {"llama:layers=1,width=16,heads=2,groups=1,ffn=24,context=8,vocabulary=40", .n = 1},
+        {"resnet:depth=8,width=4,size=8", .n = 2},
+        {"qwen3:layers=1,width=16,heads=2,groups=1,ffn=24,context=8,vocabulary=40", .n = 1,
+         .only = "qknorm"}};
     static const Precision order[] = {PRECISION_BF16, PRECISION_TF32, PRECISION_FP32};
     const Listed *list = b->tiny ? tiny : models;
     const int count = b->tiny ? sizeof tiny / sizeof *tiny : sizeof models / sizeof *models;

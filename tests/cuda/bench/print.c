@@ -24,7 +24,8 @@ static void print_ceilings(const Results *r) {
 /* Returns true if a step runs this row: kernels of version 0 are those that a step chooses. What
  * stays in the cache says nothing of a step. */
 static bool counts(const Row *row) {
-    return is(row->part, "op") && row->version == 0 && !row->failed[0] && is(row->how, "-");
+    return is(row->part, "op") && row->version == 0 && !row->failed[0] && is(row->how, "-") &&
+           row->times > 0;
 }
 static double lost(const Row *row) { return (row->ms - row->floor) * row->times; }
 
@@ -198,9 +199,8 @@ static void print_part(const Results *r, const char *part, const char *title, in
     int count = 0;
     for (size_t i = 0; list && i < r->rows; i++) {
         const Row *row = &r->row[i];
-        if (is(row->part, part) && row->version == 0 && !row->failed[0] &&
-            (!predicted || row->predicted > 0))
-            list[count++] = row;
+        const bool ranks = is(part, "op") ? counts(row) : row->version == 0 && !row->failed[0];
+        if (is(row->part, part) && ranks && (!predicted || row->predicted > 0)) list[count++] = row;
     }
     if (count) qsort(list, (size_t)count, sizeof *list, order);
     if (count) print_title(title);
