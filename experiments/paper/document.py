@@ -324,7 +324,8 @@ def functions():
              for name, value in vars(module).items() if callable(value) and value.__module__ == module.__name__]
     found += [(function.__name__, function) for function in OTHERS]
     found += {
-        "table": Printed().table, "three_seeds": record.THREE_SEEDS, "ours": OURS, "ours_less": OURS_LESS,
+        "table": Printed().table, "the_longest": record.LONGEST, "longest_bcd": record.LONGEST[1],
+        "three_seeds": record.THREE_SEEDS, "ours": OURS, "ours_less": OURS_LESS,
         "all_data_images": [what for what in record.THREE_SEEDS + record.SECOND_TRAININGS if what in record.ALL_DATA],
         "less_data_images": [what for what in record.THREE_SEEDS if what not in record.ALL_DATA]}.items()
     twice = [name for name, count in collections.Counter(name for name, _ in found).items() if count > 1]

@@ -237,8 +237,8 @@ def full_updates_apart(network, other, evaluations=curves.MEAN):
 
 
 def brought(network, other, method):
-    """What a network's training has more than another's by the same method, in the mean of the seeds."""
-    return f"{record.ends_apart(network, method, other, method):+.1f}"
+    """What a network's training, by the full update or BCD-1/3, has more than another's, in the mean of the seeds."""
+    return f"{record.ends_apart(network, method, other, method if method == 'full' else record.thirds_of(other)):+.1f}"
 
 
 def ahead_of_other(network, method, other, other_method):

@@ -28,7 +28,7 @@ IMAGES = [
     ("resnet8", "BCD-1/3", "ResNet-8, all images", BLUE, "-"),
     ("half", "BCD-1/3 every 40", "ResNet-8x8, all images", RED, "-"),
     ("half", "BCD-1/3 every 1e", "the same, phases of an epoch", RED, "--"),
-    ("half-longest", "BCD-1/3", "the same, longest", RED, ":"),
+    (*record.LONGEST, "the same, longest", RED, ":"),
     ("half10", "BCD-1/3 every 40", "ResNet-8x8, 10,000 images", GREEN, "-"),
     ("half10-adam", "BCD-1/3", "the same, Adam", GREEN, ":"),
     ("resnet14", "BCD-1/3", "ResNet-14, all images", PINK, "-."),

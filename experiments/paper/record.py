@@ -78,9 +78,13 @@ def find(network, method):
     return found[0]
 
 
+# The longest trainings of BCD at a constant rate; its name changes when others of their case are there.
+LONGEST = "half-longest", "BCD-1/3"
+
+
 def thirds_of(network):
-    """The name of BCD-1/3 there, with phases of 40 updates where it was trained with others too."""
-    return "BCD-1/3 every 40" if network in ("half", "half10") else "BCD-1/3"
+    """The name of BCD-1/3 there, with phases of 40 updates where the first trainings have others too."""
+    return "BCD-1/3 every 40" if network in ("half", "half10") else dict([LONGEST]).get(network, "BCD-1/3")
 
 
 def score_at(training, part=1.0):
@@ -154,7 +158,7 @@ THREE_SEEDS = [
 FEWER_SEEDS = [("gpt", "BCD-1/2"), ("gpt", "BCD-1/3"), ("gpt", "BCD-1/4"), ("gpt", "1/3 x.9"),
                ("gpt-cosine", "BCD-1/3"), ("resnet14", "BCD-1/3"), ("resnet20", "BCD-1/3")]
 # Groups 2 and 5 of the second trainings, with three seeds, whose comparisons are corrected by group.
-SECOND_TRAININGS = [("half-longest", "BCD-1/3"), ("half-longest-cosine", "BCD-1/3"), ("half-plain", "BCD-1/3"),
+SECOND_TRAININGS = [LONGEST, ("half-longest-cosine", "BCD-1/3"), ("half-plain", "BCD-1/3"),
                     ("half-plain-adam", "BCD-1/3")]
 # Those whose epochs are of all data, so that epochs are updates.
 ALL_DATA = [what for what in THREE_SEEDS + FEWER_SEEDS + SECOND_TRAININGS if " x." not in what[1]]

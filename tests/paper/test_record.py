@@ -190,14 +190,14 @@ def test_where_the_gap_shrinks():
 def test_the_longest_trainings():
     """At constant rates BCD ends ahead with each seed, from half of both budgets on; at its plateau, and after as many
     updates, it is not."""
-    what = "half-longest", "BCD-1/3"
+    what = record.LONGEST
     assert document_record.ahead(*what) == document_record.seeds(*what) == 3
     after = [statistics.fmean(record.gaps(*what, part)) for part in (0.25, 0.5, 0.75, 1)]
     assert after[0] < 0 < after[1] < after[2] < after[3]
     rates = [record.find("half-longest", method).first["lr"] for method in ("full", "BCD-1/3")]
     assert rates[0] == pytest.approx(4 * rates[1])
     full, bcd = (np.mean([each["plateau_score"] for each in record.find("half-longest", method).trainings])
-                 for method in ("full", "BCD-1/3"))
+                 for method in ("full", what[1]))
     assert bcd < full
     plateaus = document.made_of("plateau.h5")["plateaus"]
     assert [plateaus.value(record.find("half-longest", method).label, "stays") for method in ("full", "BCD-1/3")] == [
@@ -208,7 +208,7 @@ def test_the_longest_trainings():
 
 def test_with_a_cosine_the_longest_trainings_end_better_and_bcd_behind():
     """Each seed of each method; the full update with a cosine is ahead of BCD at a constant rate."""
-    by_cosine, constant = ({method: record.scores(network, method) for method in ("full", "BCD-1/3")}
+    by_cosine, constant = ({"full": record.scores(network, "full"), "BCD-1/3": record.scores(network, record.thirds_of(network))}
                            for network in ("half-longest-cosine", "half-longest"))
     assert document_record.behind("half-longest-cosine", "BCD-1/3") == 3
     for method in constant:
@@ -226,17 +226,17 @@ def test_with_a_cosine_the_longest_trainings_end_better_and_bcd_behind():
 def test_the_longest_trainings_and_the_first_ones():
     """They differ in the length and in the full update's rate alone, to which a part of the gap that closed is due."""
     rate = {(network, method): record.find(network, method).first["lr"]
-            for network, bcd in (("half", "BCD-1/3 every 1e"), ("half-longest", "BCD-1/3")) for method in ("full", bcd)}
+            for network, bcd in (("half", "BCD-1/3 every 1e"), record.LONGEST) for method in ("full", bcd)}
     assert rate["half-longest", "full"] == pytest.approx(2 * rate["half", "full"])
-    assert rate["half-longest", "BCD-1/3"] == rate["half", "BCD-1/3 every 1e"]
+    assert rate[record.LONGEST] == rate["half", "BCD-1/3 every 1e"]
     first = statistics.fmean(record.gaps("half", "BCD-1/3 every 1e"))
-    assert first < statistics.fmean(record.gaps("half-longest", "BCD-1/3", 0.25)) < 0
+    assert first < statistics.fmean(record.gaps(*record.LONGEST, 0.25)) < 0
     for number, holds_zero in ((5, True), (10, False)):
         bounds = document_record.full_updates_apart("half-longest", "half", number).split("(")[1].strip(")").split(" to ")
         assert (float(bounds[1]) > 0) == holds_zero and float(bounds[0]) < 0
-    ends = document_record.ends_earlier("half-longest", "BCD-1/3", 48)
+    ends = document_record.ends_earlier(*record.LONGEST, 48)
     assert ends["ahead"] == 48 and 0 < ends["decided"] < 24
-    assert document_record.ends_earlier("half-longest", "BCD-1/3", 1)["decided"] == 1  # the registered end is among them
+    assert document_record.ends_earlier(*record.LONGEST, 1)["decided"] == 1  # the registered end is among them
     above = [gain > 0.3 for gain in (statistics.fmean(curves.scores(each)[-48:]) - statistics.fmean(curves.scores(each)[-96:-48])
                                      for each in record.find("half-longest", "full").trainings)]
     assert above.count(True) == 2
@@ -262,7 +262,7 @@ def test_at_equal_updates_and_earlier_ends():
     total = max(steps[-1] for steps, _ in runs[False])
     gaps = [np.mean([mean_at(*one, update) for one in runs[True]]) - np.mean([mean_at(*one, update) for one in runs[False]])
             for update in (total * (1 - early / 240) for early in range(48))]
-    found = document_record.ends_earlier("half-longest", "BCD-1/3", 48, document_record.equal_part("half-longest", "BCD-1/3"))
+    found = document_record.ends_earlier(*record.LONGEST, 48, document_record.equal_part(*record.LONGEST))
     assert found["ahead"] == sum(gap > 0 for gap in gaps) == 0
     assert float(found["mean"]) == pytest.approx(np.mean(gaps), abs=0.006)
     last, ps = [], []
@@ -270,20 +270,20 @@ def test_at_equal_updates_and_earlier_ends():
         bcd, full = ([scores[-count:].mean() for _, scores in runs[which]] for which in (True, False))
         last.append(np.mean(bcd) - np.mean(full))
         ps.append(5 * stats.ttest_ind(bcd, full, equal_var=False).pvalue)
-    assert document_record.ahead_by_last("half-longest", "BCD-1/3", range(6, 31)) == {
+    assert document_record.ahead_by_last(*record.LONGEST, range(6, 31)) == {
         "by": f"{min(last):.2f} to {max(last):.2f}", "p": f"{min(ps):.3f} to {max(ps):.2f}", "counts": 25,
         "decided": sum(p < 0.05 for p in ps)}
 
 
 def test_at_equal_operations():
     """An update of BCD takes less of them, so BCD is later in its training than at equal updates, and not at its end."""
-    (bcd, full), *_ = record.pairs("half-longest", "BCD-1/3")
+    (bcd, full), *_ = record.pairs(*record.LONGEST)
     spent = curves.updates_within(bcd, curves.OPERATIONS, curves.total_cost(full, curves.OPERATIONS))
     assert full["steps"] < spent < bcd["steps"]
     row = int(np.searchsorted(bcd.curve["step"], spent))  # a stored curve has not every update
     assert bcd.operations[row] <= full.operations[-1] < bcd.operations[row + 1]
-    found = record.compared("half-longest", "BCD-1/3", part=spent / bcd["steps"])
-    assert document_record.ahead_at_equal_operations("half-longest", "BCD-1/3").startswith(f"{found.value:+.2f} (")
+    found = record.compared(*record.LONGEST, part=spent / bcd["steps"])
+    assert document_record.ahead_at_equal_operations(*record.LONGEST).startswith(f"{found.value:+.2f} (")
 
 
 def test_better_is_positive():
