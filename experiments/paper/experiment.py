@@ -116,7 +116,7 @@ def read_flags(words):
             raise Refused(f"bcd train has no flag {word}; see bcd train --help", WRONG_USE)
         if name in flags:
             raise Refused(f"{word} is given twice", WRONG_USE)
-        if program.flags()[name] == ("text", "local"):
+        if program.flags()[name] == ("text", "local"):  # a file or a directory of one run; pool.py gives switches itself
             raise Refused(f"{word} is for one training, of bcd train; an experiment has several, whose settings are given by "
                           "flags", WRONG_USE)
         flags[name] = False if turned_off else words.pop(0) if words and not words[0].startswith("--") else True
