@@ -91,6 +91,13 @@ def test_the_advantage_of_half_the_ranks_shrinks():
     assert max(document.filled_ratios()) < 1
 
 
+def test_the_published_multipliers_are_at_unequal_losses():
+    """With Adam BCD's loss is the lower one of each ResNet, and the higher one of each language model."""
+    pairs = [row for row in published.trainings(2) if row.submodels > 1 and row.optimizer == "adam"]
+    lower = [row.loss < row.full.loss for row in pairs]
+    assert lower == [row.model.startswith("resnet") for row in pairs] and lower.count(True) == 3 and len(lower) == 5
+
+
 def test_break_even_on_half_the_gpus():
     """As many GPU hours: twice the updates in half the speed would be four times, and so on."""
     low, high = map(float, document.break_even_when_filled().split(" to "))
