@@ -34,6 +34,8 @@ export OMP_NUM_THREADS := $(THREADS)
 endif
 Q := $(if $(V),,@)
 comma := ,
+# Anything but no is yes: the environment may have another use for a name.
+wanted = $(if $(filter no,$(1)),no,yes)
 say = $(if $(V),,@printf '%-6s %s\n' $(1) $(2))
 
 .DEFAULT_GOAL := all
@@ -216,7 +218,7 @@ flags_text := $(CC) $(if $(building),$(shell $(CC) -dumpversion)) $(CPPFLAGS) $(
 
 # The MPI transport is a library of its own, which the program loads when asked for.  MPI=no leaves it out.
 MPICC ?= $(shell command -v mpicc)
-MPI ?= $(if $(MPICC),yes,no)
+override MPI := $(if $(MPICC),$(call wanted,$(MPI)),no)
 mpi_programs := $(BUILD)/libbcd-mpi.so $(BUILD)/transport-mpi-ranks
 ifeq ($(MPI),yes)
 all: $(BUILD)/libbcd-mpi.so
@@ -242,9 +244,9 @@ PYTHON ?= /usr/bin/python3
 
 # SIMT=no leaves out the kernels on this CPU, and the host code of a GPU on stand-ins for NVIDIA's
 # libraries (where their headers are); DOUBLE=no ref/ in double precision; PAPER=no those in Python.
-SIMT ?= yes
-DOUBLE ?= yes
-PAPER ?= yes
+override SIMT := $(call wanted,$(SIMT))
+override DOUBLE := $(call wanted,$(DOUBLE))
+override PAPER := $(call wanted,$(PAPER))
 # The one with the longest suites first: short ones at the end keep all processors busy.
 test_programs := $(if $(filter yes,$(SIMT)),tests-simt $(if $(has_cuda),tests-fake)) tests-float $(if $(filter yes,$(DOUBLE)),tests-double) $(if $(filter yes,$(PAPER)),tests-paper)
 $(BUILD)/tests-paper: Makefile $(BUILD)/paths
@@ -384,8 +386,8 @@ info:                                 ## print compiler, flags, libraries
 	@echo "compiler   $(CC): $(shell $(CC) --version | head -n 1)"
 	@echo "flags      $(CFLAGS)"
 	@echo "libraries  $(LDLIBS)"
-	@echo "kernels    $(CXX) for this CPU; $(if $(NVCC),$(NVCC) for $(ARCHS:%=sm_%),no CUDA: nvcc was not found)"
-	@echo "MPI        $(if $(filter yes,$(MPI)),$(MPICC),none: mpicc was not found)"
+	@echo "CUDA       $(if $(no_cuda),none: $(no_cuda),$(NVCC) for $(ARCHS)$(comma) $(CUDA_HOME)$(comma) $(if $(has_nccl),NCCL,no NCCL of 2.17 or later))"
+	@echo "MPI        $(if $(filter yes,$(MPI)),$(MPICC),none: $(if $(MPICC),MPI=no,mpicc was not found))"
 	@echo "versions   hdf5 $(shell pkg-config --modversion hdf5), pcre2 $(shell pkg-config --modversion libpcre2-8), cjson $(shell pkg-config --modversion libcjson), zstd $(shell pkg-config --modversion libzstd)"
 	@echo "processor  $(shell sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), $(shell nproc) in use"
 	@echo "commit     $(commit)"

@@ -3,25 +3,38 @@
 #   build/libbcd-cuda.so   kernels compiled by nvcc; where nvcc is found; with the NCCL transport where
 #                          nccl.h is found.  cuBLASLt and NCCL are found when they are first used
 # What they need of ref/ they find in the program, so that there is one of everything.
-#   NVCC          the CUDA compiler; from the PATH or CUDA_HOME
-#   CUDA_HOME     /usr/local/cuda by default
+#   CUDA_HOME     headers and libraries; by default those of the nvcc on the PATH, or else /usr/local/cuda
+#   NVCC          the CUDA compiler, 12 or later; of CUDA_HOME, the PATH or /usr/local/cuda.  Its host
+#                 compiler is that of CC: CC=gcc-12 where it refuses a newer one
 #   ARCHS         compute capabilities to build for, and PTX of the first for later ones; by default
-#                 those of this machine's GPUs, or else 80 89 90a
-CUDA_HOME ?= /usr/local/cuda
-NVCC ?= $(firstword $(shell command -v nvcc) $(wildcard $(CUDA_HOME)/bin/nvcc))
+#                 those of this machine's GPUs, if nvcc knows them, or else 80 89 90a
+NVCC := $(or $(NVCC),$(firstword $(if $(CUDA_HOME),$(wildcard $(CUDA_HOME)/bin/nvcc)) $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc)))
+homes := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC))) /usr/local/cuda
+CUDA_HOME := $(or $(CUDA_HOME),$(patsubst %/include/cuda_runtime_api.h,%,$(firstword $(wildcard $(homes:%=%/include/cuda_runtime_api.h)))),$(lastword $(homes)))
+cuda_cflags := $(if $(filter-out /usr,$(CUDA_HOME)),-isystem $(CUDA_HOME)/include)
+
+# What a header says of its version, for $(call at_least): of a header that is not there, nothing.
+macro = $(shell printf '\043include <%s>\n%s\n' $(1) $(2) | $(CC) $(cuda_cflags) -E -P - 2>/dev/null | tail -n 1)
+at_least = $(shell test "$(2)" -ge $(1) 2>/dev/null && echo yes)
+# The stand-ins of tests/fake are made of NVIDIA's headers, too.
+has_cuda := $(call at_least,12000,$(call macro,cublasLt.h,CUDART_VERSION))
+# The NCCL transport, where nccl.h is; libnccl.so.2 itself is looked for when it is asked for.
+has_nccl := $(call at_least,21700,$(call macro,nccl.h,NCCL_VERSION_CODE))
+where_nccl = $(filter-out $(if $(has_nccl),,%transport_nccl.c %nccl_library.c %nccl_fake.c),$(1))
+
+# CUDA=no leaves nvcc's part of `make` out.
+no_cuda := $(if $(filter no,$(CUDA)),CUDA=no,$(if $(NVCC),$(if $(has_cuda),,$(CUDA_HOME) has no headers of CUDA 12 or later),nvcc was not found))
+override CUDA := $(if $(no_cuda),no,yes)
+
 # Only code for 90a has Hopper's own instructions.
 gpus_here := $(if $(NVCC),$(sort $(subst .,,$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null))))
-ARCHS ?= $(or $(patsubst 90,90a,$(filter 8% 9% 1%,$(gpus_here))),80 89 90a)
+known := $(if $(gpus_here),$(shell $(NVCC) --list-gpu-arch))
+ARCHS := $(or $(ARCHS),$(if $(filter-out $(known:compute_%=%),$(gpus_here)),,$(patsubst 90,90a,$(gpus_here))),80 89 90a)
 
 device_c := $(wildcard cuda/*.c cuda/stage/*.c cuda/ops/*.c)
 kernels_cu := $(wildcard cuda/ops/*.cu)
 simt_c := $(wildcard cuda/simt/*.c)
 race_c := $(wildcard tests/simt/race/*.c)
-# The NCCL transport, where nccl.h is; libnccl.so.2 itself is looked for when it is asked for.
-has_nccl := $(shell echo '\#include <nccl.h>' | $(CC) -isystem $(CUDA_HOME)/include -E -o /dev/null - 2>/dev/null && echo yes)
-where_nccl = $(filter-out $(if $(has_nccl),,%transport_nccl.c %nccl_library.c %nccl_fake.c),$(1))
-# The stand-ins of tests/fake are made of NVIDIA's headers.
-has_cuda := $(shell echo '\#include <cublasLt.h>' | $(CC) -isystem $(CUDA_HOME)/include -E -o /dev/null - 2>/dev/null && echo yes)
 gpu_c := $(call where_nccl,$(wildcard cuda/gpu/*.c))
 device_tests_c := $(call where_nccl,$(wildcard tests/cuda/*.c))
 simt_tests := $(call where_nccl,$(filter-out %/profiler.c,$(wildcard tests/simt/*.c tests/simt/*.cu)))
@@ -60,11 +73,10 @@ race_cxx := $(or $(shell command -v g++),$(CXX))
 ptx_of = $(if $(filter 89,$(1)),$(or $(filter 80,$(ARCHS)),89),$(1))
 NVCCFLAGS := -std=c++17 -O3 -lineinfo -ccbin $(CXX) \
     $(foreach arch,$(ARCHS),-gencode arch=compute_$(call ptx_of,$(arch)),code=sm_$(arch)) \
-    -gencode arch=compute_$(firstword $(ARCHS)),code=compute_$(firstword $(ARCHS)) \
+    $(addprefix -gencode arch=,$(foreach arch,$(patsubst %a,%,$(firstword $(ARCHS))),compute_$(arch),code=compute_$(arch))) \
     $(NVCCFLAGS_EXTRA) -Xcompiler -fPIC,-fno-exceptions,-fno-threadsafe-statics,-Wall,-Wextra $(if $(findstring -Werror,$(CFLAGS_EXTRA)),-Werror all-warnings)
-cuda_cflags := -isystem $(CUDA_HOME)/include
 cuda_lib := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib))
-cuda_libs := -L$(cuda_lib) -Wl,-rpath,$(cuda_lib) -lcudart_static -lrt -lpthread -ldl
+cuda_libs := $(cuda_lib:%=-L% -Wl,-rpath,%) -lcudart_static -lrt -lpthread -ldl
 
 kernels_text := $(CXX) $(CXXFLAGS) $(race_flags)
 nvcc_text := $(NVCC) $(NVCCFLAGS)
@@ -99,13 +111,11 @@ $(BUILD)/gpu/%.o: %.cu $(BUILD)/flags-nvcc
 	@mkdir -p $(@D)
 	$(Q)$(NVCC) $(NVCCFLAGS) -MMD -MP -c $< -o $@
 
-# CUDA=no leaves nvcc's part of `make` out.
-CUDA ?= $(if $(NVCC),yes,no)
 all: $(BUILD)/libbcd-simt.so $(if $(filter yes,$(CUDA)),$(BUILD)/libbcd-cuda.so)
 
 # ---- libraries -----------------------------------------------------------------------------------
 
-.PHONY: cuda machine-code no-nvcc tests-simt race gpu-programs gpu-check gpu-bundle bundle-programs
+.PHONY: cuda machine-code no-cuda tests-simt race gpu-programs gpu-check gpu-bundle bundle-programs
 $(BUILD)/libbcd-simt.so: $(BUILD)/device/ref/headers.o $(host_o) $(simt_o) $(simt_kernels_o)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared $(CFLAGS) $(LDFLAGS) -Wl,-Bsymbolic $^ -lm -lpthread -o $@
@@ -117,9 +127,9 @@ $(BUILD)/libbcd-cuda.so: $(BUILD)/device/ref/headers.o $(host_o) $(gpu_o)
 machine-code: $(call device_objects,gpu,$(kernels_cu)) ## check the machine code that nvcc made of the kernels
 	@tests/lint/machine_code $^
 
-cuda: $(if $(NVCC),$(BUILD)/libbcd-cuda.so,no-nvcc) ## build only the CUDA library (NVCC=..., CUDA_HOME=...)
-no-nvcc:
-	@echo "nvcc was not found: install CUDA 12 or later, or set NVCC and CUDA_HOME"; exit 1
+cuda: $(if $(no_cuda),no-cuda,$(BUILD)/libbcd-cuda.so) ## build only the CUDA library (NVCC=..., CUDA_HOME=...)
+no-cuda:
+	@echo "$(no_cuda): install CUDA 12 or later, or set CUDA_HOME"; exit 1
 
 # ---- tests ---------------------------------------------------------------------------------------
 
@@ -158,9 +168,10 @@ $(BUILD)/fake/libcublasLt.so: $(call device_objects,gpu,tests/fake/cublaslt.c te
 	@mkdir -p $(@D)
 	$(Q)$(CC) -shared $(CFLAGS) $(LDFLAGS) $^ -lm -o $@
 	$(Q)ln -sf libcublasLt.so $@.$(cublas_major)
-cublas_major = $(shell awk '$$2 == "CUBLAS_VER_MAJOR" { print $$3 }' $(CUDA_HOME)/include/cublas_api.h)
+cublas_major = $(call macro,cublasLt.h,CUBLAS_VER_MAJOR)
 fake_programs := $(BUILD)/tests-fake $(BUILD)/bench-fake
-$(fake_programs): LDFLAGS += -rdynamic -Wl,-rpath,'$$ORIGIN/fake:$$ORIGIN'
+# (As DT_RPATH: before LD_LIBRARY_PATH, which may name NVIDIA's own.)
+$(fake_programs): LDFLAGS += -rdynamic -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/fake:$$ORIGIN'
 $(fake_programs): | $(BUILD)/fake/libcublasLt.so
 programs: $(if $(has_cuda),$(fake_programs))
 
