@@ -27,32 +27,32 @@ own_plateau = of_pairs(curves.own_multiplier)  # by early stopping
 def same_loss_means(one_seed=False):
     """The lowest and the highest of the mean multipliers to the same validation loss, of BCD-1/3 in all long trainings
     from scratch on all data that can be compared: those of several seeds, or those of one."""
-    found = [record.multipliers(*each, curves.plateau_multiplier)
-             for each in [*record.ALL_DATA, ("resnet8-plain", "BCD-1/3")] if each[1].startswith("BCD-1/3")]
-    return span([compare.mean(each)[0] for each in found if np.isfinite(each).any() and (len(each) == 1) == one_seed])
+    trained = [what for what in [*all_thirds(), ("resnet8-plain", "BCD-1/3")] if (len(record.pairs(*what)) == 1) == one_seed]
+    return span(means_of(curves.plateau_multiplier, trained))
+
+
+def all_thirds(optimizer=""):
+    """The pairs of a network and BCD-1/3 that train on all data, by an optimizer of which the name begins so."""
+    return [what for what in record.ALL_DATA
+            if what[1].startswith("BCD-1/3") and record.find(*what).first["optimizer"].startswith(optimizer)]
+
+
+def means_of(rule, trained):
+    """The mean multipliers by a rule of these pairs of a network and a method, of those that have one."""
+    found = [record.multipliers(*what, rule) for what in trained]
+    return [compare.mean(values)[0] for values in found if np.isfinite(values).any()]
 
 
 # ---- own plateaus -------------------------------------------------------------------------------
 
-def means_of_own_plateaus(what):
-    """The mean multipliers of these pairs of a network and a method that have one, by default of all on all data."""
-    found = [record.multipliers(*each, curves.own_multiplier) for each in what or record.ALL_DATA]
-    return [float(np.nanmean(values)) for values in found if np.isfinite(values).any()]
+def mean_own_plateau(*trained):
+    """The mean of the mean multipliers of these pairs of a network and a method, by default of BCD-1/3 on all data."""
+    return f"{statistics.fmean(means_of(curves.own_multiplier, trained or all_thirds())):.2f}"
 
 
-def mean_own_plateau(*what):
-    return f"{statistics.fmean(means_of_own_plateaus(what)):.2f}"
-
-
-def own_plateau_means(*what):
+def own_plateau_means(*trained):
     """The lowest and the highest of them."""
-    return span(means_of_own_plateaus(what))
-
-
-def thirds_with_adam():
-    """The pairs of BCD-1/3 with Adam that train on all data."""
-    return [what for what in record.ALL_DATA
-            if what[1].startswith("BCD-1/3") and record.find(*what).first["optimizer"].startswith("adam")]
+    return span(means_of(curves.own_multiplier, trained or all_thirds()))
 
 
 def near_its_best(network, method):
