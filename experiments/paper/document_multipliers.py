@@ -24,11 +24,12 @@ same_training_loss = of_pairs(record.same_training_loss)
 own_plateau = of_pairs(curves.own_multiplier)  # by early stopping
 
 
-def same_loss_means(one_seed=False):
+def same_loss_means(one_seed=False, every_pair=False):
     """The lowest and the highest of the mean multipliers to the same validation loss, of BCD-1/3 in all long trainings
-    from scratch on all data that can be compared: those of several seeds, or those of one."""
+    from scratch on all data that can be compared: those of several seeds, or those of one.  Of pairs of equal seed, or of
+    each training of BCD with each full update."""
     trained = [what for what in [*all_thirds(), ("resnet8-plain", "BCD-1/3")] if (len(record.pairs(*what)) == 1) == one_seed]
-    return span(means_of(curves.plateau_multiplier, trained))
+    return span(means_of(curves.plateau_multiplier, trained, every_pair))
 
 
 def all_thirds(optimizer=""):
@@ -37,9 +38,9 @@ def all_thirds(optimizer=""):
             if what[1].startswith("BCD-1/3") and record.find(*what).first["optimizer"].startswith(optimizer)]
 
 
-def means_of(rule, trained):
+def means_of(rule, trained, every_pair=False):
     """The mean multipliers by a rule of these pairs of a network and a method, of those that have one."""
-    found = [record.multipliers(*what, rule) for what in trained]
+    found = [record.multipliers(*what, rule, every_pair) for what in trained]
     return [compare.mean(values)[0] for values in found if np.isfinite(values).any()]
 
 

@@ -3,6 +3,7 @@
 A score is the accuracy in per cent or the perplexity, on data not trained on, as the mean of curves.MEAN evaluations;
 the last of them is the one that it belongs to."""
 import functools
+import itertools
 import math
 import pathlib
 
@@ -138,9 +139,12 @@ def gain(training, part=None):
     return score_at(training) - (training["plateau_score"] if part is None else score_at(training, part))
 
 
-def multipliers(network, method, rule):
-    """A rule's multiplier for each seed; NaN where it gives none, or the two can be compared at their ends only."""
-    return [rule(bcd, full) if curves.comparable(bcd, full) else math.nan for bcd, full in pairs(network, method)]
+def multipliers(network, method, rule, every_pair=False):
+    """A rule's multiplier for each seed, or for each training of BCD with each full update; NaN where it gives none, or
+    the two can be compared at their ends only."""
+    found = (itertools.product(find(network, method).trainings, find(network, "full").trainings) if every_pair
+             else pairs(network, method))
+    return [rule(bcd, full) if curves.comparable(bcd, full) else math.nan for bcd, full in found]
 
 
 # ---- what the seeds decide ----------------------------------------------------------------------
