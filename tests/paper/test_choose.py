@@ -1,5 +1,6 @@
 """Methods of fine-tuning by name: what each reached and took, and their picture."""
 import copy
+import dataclasses
 import math
 import re
 import subprocess
@@ -183,6 +184,17 @@ def test_updates_to_the_same_loss():
         after = int(np.flatnonzero(losses <= level)[0])
         way = (losses[after - 1] - level) / (losses[after - 1] - losses[after])
         assert times == pytest.approx(480 / (steps[after - 1] + way * 120.0)) and times > 1.8
+
+
+def test_a_missing_seed_has_no_pair(methods):
+    """Its trainings are not compared with those of another seed."""
+    full, thirds = (next(each for each in methods if each.method.name == name) for name in (choose.FULL, "BCD-1/3"))
+    first, second, third = thirds.times_the_updates(full)
+    without = dataclasses.replace(full, trainings=[one for one in reversed(full.trainings) if one["seed"] != 1])
+    assert thirds.times_the_updates(without) == pytest.approx([math.nan, second, third], nan_ok=True)
+    one_less = dataclasses.replace(thirds, trainings=thirds.trainings[:2])
+    assert one_less.times_the_updates(full) == pytest.approx([first, second])
+    assert len({first, second, third}) == 3
 
 
 @pytest.mark.parametrize("source, words", [
