@@ -89,5 +89,5 @@ ADDED_FLAGS = {"always-active": "", "beta1": 0.9, "beta2": 0.999, "correct-above
 TEXT_FLAGS = {"always-active", "data", "data-dir", "decay", "device", "frozen-norm", "init", "method", "model", "optimizer",
               "order", "partition", "pipeline", "pipeline-schedule", "placement", "precision", "schedule", "submodel-lr",
               "switch-every", "valid"}
-# Settings without a default that every training has.
-NEEDED = "model", "data", "optimizer", "lr", "batch"
+# Settings that every training has, and that are computed with.
+NEEDED = "model", "data", "optimizer", "lr", "batch", "momentum"

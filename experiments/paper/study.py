@@ -152,6 +152,10 @@ def read_run(path):
         training.row.update({f"peak_{role}": float(peaks.get(role, math.nan)) for role in ROLES})
         training.row["resident"] = float(store.attribute(file["memory"], "resident", 0)) or math.nan
     check(training, path)
+    try:
+        training.row["closed_form"] = closed_form(training.spec, training["submodels"], settings, training["precision"])
+    except Refused as refused:  # what the program does not know is in the file; it was not typed
+        raise Refused(f"{path}: {refused}") from refused
     return training
 
 
@@ -192,10 +196,6 @@ def run_row(path, status, settings, provenance, model, data, parts):
                 "parameters": model["parameters"], "batch": settings["batch"], "lr": settings["lr"],
                 "weight_decay": settings["weight-decay"], "fraction": settings["fraction"], "seed": settings["seed"],
                 "checksum": f"{data['checksum']:016x}"})
-    try:
-        row["closed_form"] = closed_form(model["spec"], submodels, settings, provenance["precision"])
-    except Refused as refused:  # what the program does not know is in the file; it was not typed
-        raise Refused(f"{path}: {refused}") from refused
     done = int(curve["step"][-1]) if len(curve["step"]) else 0
     row["steps"] = settings["steps"] if status == DIVERGED else done
     row["epochs"] = row["steps"] / data["steps_per_epoch"]
@@ -376,7 +376,7 @@ def check(training, path):
 def check_settings(settings, path):
     for flag in NEEDED:
         if flag not in settings:
-            raise Refused(f"{path}: /settings has no {flag}, which has no default; the file is damaged")
+            raise Refused(f"{path}: /settings has no {flag}; the file is damaged")
     for flag, value in settings.items():
         if isinstance(value, str) != (flag in TEXT_FLAGS):
             kind = "text" if flag in TEXT_FLAGS else "number"

@@ -322,6 +322,16 @@ def test_columns_of_another_kind_or_length(runs, tmp_path, name, values, words):
     assert words in str(refused.value)
 
 
+def test_an_error_of_these_scripts_is_no_damage(runs, monkeypatch):
+    """What fails with a training is not said of its file."""
+    with pytest.raises(KeyError, match="misspelled"):
+        with program.trained(model="resnet:depth=8,width=2", data="synthetic", limit=32, batch=4, steps=1, threads=1):
+            raise KeyError("misspelled")
+    monkeypatch.setattr(study, "closed_form", lambda *_: None + 1)
+    with pytest.raises(TypeError, match="NoneType"):
+        study.read_run(f"{runs}/full/run.h5")
+
+
 @pytest.mark.parametrize("kind", ["study", "run", "tables"])
 def test_damage_anywhere_is_refused_or_harmless(runs, tmp_path, kind):
     """Bytes that change on the disk are refused in one line, or lie where nothing is stored."""
