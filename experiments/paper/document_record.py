@@ -26,16 +26,22 @@ def mean(values, decimals=2, sign=""):
     return text if known == len(values) else f"{text} ({known} of {len(values)})"
 
 
+def refuse_unknown(*values):
+    """NaN would be the word "nan" in a sentence."""
+    if any(map(math.isnan, values)):
+        raise ValueError(f"no text of {values}")
+
+
 def span(values, decimals=2, sign=""):
     """The lowest and the highest value: "0.63 to 0.74"; none may be missing."""
-    if any(map(math.isnan, values)):
-        raise ValueError(f"no span of {values}")
+    refuse_unknown(*values)
     return " to ".join(tables.format_number(value, decimals, sign) for value in (min(values), max(values)))
 
 
 def bounds(difference, decimals=2, sign="+"):
     """Of the interval of a compare.Difference.  One that rounds to zero keeps its sign, which says on which side the
     interval ends."""
+    refuse_unknown(difference.low, difference.high)
     return f"{difference.low:{sign}.{decimals}f} to {difference.high:{sign}.{decimals}f}"
 
 
@@ -45,6 +51,7 @@ def with_interval(difference, decimals=2, sign="+"):
 
 
 def p_value(p):
+    refuse_unknown(p)
     if p < 0.0005:
         return "< 0.001"
     return f"{p:.3f}" if p < 0.0995 else f"{p:.2f}"

@@ -11,7 +11,6 @@ from scipy import stats
 import compare
 import curves
 import document
-import document_multipliers
 import document_record
 import published
 import record
@@ -52,23 +51,6 @@ def test_a_seed_that_diverged_is_neither_ahead_nor_behind(monkeypatch):
     assert (document_record.ahead("some", "BCD-1/3"), document_record.behind("some", "BCD-1/3")) == (0, 1)
 
 
-def test_a_span_has_all_its_values():
-    assert document_record.span([2.7, 1]) == "1.00 to 2.70"
-    for values in ([2.7, math.nan], [math.nan, 2.7]):
-        with pytest.raises(ValueError, match="no span"):
-            document_record.span(values)
-
-
-@pytest.mark.parametrize("p, text", [
-    (0.00049, "< 0.001"), (0.00051, "0.001"), (0.0494, "0.049"), (0.0994, "0.099"), (0.0996, "0.10"), (1.0, "1.00")])
-def test_probabilities_as_text(p, text):
-    assert document_record.p_value(p) == text
-
-
-def test_a_bound_that_rounds_to_zero_keeps_its_side():
-    assert document_record.with_interval(compare.Difference(0.5, -0.001, 1.001, 0.05, 3)) == "+0.50 (-0.00 to +1.00)"
-
-
 def test_a_method_is_found_by_its_name():
     assert sorted(record.find("half", "1/3 x.9").by_seed) == [1, 2, 3]
     phases = [record.find(*what).first["switching"] for what in
@@ -89,13 +71,6 @@ def test_seeds_for():
 def test_what_a_hundred_seeds_find():
     """The same the other way round, of so many that Student's t is nearly normal: 2.802 times the root of 2/100."""
     assert record.found_in_four_of_five([1.0, 1.0], 100, 0.05) == pytest.approx(0.396, rel=0.02)
-
-
-def test_seeds_that_are_left_out_are_counted():
-    assert document_record.mean([1, 2]) == "1.50 ± 0.71" and document_record.mean([math.nan]) == "–"
-    assert document_record.mean([1, math.nan, 2]) == "1.50 ± 0.71 (2 of 3)"
-    assert document_record.mean([1, math.nan], 1) == "1.0 (1 of 2)"
-    assert document_multipliers.own_plateau("half", "BCD-1/3 every 1e").endswith(" (2 of 3)")  # one came to none
 
 
 # ---- numbers, from the raw curves ---------------------------------------------------------------

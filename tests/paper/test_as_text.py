@@ -1,0 +1,40 @@
+"""Numbers as the text of the documents has them."""
+import math
+
+import pytest
+
+import compare
+import document_multipliers
+import document_record
+
+
+def test_a_span_has_all_its_values():
+    assert document_record.span([2.7, 1]) == "1.00 to 2.70"
+    for values in ([2.7, math.nan], [math.nan, 2.7]):
+        with pytest.raises(ValueError, match="no text of"):
+            document_record.span(values)
+
+
+def test_what_is_unknown_is_no_number():
+    """It may not stand as "nan" in a sentence."""
+    unknown = compare.welch([1.0], [2.0])
+    for as_text in (document_record.with_interval, document_record.bounds, lambda one: document_record.p_value(one.p)):
+        with pytest.raises(ValueError, match="no text of"):
+            as_text(unknown)
+
+
+@pytest.mark.parametrize("p, text", [
+    (0.00049, "< 0.001"), (0.00051, "0.001"), (0.0494, "0.049"), (0.0994, "0.099"), (0.0996, "0.10"), (1.0, "1.00")])
+def test_probabilities_as_text(p, text):
+    assert document_record.p_value(p) == text
+
+
+def test_a_bound_that_rounds_to_zero_keeps_its_side():
+    assert document_record.with_interval(compare.Difference(0.5, -0.001, 1.001, 0.05, 3)) == "+0.50 (-0.00 to +1.00)"
+
+
+def test_seeds_that_are_left_out_are_counted():
+    assert document_record.mean([1, 2]) == "1.50 ± 0.71" and document_record.mean([math.nan]) == "–"
+    assert document_record.mean([1, math.nan, 2]) == "1.50 ± 0.71 (2 of 3)"
+    assert document_record.mean([1, math.nan], 1) == "1.0 (1 of 2)"
+    assert document_multipliers.own_plateau("half", "BCD-1/3 every 1e").endswith(" (2 of 3)")  # one came to none
