@@ -92,22 +92,24 @@ def fit_of_a_cached_prefix():
             for name in steps}
 
 
+def filled_pairs():
+    """The pairs of published Table 4, each with the simulated speed of BCD-1/3 over that of the full update in filled
+    pipelines; without that of L-8.0B, which is not in Table 8, so that nothing simulates it."""
+    table = made_of("timing.h5")["table4"]
+    steps = {(label, gpus.value): cell.value
+             for label, gpus, cell in zip(table.labels, table.column("gpus"), table.column("filled"))}
+    return [(full, bcd, steps[f"{full.model} full", full.gpus] / steps[f"{bcd.model} BCD-1/3", bcd.gpus])
+            for full, bcd in published.pairs(4) if full.model in published.models()]
+
+
 def filled_ratios():
-    """The simulated speed of BCD-1/3 on half the GPUs over that of the full update, in filled pipelines, for each pair
-    of published Table 4."""
-    file = made_of("timing.h5")["table4"]
-    steps, ratios = zip(file.labels, file.column("filled")), []
-    for label, cell in steps:
-        if label.endswith(" full"):
-            full = cell.value
-        elif label.endswith(" BCD-1/3") and not math.isnan(cell.value):
-            ratios.append(full / cell.value)
-    return ratios
+    return [ratio for _, _, ratio in filled_pairs()]
 
 
 def break_even_when_filled():
     """The multipliers at which half the GPUs cost as much as all, in these pipelines: the lowest and the highest."""
-    return span([2 * ratio for ratio in filled_ratios()], 1)
+    return span([ratio * published.gpus_of(full.gpus) / published.gpus_of(bcd.gpus)
+                 for full, bcd, ratio in filled_pairs()], 1)
 
 
 def published_break_even():

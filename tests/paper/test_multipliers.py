@@ -126,9 +126,12 @@ def test_the_published_multipliers_are_at_unequal_losses():
 
 
 def test_break_even_on_half_the_gpus():
-    """As many GPU hours: twice the updates in half the speed would be four times, and so on."""
-    low, high = map(float, document.break_even_when_filled().split(" to "))
-    assert (low, high) == pytest.approx((2 * min(document.filled_ratios()), 2 * max(document.filled_ratios())), abs=0.05)
+    """As many GPU hours: twice the updates in half the speed would be four times, and so on.  Of ten pairs nine can be
+    simulated, of which two have the same step of BCD."""
+    ratios = document.filled_ratios()
+    assert [f"{ratio:.3f}" for ratio in ratios] == [
+        "0.744", "0.693", "0.709", "0.709", "0.721", "0.759", "0.794", "0.809", "0.824"]
+    assert document.break_even_when_filled() == f"{2 * min(ratios):.1f} to {2 * max(ratios):.1f}"
     paid = [2 * full.ms / bcd.ms for full, bcd in published.pairs(4)]
     assert document.published_break_even() == f"{min(paid):.1f} to {max(paid):.1f}"
 
