@@ -196,12 +196,12 @@ def mean_loss(training, until=math.inf):
     return mean_of_last(training, training.evaluation["loss"], until)
 
 
-def mean_score_at(training, steps):
-    """The mean of MEAN evaluations after so many updates, interpolated between such means; NaN before the first."""
-    means = trailing(scores(training), MEAN)
+def mean_score_at(training, steps, count=MEAN):
+    """The mean of so many evaluations after so many updates, interpolated between such means; NaN before the first."""
+    means = trailing(scores(training), count)
     if not len(means):
         return NAN
-    return float(np.interp(steps, training.evaluation["step"][MEAN - 1:], means, left=NAN))
+    return float(np.interp(steps, training.evaluation["step"][count - 1:], means, left=NAN))
 
 
 # ---- along a curve ------------------------------------------------------------------------------

@@ -236,11 +236,9 @@ def ahead_by_last(network, method, counts):
 def full_updates_apart(network, other, evaluations=curves.MEAN):
     """By how much the full update of a network is ahead of that of another one after as many updates as that had, in
     the mean of so many evaluations, with its interval."""
-    def scores(which):
-        return [float(np.interp(updates(other), each.evaluation["step"][evaluations - 1:],
-                                curves.trailing(curves.scores(each), evaluations)))
-                for each in record.find(which, "full").trainings]
-    return with_interval(compare.welch(scores(network), scores(other)))
+    return with_interval(compare.welch(*(
+        [curves.mean_score_at(each, updates(other), evaluations) for each in record.find(which, "full").trainings]
+        for which in (network, other))))
 
 
 def brought(network, other, method):

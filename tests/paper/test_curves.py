@@ -117,6 +117,15 @@ def test_validation_multiplier():
     assert again(0.8, 2.79, 0.29) == pytest.approx(200 / 140)
 
 
+def test_scores_between_evaluations():
+    """A mean belongs to its last evaluation, and before the first mean nothing is known."""
+    one = training(steps=50)
+    one.evaluation = evaluations([10, 20, 30, 40, 50], [1] * 5, np.array([10, 20, 30, 60, 50]) / 100)
+    assert curves.mean_score_at(one, 50) == pytest.approx(34) and math.isnan(curves.mean_score_at(one, 49))
+    assert [curves.mean_score_at(one, steps, 2) for steps in (20, 25, 50)] == pytest.approx([15, 20, 55])
+    assert math.isnan(curves.mean_score_at(one, 19, 2)) and math.isnan(curves.mean_score_at(one, 50, 6))
+
+
 def test_smoothing():
     """Checks the level, and the updates to it. A low loss of the first batch is no convergence."""
     full, bcd, *_ = pairs()
