@@ -6,6 +6,7 @@ import compare
 import curves
 import measures
 import published
+import registered
 from measures import MEAN, SEEDS, Measure, MeasureTable
 from tables import CLOSED_FORM, FREE, MEASURED, NONE, PUBLISHED, RECOMPUTED, Cell, Column, Table
 
@@ -22,7 +23,8 @@ INFERRED = ("The paper names CIFAR-10 for its ResNets; ResNet101's 70.9 % is mos
 EPOCH = "One published epoch is one pass over the data, whichever submodel is active."
 OURS = ("Below a published training, \"here\": ours of that kind, with the network, data and settings that its row names; "
         "means and spreads over seeds.  Losses and scores are at the end of the training; a score and a validation loss are "
-        "means of the last five evaluations where there are ten or more.")
+        "means of the last five evaluations where there are ten or more; the score of a cosine that was registered is the "
+        "last one.")
 LEVEL = ("Trained: the published ones until they were called converged.  To level: until the smoothed training loss of BCD "
          "was at the lowest value that both it and the full update of the same seed reached; B-F is that over what the full "
          "update took.")
@@ -34,7 +36,7 @@ def is_short(training):
 
 
 def score(pair):
-    return measures.score(pair) if is_short(pair.training) else pair.training["end_score"]
+    return measures.score(pair) if is_short(pair.training) else registered.end_score(pair.training)
 
 
 def valid_loss(pair):

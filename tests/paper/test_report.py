@@ -67,6 +67,16 @@ def test_means_of_five():
     assert holds(found, "table2_images", HERE + "full", "valid_loss", 0.7, MEASURED)
 
 
+def test_a_registered_cosine_has_its_last_score():
+    """As the protocol says; of an older one it is the mean of five."""
+    for started, score in ((LATER, 59), (pairs()[0]["started"], 57)):
+        trainings = [like(one, schedule="cosine", started=started) for one in pairs()[:2]]
+        for t in trainings:
+            t.evaluation = evaluations([20 * e for e in range(1, 11)], [e / 10 for e in range(10)], [0.5 + e / 100 for e in range(10)])
+        found = tables_of(trainings)["table2_images"]
+        assert [found.value(label, "score") for label in found.labels if "here" in label] == pytest.approx([score] * 2)
+
+
 def test_nine_evaluations_have_no_means():
     """They are far apart: the last one alone counts, and nothing is said of convergence."""
     trainings = pairs()[:2]
