@@ -71,6 +71,16 @@ def name(network):
     return record.NETWORKS[network][0]
 
 
+def title(network, method):
+    """The same, where its trainings by phases of an epoch are told apart."""
+    return "ResNet-8x8, phases of an epoch" if (network, method) == ("half", "BCD-1/3 every 1e") else name(network)
+
+
+def part(method):
+    """Which part of the network trains at a time: "1/3"."""
+    return method.split(" ")[0].removeprefix("BCD-")
+
+
 def parameters(network):
     return record.find(network, "full").first["parameters"]
 

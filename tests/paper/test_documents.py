@@ -3,6 +3,7 @@ import ast
 import inspect
 import re
 
+import jinja2
 import jinja2.meta
 import pytest
 
@@ -50,7 +51,7 @@ def test_published_perplexities_never_stand_alone(document):
 
 
 def test_every_function_is_called():
-    """By a source, or by another function."""
+    """By a source, or by another function; and every list is named."""
     called = set()
     for source in render.DOCUMENTS:
         text = (ROOT / source).read_text(encoding="utf-8")
@@ -58,8 +59,16 @@ def test_every_function_is_called():
     for module in (document, document_record, document_multipliers):
         called |= {node.id for node in ast.walk(ast.parse(inspect.getsource(module)))
                    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    made = {name for name, value in document.functions().items() if callable(value)}
-    assert made - called == {document.functions.__name__}
+    assert set(document.functions()) - called == {document.functions.__name__}
+
+
+@pytest.mark.parametrize("source", render.DOCUMENTS)
+def test_every_name_is_used(source):
+    """What a source sets, its macros and what they take; "_" is for what is not used."""
+    tree = jinja2.Environment().parse((ROOT / source).read_text(encoding="utf-8"))
+    names = list(tree.find_all(jinja2.nodes.Name))
+    made = {name.name for name in names if name.ctx != "load"} | {macro.name for macro in tree.find_all(jinja2.nodes.Macro)}
+    assert sorted(made - {name.name for name in names if name.ctx == "load"} - {"_"}) == []
 
 
 def test_a_source_sees_what_is_meant_for_it(monkeypatch):
