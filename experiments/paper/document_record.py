@@ -16,14 +16,28 @@ import trainings
 
 # ---- numbers as text ----------------------------------------------------------------------------
 
+class Text(str):
+    """Text whose parts have names, so that a source need not take it apart; a part that is not there it cannot name."""
+
+    def __new__(cls, text, **parts):
+        made = super().__new__(cls, text)
+        vars(made).update(parts)
+        return made
+
+
 def mean(values, decimals=2, sign=""):
     """The mean over seeds and their standard deviation: "84.29 ± 0.44".  NaN has no place in it, which is said:
-    "1.43 ± 0.36 (2 of 3)"; of nothing: "–"."""
-    value, spread, known = compare.mean(values)
+    "1.43 ± 0.36 (2 of 3)", or of two of three starred: "1.43 ± 0.36*"; of nothing: "–".  value: the mean alone; number:
+    not as text."""
+    number, spread, known = compare.mean(values)
     if not known:
-        return "–"
-    text = f"{value:{sign}.{decimals}f}" + (f" ± {spread:.{decimals}f}" if known > 1 else "")
-    return text if known == len(values) else f"{text} ({known} of {len(values)})"
+        return Text("–", starred="–")
+    value = f"{number:{sign}.{decimals}f}"
+    text = value + (f" ± {spread:.{decimals}f}" if known > 1 else "")
+    if known == len(values):
+        return Text(text, value=value, number=number, starred=text)
+    stars = {"starred": f"{text}*"} if (known, len(values)) == (2, 3) else {}
+    return Text(f"{text} ({known} of {len(values)})", value=value, number=number, **stars)
 
 
 def refuse_unknown(*values):
@@ -35,19 +49,22 @@ def refuse_unknown(*values):
 def span(values, decimals=2, sign=""):
     """The lowest and the highest value: "0.63 to 0.74"; none may be missing."""
     refuse_unknown(*values)
-    return " to ".join(tables.format_number(value, decimals, sign) for value in (min(values), max(values)))
+    low, high = (tables.format_number(value, decimals, sign) for value in (min(values), max(values)))
+    return Text(f"{low} to {high}", low=low, high=high)
 
 
 def bounds(difference, decimals=2, sign="+"):
     """Of the interval of a compare.Difference.  One that rounds to zero keeps its sign, which says on which side the
     interval ends."""
     refuse_unknown(difference.low, difference.high)
-    return f"{difference.low:{sign}.{decimals}f} to {difference.high:{sign}.{decimals}f}"
+    low, high = (f"{bound:{sign}.{decimals}f}" for bound in (difference.low, difference.high))
+    return Text(f"{low} to {high}", low=low, high=high)
 
 
 def with_interval(difference, decimals=2, sign="+"):
     """A compare.Difference and its interval: "+1.10 (+0.51 to +1.70)"."""
-    return f"{difference.value:{sign}.{decimals}f} ({bounds(difference, decimals, sign)})"
+    value, between = f"{difference.value:{sign}.{decimals}f}", bounds(difference, decimals, sign)
+    return Text(f"{value} ({between})", value=value, low=between.low, high=between.high)
 
 
 def p_value(p):

@@ -1,11 +1,15 @@
 """Numbers as the text of the documents has them."""
 import math
+import re
 
+import jinja2
 import pytest
 
 import compare
 import document_multipliers
 import document_record
+import render
+from conftest import ROOT
 
 
 def test_a_span_has_all_its_values():
@@ -13,6 +17,29 @@ def test_a_span_has_all_its_values():
     for values in ([2.7, math.nan], [math.nan, 2.7]):
         with pytest.raises(ValueError, match="no text of"):
             document_record.span(values)
+
+
+def test_text_has_its_parts():
+    """Sources compute with the number, and take parts of a text by name; what is not there they cannot name."""
+    for values, starred in (([1, 2], "1.50 ± 0.71"), ([1, math.nan, 2], "1.50 ± 0.71*")):
+        text = document_record.mean(values)
+        assert (text.value, text.number, text.starred) == ("1.50", 1.5, starred)
+    assert not hasattr(document_record.mean([1, math.nan]), "starred"), "a star says that two of three are there"
+    nothing = document_record.mean([math.nan])
+    assert nothing.starred == "–" and not hasattr(nothing, "number")
+    span = document_record.span([2.7, 1], sign="+")
+    assert (span, span.low, span.high) == ("+1.00 to +2.70", "+1.00", "+2.70")
+    interval = document_record.with_interval(compare.Difference(0.5, -0.001, 1.001, 0.05, 3))
+    assert (interval.value, interval.low, interval.high) == ("+0.50", "-0.00", "+1.00")
+    with pytest.raises(jinja2.UndefinedError):
+        jinja2.Template("{{ mean.number / 2 }}", undefined=jinja2.StrictUndefined).render(mean=nothing)
+
+
+@pytest.mark.parametrize("source", render.DOCUMENTS)
+def test_sources_take_no_text_apart(source):
+    """They take its parts by name: a word of it by its place, or a "–" as a number, is silently another."""
+    text = (ROOT / source).read_text(encoding="utf-8")
+    assert re.findall(r'\.split\(|\|int\b|\.replace\(" ', text) == []
 
 
 def test_what_is_unknown_is_no_number():

@@ -137,8 +137,8 @@ def test_break_even_on_half_the_gpus():
 
 
 def test_at_the_published_ratio_the_gpt_is_within_the_published_span():
-    ours = [float(value) for value in document_record.gap_percent("gpt", "BCD-1/3", 1, 50 / 18).split(" to ")]
-    assert min(published.gaps(False)) < ours[0] < ours[1] < max(published.gaps(False))
+    ours = document_record.gap_percent("gpt", "BCD-1/3", 1, 50 / 18)
+    assert min(published.gaps(False)) < float(ours.low) < float(ours.high) < max(published.gaps(False))
 
 
 def test_published_multipliers():

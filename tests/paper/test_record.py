@@ -207,8 +207,8 @@ def test_the_longest_trainings_and_the_first_ones():
     first = statistics.fmean(record.gaps("half", "BCD-1/3 every 1e"))
     assert first < statistics.fmean(record.gaps(*record.LONGEST, 0.25)) < 0
     for number, holds_zero in ((5, True), (10, False)):
-        bounds = document_record.full_updates_apart("half-longest", "half", number).split("(")[1].strip(")").split(" to ")
-        assert (float(bounds[1]) > 0) == holds_zero and float(bounds[0]) < 0
+        apart = document_record.full_updates_apart("half-longest", "half", number)
+        assert (float(apart.high) > 0) == holds_zero and float(apart.low) < 0
     ends = document_record.ends_earlier(*record.LONGEST, 48)
     assert ends["ahead"] == 48 and 0 < ends["decided"] < 24
     assert document_record.ends_earlier(*record.LONGEST, 1)["decided"] == 1  # the registered end is among them
@@ -271,8 +271,8 @@ def test_better_is_positive():
 
 def test_a_cosine_brings_the_full_update_more():
     """On images: the least that it brought to the full update is more than the most that it brought to BCD."""
-    found = {method: [float(word) for word in text.split(" to ")] for method, text in document.brought_by_a_cosine().items()}
-    assert found["full"][0] > found["bcd"][1]
+    found = document.brought_by_a_cosine()
+    assert float(found["full"].low) > float(found["bcd"].high)
 
 
 def test_at_the_published_ratios_halves_and_thirds_fall_back():
@@ -391,8 +391,7 @@ def test_rates_and_lengths_are_those_of_the_files():
     for each in trained:
         if each.setting("fraction") == 1:
             lengths[each.is_images, each["submodels"] == 1].add(round(each["epochs"]))
-    assert lengths == {(True, True): {30, 60, 80}, (True, False): {60, 120, 240}, (False, True): {24},
-                       (False, False): {24}}
+    assert lengths == {(True, True): {30, 60, 80}, (True, False): {60, 120, 240}, (False, True): {24}, (False, False): {24}}
 
 
 def test_the_losses_of_table_2_that_differ_most():
