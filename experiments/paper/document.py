@@ -68,6 +68,28 @@ def published_rows(table, images=None):
     return rows
 
 
+def ours_by_thirds(images):
+    """Ours by BCD-1/3 below the trainings of Table 2: of image models, or of the others."""
+    return [what for row in published.trainings(2) if row.submodels > 1 and row.is_images == images
+            for what in OURS.get(tables02_09_11.label(row), [])]
+
+
+def our_gaps():
+    """The lowest and the highest gap of these on images, in points, means over seeds."""
+    return span([statistics.fmean(record.gaps(*what)) for what in ours_by_thirds(True)], sign="+")
+
+
+def our_gaps_of_text():
+    """The same of the others, by seed, in per cent of the full update's perplexity."""
+    return span([100 * (record.score_at(bcd) / record.score_at(full) - 1)
+                 for what in ours_by_thirds(False) for bcd, full in record.pairs(*what)], 1)
+
+
+def our_multipliers():
+    """The lowest and the highest multiplier of all of them to the same training loss, means over seeds."""
+    return span(document_multipliers.means_of(record.same_training_loss, ours_by_thirds(True) + ours_by_thirds(False)))
+
+
 # ---- steps in pipelines -------------------------------------------------------------------------
 
 def pipeline_ratios(table):

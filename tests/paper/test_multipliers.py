@@ -64,6 +64,30 @@ def test_fine_tuning_passes_in_mid_schedule():
         assert min(record.multipliers("gpt-cosine", "BCD-1/3", rule)) > 1.5
 
 
+# ---- Table 2, and trainings of one seed ---------------------------------------------------------
+
+def test_spans_next_to_table_2():
+    """They are of BCD-1/3 in all long trainings on all data, but those of ResNet-8x8 in phases of other lengths."""
+    images, text = document.ours_by_thirds(True), document.ours_by_thirds(False)
+    phases = {("half", "BCD-1/3 every 1e"), ("half", "BCD-1/3 every auto"), ("half10", "BCD-1/3 every 2e")}
+    assert sorted(images + text) == sorted(set(document_multipliers.all_thirds()) - phases)
+    gaps = [statistics.fmean(record.scores(*what)) - statistics.fmean(record.scores(what[0], "full")) for what in images]
+    assert document.our_gaps() == f"{min(gaps):+.2f} to {max(gaps):+.2f}"
+    found = [statistics.fmean(bcd["multiplier"] for bcd in record.find(*what).trainings) for what in images + text]
+    assert document.our_multipliers() == f"{np.nanmin(found):.2f} to {np.nanmax(found):.2f}"
+    percent = [100 * bcd / full - 100 for what in text for bcd, full in zip(*(
+        record.scores(what[0], method) for method in ("BCD-1/3", "full")))]
+    assert document.our_gaps_of_text() == f"{min(percent):.1f} to {max(percent):.1f}"
+
+
+def test_trainings_of_one_seed():
+    """Sentences say "with one seed" of these, and that a second one of the GPT with a cosine is left to train."""
+    for network in ("gpt-cosine", "resnet8-plain", "resnet14", "resnet20"):
+        assert [document_record.seeds(network, method) for method in ("full", "BCD-1/3")] == [1, 1], network
+    lowest = document_multipliers.same_loss_means(one_seed=True).low
+    assert lowest == document_multipliers.same_loss("resnet8-plain", "BCD-1/3")
+
+
 # ---- own plateaus -------------------------------------------------------------------------------
 
 def test_plateaus_come_early():
