@@ -129,8 +129,8 @@ class Tuned:
         return [registered.at_the_end(one) for one in self.trainings]
 
     def times_the_updates(self, full):
-        """Of each training, by rising seed: its updates over those of the full update of that seed to the same loss, the
-        higher of the lowest of both, interpolated between evaluations; NaN where that seed has none."""
+        """Of each training, by rising seed: its updates over those of the full update of that seed to the same loss,
+        the higher of the lowest of both, interpolated between evaluations; NaN where that seed has none."""
         by_seed = {one["seed"]: one for one in full.trainings}
         return [curves.validation_multiplier(one, by_seed[one["seed"]])[2] if one["seed"] in by_seed else math.nan
                 for one in sorted(self.trainings, key=lambda one: one["seed"])]

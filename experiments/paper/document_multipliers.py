@@ -26,9 +26,10 @@ own_plateau = of_pairs(curves.own_multiplier)  # by early stopping
 
 def same_loss_means(one_seed=False, every_pair=False):
     """The lowest and the highest of the mean multipliers to the same validation loss, of BCD-1/3 in all long trainings
-    from scratch on all data that can be compared: those of several seeds, or those of one.  Of pairs of equal seed, or of
-    each training of BCD with each full update."""
-    trained = [what for what in [*all_thirds(), ("resnet8-plain", "BCD-1/3")] if (len(record.pairs(*what)) == 1) == one_seed]
+    from scratch on all data that can be compared: those of several seeds, or those of one.  Of pairs of equal seed, or
+    of each training of BCD with each full update."""
+    trained = [what for what in [*all_thirds(), ("resnet8-plain", "BCD-1/3")]
+               if (len(record.pairs(*what)) == 1) == one_seed]
     return span(means_of(curves.plateau_multiplier, trained, every_pair))
 
 

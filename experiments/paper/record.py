@@ -168,9 +168,10 @@ SECOND_TRAININGS = [LONGEST, ("half-longest-cosine", "BCD-1/3"), ("half-plain", 
 ALL_DATA = [what for what in THREE_SEEDS + FEWER_SEEDS + SECOND_TRAININGS if " x." not in what[1]]
 # Those at a constant rate which tables list: of a network's phases the main ones, and an epoch.
 CONSTANT = [
-    ("half10", "BCD-1/3 every 40"), ("half10-adam", "BCD-1/3"), ("half", "BCD-1/3 every 40"), ("half", "BCD-1/3 every 1e"),
-    LONGEST, ("half-plain", "BCD-1/3"), ("half-plain-adam", "BCD-1/3"), ("resnet8", "BCD-1/3"), ("resnet14", "BCD-1/3"),
-    ("resnet20", "BCD-1/3"), ("gpt", "BCD-1/2"), ("gpt", "BCD-1/3"), ("gpt", "BCD-1/4")]
+    ("half10", "BCD-1/3 every 40"), ("half10-adam", "BCD-1/3"), ("half", "BCD-1/3 every 40"),
+    ("half", "BCD-1/3 every 1e"), LONGEST, ("half-plain", "BCD-1/3"), ("half-plain-adam", "BCD-1/3"),
+    ("resnet8", "BCD-1/3"), ("resnet14", "BCD-1/3"), ("resnet20", "BCD-1/3"), ("gpt", "BCD-1/2"), ("gpt", "BCD-1/3"),
+    ("gpt", "BCD-1/4")]
 
 
 @functools.cache

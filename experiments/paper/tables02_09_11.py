@@ -23,8 +23,8 @@ INFERRED = ("The paper names CIFAR-10 for its ResNets; ResNet101's 70.9 % is mos
 EPOCH = "One published epoch is one pass over the data, whichever submodel is active."
 OURS = ("Below a published training, \"here\": ours of that kind, with the network, data and settings that its row names; "
         "means and spreads over seeds.  Losses and scores are at the end of the training; a score and a validation loss are "
-        "means of the last five evaluations where there are ten or more; the score of a cosine that was registered is the "
-        "last one.")
+        "means of the last five evaluations where there are ten or more; the score of a cosine that was registered is "
+        "the last one.")
 LEVEL = ("Trained: the published ones until they were called converged.  To level: until the smoothed training loss of BCD "
          "was at the lowest value that both it and the full update of the same seed reached; B-F is that over what the full "
          "update took.")

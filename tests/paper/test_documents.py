@@ -67,7 +67,8 @@ def test_every_name_is_used(source):
     """What a source sets, its macros and what they take; "_" is for what is not used."""
     tree = jinja2.Environment().parse((ROOT / source).read_text(encoding="utf-8"))
     names = list(tree.find_all(jinja2.nodes.Name))
-    made = {name.name for name in names if name.ctx != "load"} | {macro.name for macro in tree.find_all(jinja2.nodes.Macro)}
+    made = {name.name for name in names if name.ctx != "load"}
+    made |= {macro.name for macro in tree.find_all(jinja2.nodes.Macro)}
     assert sorted(made - {name.name for name in names if name.ctx == "load"} - {"_"}) == []
 
 

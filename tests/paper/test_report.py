@@ -72,7 +72,7 @@ def test_a_registered_cosine_has_its_last_score():
     for started, score in ((LATER, 59), (pairs()[0]["started"], 57)):
         trainings = [like(one, schedule="cosine", started=started) for one in pairs()[:2]]
         for t in trainings:
-            t.evaluation = evaluations([20 * e for e in range(1, 11)], [e / 10 for e in range(10)], [0.5 + e / 100 for e in range(10)])
+            t.evaluation = evaluations(range(20, 201, 20), [1] * 10, [0.5 + e / 100 for e in range(10)])
         found = tables_of(trainings)["table2_images"]
         assert [found.value(label, "score") for label in found.labels if "here" in label] == pytest.approx([score] * 2)
 
