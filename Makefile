@@ -347,7 +347,7 @@ run-dist: $(BUILD)/bcd $(if $(filter yes,$(MPI)),$(BUILD)/libbcd-mpi.so) ## trai
 documents: $(BUILD)/bcd $(commands)   ## render paper_repro.md, choose.md and the like from their sources
 	BCD_PROGRAM=$(BUILD)/bcd $(PYTHON) experiments/paper/render.py
 
-bench: $(BUILD)/bench                 ## measure every op, whole training steps, transports
+bench: $(BUILD)/bench                 ## measure every op, whole training steps, the tokenizer
 	$(BUILD)/bench
 
 bench-peers: $(BUILD)/bench $(BUILD)/bcd $(if $(filter yes,$(MPI)),$(BUILD)/libbcd-mpi.so) ## compare training steps with PyTorch, if installed

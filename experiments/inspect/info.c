@@ -237,7 +237,7 @@ static int add_submodels(Tables *tables, const Model *model, const Options *aske
     for (int m = 0; m < partition.submodels && !failed; m++) {
         double operations;
         partition_active(&partition, model, m, active);
-        failed = model_operations(&operations, model, active, options.correct_above);
+        failed = model_operations(&operations, model, active, 0, options.correct_above);
         table_row(table, "%d", m + 1);
         table_put(table, 0, (double)(partition.params[m] + partition.always_params), operations);
     }

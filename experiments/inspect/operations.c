@@ -2,7 +2,7 @@
 
 #include "../../ref/layout.h"
 
-int model_operations(double *operations, const Model *model, const bool *active,
+int model_operations(double *operations, const Model *model, const bool *active, int first,
                      double correct_factor) {
     StageSettings settings = {.batch = 1, .correct_factor = correct_factor};
     Layout layout;
@@ -10,7 +10,7 @@ int model_operations(double *operations, const Model *model, const bool *active,
     *operations = 0;
     for (int i = 0; i < model->nodes; i++) {
         const Node *node = &model->node[i];
-        *operations += node_flops(node, PASS_FORWARD);
+        if (i >= model->block[first].first_node) *operations += node_flops(node, PASS_FORWARD);
         if (layout.value[node->in].needs_grad) *operations += node_flops(node, PASS_INPUT_GRADIENT);
         if (node_trains(model, node, layout.trains))
             *operations += node_flops(node, PASS_WEIGHT_GRADIENT);

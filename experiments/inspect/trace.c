@@ -102,7 +102,7 @@ static int trace_step(Tables *tables, StepCost *step, BlockCost *cost, Bench *be
     free(bytes);
     if (failed) return -1;
     step->bytes = (double)engine_memory(setup->engine)->total_current;
-    return model_operations(&step->flops, model, bench->active,
+    return model_operations(&step->flops, model, bench->active, 0,
                             setup->stage_settings.correct_factor);
 }
 

@@ -1,6 +1,6 @@
-/* bench [ops|steps|transports|tokens] [gpt2|resnet] [--quick] [--cpu-time]: prints how fast each
- * op, each training step, each kind of transport and the tokenizer is, next to what this machine
- * can do. By default it measures everything, in about five minutes. */
+/* bench [ops|steps|tokens] [gpt2|resnet] [--quick] [--cpu-time]: prints how fast each op, each
+ * training step and the tokenizer is, next to what this machine can do. By default it measures
+ * everything, in about five minutes. */
 #include "bench.h"
 
 #include <omp.h>
@@ -33,16 +33,15 @@ static const Job jobs[] =
 enum { JOBS = sizeof jobs / sizeof *jobs, QUICK_JOBS = sizeof quick_jobs / sizeof *quick_jobs };
 
 typedef struct {
-    bool ops, steps, transports, tokens, gpt2, resnet, quick, cpu_time;
+    bool ops, steps, tokens, gpt2, resnet, quick, cpu_time;
 } Wanted;
 
 static int usage(const char *wrong) {
     fprintf(stderr,
             "bench: unknown \"%s\"\n"
-            "usage: bench [ops|steps|transports|tokens] [gpt2|resnet] [--quick] [--cpu-time]\n"
+            "usage: bench [ops|steps|tokens] [gpt2|resnet] [--quick] [--cpu-time]\n"
             "       bench serve MODEL OPTIMIZER BATCH [--cpu-time]\n"
-            "--cpu-time: one thread, processor time; for a machine that others use too (not for "
-            "transports)\n",
+            "--cpu-time: one thread, processor time; for a machine that others use too\n",
             wrong);
     return 2;
 }
@@ -52,7 +51,6 @@ static int parse(Wanted *wanted, int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         bool *flag = !strcmp(argv[i], "ops")          ? &wanted->ops
                      : !strcmp(argv[i], "steps")      ? &wanted->steps
-                     : !strcmp(argv[i], "transports") ? &wanted->transports
                      : !strcmp(argv[i], "tokens")     ? &wanted->tokens
                      : !strcmp(argv[i], "gpt2")       ? &wanted->gpt2
                      : !strcmp(argv[i], "resnet")     ? &wanted->resnet
@@ -62,8 +60,8 @@ static int parse(Wanted *wanted, int argc, char **argv) {
         if (!flag) return usage(argv[i]);
         *flag = true;
     }
-    if (!wanted->ops && !wanted->steps && !wanted->transports && !wanted->tokens)
-        wanted->ops = wanted->steps = wanted->transports = wanted->tokens = true;
+    if (!wanted->ops && !wanted->steps && !wanted->tokens)
+        wanted->ops = wanted->steps = wanted->tokens = true;
     if (!wanted->gpt2 && !wanted->resnet) wanted->gpt2 = wanted->resnet = true;
     return 0;
 }
@@ -87,7 +85,6 @@ static int run(Wanted wanted) {
                 status = bench_steps(j->spec, j->optimizer, j->batch, machine, j->rounds, j->steps);
             if (status) return -1;
         }
-    if (wanted.transports && !wanted.cpu_time && bench_transport(min_ms)) return -1;
     const char *data = getenv("BCD_DATA");
     return wanted.tokens ? bench_tokens(data ? data : "datasets", min_ms) : 0;
 }

@@ -58,11 +58,6 @@ int bench_steps(const char *spec, const char *optimizer, int batch, Machine mach
  * of each further step on one line. */
 int bench_serve(const char *spec, const char *optimizer, int batch);
 
-/* ---- transports.c ---------------------------------------------------------------------------- */
-
-/* Times messages between two ranks of this machine, over each kind of transport. */
-int bench_transport(double min_ms);
-
 /* ---- tokens.c -------------------------------------------------------------------------------- */
 
 /* Times GPT-2's tokenizer on WikiText-2, created anew for each call and once for all, and on a

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../experiments/inspect/operations.h"
 #include "../../ref/base/error.h"
 #include "../../ref/blocks/models.h"
 #include "../../ref/engine.h"
@@ -57,7 +58,8 @@ static int measure(Trainer *t, Times times[PARTS], double flops[PARTS], int roun
         for (int part = 0; part < PARTS; part++) {
             double ms;
             if (activate(t, part) || timed_step(t, &ms)) return -1;
-            flops[part] = work_flops(t->model, t->batch.n, t->active, 0);
+            if (model_operations(&flops[part], t->model, t->active, 0, 0)) return -1;
+            flops[part] *= t->batch.n;
             for (int i = 0; i < steps; i++) {
                 bench_progress("%s: round %d of %d, part %d of %d, step %d: %.1f ms",
                                t->model->name, round + 1, rounds, part + 1, PARTS, i + 1, ms);

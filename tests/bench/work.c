@@ -5,7 +5,6 @@
 
 #include "../../ref/base/error.h"
 #include "../../ref/base/random.h"
-#include "../../ref/layout.h"
 
 const char *const part_names[PARTS] = {"full", "bottom third", "middle third", "top third"};
 
@@ -33,21 +32,6 @@ int work_optimizer(OptimizerSettings *settings, const char *name) {
     if (kind == OPTIMIZER_KINDS) return error_set("no optimizer %s", name);
     *settings = optimizer_defaults((OptimizerKind)kind);
     return 0;
-}
-
-double work_flops(const Model *m, int n, const bool *active, int first) {
-    StageSettings settings = {.batch = n};
-    Layout layout;
-    double flops = 0;
-    if (layout_make(&layout, m, &settings, active)) return 0;
-    for (int i = 0; i < m->nodes; i++) {
-        const Node *node = &m->node[i];
-        if (i >= m->block[first].first_node) flops += node_flops(node, PASS_FORWARD);
-        if (layout.value[node->in].needs_grad) flops += node_flops(node, PASS_INPUT_GRADIENT);
-        if (node_trains(m, node, active)) flops += node_flops(node, PASS_WEIGHT_GRADIENT);
-    }
-    layout_free(&layout);
-    return flops * n;
 }
 
 bool work_alike(const Node *a, const Node *b) {

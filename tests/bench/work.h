@@ -17,11 +17,6 @@ void work_fill(Batch *batch, const Model *model);
  * set. */
 int work_optimizer(OptimizerSettings *settings, const char *name);
 
-/* Returns the operations of a step's multiply-adds: forward from block `first`, input gradients
- * above the lowest active parameter, weight gradients of active blocks. Returns 0 when memory runs
- * out. */
-double work_flops(const Model *model, int n, const bool *active, int first);
-
 /* Returns true if two nodes take the same time: they have the same op, shapes and fusions. */
 bool work_alike(const Node *a, const Node *b);
 /* Writes the name of a node, such as "conv2d 3x3/1 32x32x16 -> 32x32x16" or "attention 32/8+rope

@@ -10,6 +10,7 @@
 #include "../../../cuda/matmul.h"
 #include "../../../cuda/stage/plan.h"
 #include "../../../cuda/stage/stage_cuda.h"
+#include "../../../experiments/inspect/operations.h"
 #include "../../../ref/base/error.h"
 #include "../../../ref/base/random.h"
 #include "../../../ref/blocks/models.h"
@@ -281,7 +282,8 @@ static int measure_part(Bench *b, Session *s, int part, int n) {
     row.ms = times_median(&times);
     row.min_ms = times_min(&times);
     row.max_ms = times_max(&times);
-    row.flops = work_flops(s->model, n, s->active, first);
+    if (model_operations(&row.flops, s->model, s->active, first, 0)) return -1;
+    row.flops *= n;
     row.floor = b->matrix[s->job->precision] > 0 ? row.flops / b->matrix[s->job->precision] : 0;
     row.memory = planned(s, part, s->settings.batch);
     return bench_add(b, &row);
