@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -65,10 +66,22 @@ static size_t stack_bytes(void) {
     return bytes;
 }
 
+/* What ops need of the main thread's stack. */
+enum { GROWN = 384 << 10 };
+
+/* Asks whether a stack can grow: a mapping, unlike a stack, fails with an error. */
+static int check_room(void) {
+    enum { OF_CALLS = 64 << 10 };
+    void *room = mmap(NULL, GROWN + OF_CALLS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED) return error_set("no memory is left for the stack");
+    munmap(room, GROWN + OF_CALLS);
+    return 0;
+}
+
 /* Makes the main thread's stack as large as ops need it.  A stack grows when it is used; where all
  * memory is taken by then, the program would end without a word. */
 static __attribute__((noinline)) void grow_stack(void) {
-    enum { GROWN = 384 << 10, PAGE = 4096 };
+    enum { PAGE = 4096 };
     char room[GROWN];
     volatile char *page = room;
     for (int at = GROWN - PAGE; at >= 0; at -= PAGE) page[at] = 0;
@@ -84,7 +97,7 @@ int threads_check_main(void) {
 int threads_check(void) {
     enum { THREAD_KIB = 256 };
     size_t smallest = SIZE_MAX;
-    if (check_start()) return -1;
+    if (check_start() || check_room()) return -1;
     grow_stack();
 #pragma omp parallel reduction(min : smallest)
     smallest = stack_bytes();
