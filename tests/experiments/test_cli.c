@@ -303,6 +303,8 @@ static void evaluates(void) {
     CHECK(strstr(run(0, "eval again/checkpoint.h5 --split valid --batch 5")->out, expected),
           "expected %s", expected);
     CHECK(strstr(run(0, "eval again --split test --limit 10")->out, "(10 samples)"), "limit");
+    /* Of which nothing is known, so that no other samples are missed. */
+    CHECK(strstr(run(0, "eval again --split test")->out, "test split of"), "the test split");
     runfile_free(&file);
     /* A resume that trains nothing, but asks for other samples. */
     run(0, "train --resume again --eval-samples 3 --quiet");

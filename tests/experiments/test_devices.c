@@ -262,6 +262,7 @@ static void caches_do_not_matter(void) {
     run(0, "train " CACHED "--out plain-steps --quiet");
     run(0, "train " CACHED "--recompute --cache 512 --device-cache 1K --out cached --quiet");
     check_same_checkpoint("plain-steps", "cached");
+    run(0, "train --like cached --submodels 1 --steps 1 --out uncached --quiet"); /* without both */
 }
 
 static void trains_by_the_plain_ops(void) {

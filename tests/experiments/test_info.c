@@ -81,6 +81,12 @@ static void says_what_the_flags_are(const Tables *t) {
         {"flags", "lr", "role", "fixed"},
         {"flags", "replicas", "role", "rounds"},
         {"flags", "epochs", "role", "extends"},
+        {"flags", "model", "kind", "text"},
+        {"flags", "batch", "kind", "int"},
+        {"flags", "steps", "kind", "count"},
+        {"flags", "lr", "kind", "real"},
+        {"flags", "order", "kind", "choice"},
+        {"flags", "recompute", "kind", "flag"},
         {"flags", "batch", "optimizers", ""},
         {"flags", "momentum", "optimizers", "sgd, muon"},
         {"flags", "eps", "optimizers", "adam, adamw, muon"},
@@ -156,7 +162,19 @@ static void informs_in_a_file(void) {
     run(0, "info --out info.h5");
     if (!read_tables(&t, "info.h5")) return;
     says_what_the_flags_are(&t);
-    CHECK(cell(&t, "gpus", "a100", "fp32") == 19.5 && isnan(cell(&t, "gpus", "h100", "price")) &&
+    /* As its data sheets say. */
+    static const struct {
+        const char *column;
+        double value;
+    } a100[] = {{"memory", 80}, {"bandwidth", 2039},   {"fp32", 19.5}, {"tf32", 156},
+                {"bf16", 312},  {"interconnect", 300}, {"host", 31.5}, {"price", 1.20}};
+    for (size_t i = 0; i < sizeof a100 / sizeof *a100; i++)
+        CHECK(fabs(cell(&t, "gpus", "a100", a100[i].column) / a100[i].value - 1) < 1e-12, "%s: %g",
+              a100[i].column, cell(&t, "gpus", "a100", a100[i].column));
+    CHECK(cell(&t, "optimizers", "muon", "matrix_state") == 1 &&
+              cell(&t, "optimizers", "muon", "other_state") == 2,
+          "vectors of state");
+    CHECK(isnan(cell(&t, "gpus", "h100", "price")) &&
               fabs(cell(&t, "presets_adam", "G-1.6B", "full") - 24.077) < 5e-4,
           "known GPUs and models");
     tables_free(&t);

@@ -68,8 +68,15 @@ static void parts_have_their_defaults(void) {
     check_parts("whole", tune, "--submodels 6", "--submodels 1");
     check_parts("sixths", tune, "", "--submodels 6");
     check_parts("asked", text_of("%s --lr 1e-3", tune).text, "--submodels 6", "--submodels 1");
+    check_parts("phases", text_of("%s --switch-every 3", tune).text, "--submodels 6",
+                "--submodels 2");
+    check_parts("listed", tune, "", "--partition 0/1/2/3/4/5");
     check_parts("ends", images, "", "--submodels 3");
     check_parts("none", text_of("%s --submodels 3 --always-active none", images).text, "", "");
+    /* Another model has its own context, not that of the one that was tuned. */
+    run(0,
+        "train --like sixths-before --model gpt:layers=1,width=8,heads=2,context=8 --quiet --out "
+        "longer");
 }
 
 /* Phases and warm-up of a language model depend on the length, unless they are given. */

@@ -35,6 +35,7 @@ static void what_was_replaced_is_refused(void) {
     check_error(run(1, "eval judged"), evaluated);
     check_error(run(1, "train --resume judged --steps 4"), evaluated);
     run(0, "eval found --data data.tokens");
+    run(0, "eval judged --valid judge.tokens");
 }
 
 /* A training of thousands of steps, of whose flags used.tokens is overwritten in place. */

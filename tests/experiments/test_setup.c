@@ -117,6 +117,20 @@ static void refuses_settings_of_other_optimizers(void) {
     }
 }
 
+/* What is just not too much, and no setting of other optimizers, which 0 says. */
+static void takes_the_most(void) {
+    static const char *const lines[] = {
+        "train --submodels 3 --switch-every auto --auto-min 100 --auto-max 100 --auto-window 50",
+        "train --optimizer adam --momentum 0",
+        "train --optimizer sgd --eps 0",
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        Options o;
+        CHECK(parse_train(&o, lines[i]) == 0 && setup_check(&o) == 0 && setup_check_idle(&o) == 0,
+              "%s: %s", lines[i], error_message());
+    }
+}
+
 /* A flag that has no effect without submodels is accepted where --submodels is given, or comes from
  * a run. */
 static void takes_what_is_idle_on_purpose(void) {
@@ -322,6 +336,7 @@ void test_setup(void) {
     for (size_t i = 0; i < sizeof mismatched / sizeof *mismatched; i++)
         RUN_ROW(mismatched[i].line, refuses_mismatch, &mismatched[i]);
     RUN(refuses_settings_of_other_optimizers);
+    RUN(takes_the_most);
     RUN(takes_what_is_idle_on_purpose);
     RUN(reaches_the_settings);
     RUN(the_others_reach_the_settings);

@@ -1,6 +1,8 @@
 """How long trainings will take (estimate.py)."""
 import argparse
+import contextlib
 
+import h5py
 import pytest
 
 import estimate
@@ -73,8 +75,34 @@ def test_networks_are_timed_apart():
     """A step of all images takes as long as one of 10,000, but there are more of them in an epoch."""
     few, every = ({"model": "resnet8", "data": "cifar10", "batch": 128} | more for more in ({"limit": 10000}, {}))
     assert estimate.network_of(few) != estimate.network_of(every) == estimate.network_of(every | {"lr": 0.1})
-    for flag in ("accumulate", "recompute", "precision", "device"):
+    for flag in ("model", "init", "data", "context", "batch", "accumulate", "recompute", "precision", "device"):
         assert estimate.network_of(every | {flag: "other"}) != estimate.network_of(every), flag
+
+
+def test_a_probe_leaves_out_the_first_step(monkeypatch):
+    """Three steps, the first of which takes 5 s and the others 2 s."""
+    asked = {}
+
+    @contextlib.contextmanager
+    def trained(**flags):
+        asked.update(flags)
+        with h5py.File("probe", "w", driver="core", backing_store=False) as file:
+            file["curve/seconds"] = [5.0, 7.0, 9.0]
+            for group, name, value in (("model", "spec", "resnet8"), ("data", "steps_per_epoch", 78.125),
+                                       ("settings", "batch", 128)):
+                file.create_group(group).attrs[name] = value
+            yield file
+    monkeypatch.setattr(program, "trained", trained)
+    way = {"model": "resnet8", "submodels": 3, "always-active": "ends", "epochs": 60, "lr": 0.05, "batch": 128}
+    assert estimate.probe(estimate.full_update(way)) == estimate.Probe("resnet8", 2.0, 78.125, 128)
+    assert asked == {"model": "resnet8", "submodels": 1, "always-active": "none", "lr": 0.05, "batch": 128,
+                     "steps": estimate.PROBE_STEPS, "eval-samples": 1}
+
+
+@pytest.mark.parametrize("seconds, text", [(99.4, "99 s"), (100, "2 min"), (5969, "99 min"), (7500, "2 h 05 min"),
+                                           (10740, "2 h 59 min")])
+def test_times_are_printed_as_by_bcd_train(seconds, text):
+    assert estimate.format_time(seconds) == text
 
 
 @pytest.fixture
@@ -107,15 +135,16 @@ def test_time_here_is_that_of_the_operations(estimated):
     assert "BCD's time is estimated by operations" in out
 
 
-@pytest.mark.parametrize("flags", [{}, {"momentum": 0.0, "recompute": True, "accumulate": 4}])
+@pytest.mark.parametrize("flags", [{}, {"momentum": 0.0, "recompute": True, "accumulate": 4}, {"precision": "bf16"}])
 def test_rented_time_is_that_of_the_samples(estimated, flags):
     """By hand, from the samples that bcd plan has in a second, at its price of an hour."""
     row = {"model": "resnet8", "optimizer": "sgd", "steps": 1000, "submodels": 3, **flags}
     _, table, out = estimated("resnet8", {"bcd3": row}, price="rtx4090=2,a100=3")
     for gpu, price in (("rtx4090", 2), ("a100", 3)):
         simulated = program.ask("plan", "--model", "resnet8", "--gpu", gpu, "--per-node", "1", "--batch", "128",
-                                "--optimizer", "sgd", "--submodels", "3", "--method", "bcd", *(
-                                    ["--momentum", "0", "--recompute", "--micro-batches", "4"] if flags else
+                                "--optimizer", "sgd", "--submodels", "3", "--method", "bcd", "--precision",
+                                flags.get("precision", "fp32"), *(
+                                    ["--momentum", "0", "--recompute", "--micro-batches", "4"] if "momentum" in flags else
                                     ["--no-recompute", "--micro-batches", "1"]))
         hours = 1000 * 128 / simulated["plan"].value("BCD-1/3", "rate") / 3600
         assert table.value("bcd3", f"{gpu}_hours") == pytest.approx(hours)

@@ -284,6 +284,12 @@ def test_plateaus():
     assert table.value(one, "stays") == "stays" and table.value(thirds, "stays") == "still climbing"
 
 
+def test_its_best_is_not_its_end():
+    """By hand: the means are 66.2, 71.4, 74.6, 75.8, 72.8 and 69.6, of which the fourth is that of eight evaluations."""
+    table = registered.plateaus(Cases([scored([50, 60, 70, 75, 76, 76, 76, 76, 60, 60])]))
+    assert table.column("updates")[0].value == 80
+
+
 @pytest.mark.parametrize("last, words", [(80.29, "stays"), (80.31, "still climbing"), (70, "stays")])
 def test_a_plateau_that_stays(last, words):
     """It gains less than 0.3 points in the last fifth of the evaluations; a fall is no climb."""

@@ -188,6 +188,9 @@ static void the_rest_is_adamw(void) {
     }
     const Param matrix = param_of(&rows[0]);
     CHECK(optimizer_state_vectors(&muon, &matrix) == 1, "a matrix has one vector");
+    OptimizerSettings unmoved = muon; /* only SGD leaves it out */
+    unmoved.momentum = 0;
+    CHECK(optimizer_state_vectors(&unmoved, &matrix) == 1, "also without momentum");
     CHECK(optimizer_workspace(&muon, &matrix) == 2 * (7 * 20 + 7 * 7), "its workspace");
     CHECK(optimizer_flops(&muon, &matrix) == 5 * 2 * (7 * 7 * 20 + 7 * 7 * 7 + 7 * 7 * 20),
           "its operations");

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ref/base/clock.h"
 #include "../../ref/base/random.h"
 #include "../test.h"
 #include "tiny.h"
@@ -258,38 +257,6 @@ static void evaluation_changes_nothing(const void *spec) {
     tiny_close(&untouched);
 }
 
-/* The times of the blocks and of the update are parts of the time of the step. */
-static void times_are_parts_of_a_step(const void *spec) {
-    enum { BLOCKS = 32 };
-    BlockTimes times[BLOCKS];
-    double sum = 0;
-    Tiny tiny;
-    Loss loss;
-    tiny_open(&tiny, &(Recipe){.spec = spec, .times = times});
-    tiny_activate(&tiny, 1);
-    Batch batch = tiny_batch(&tiny, 4);
-    double start = clock_ms();
-    CHECK(engine_step(tiny.engine, &batch, 0.1, &loss) == 0, "%s", error_message());
-    double elapsed = clock_ms() - start;
-    bool below = true;
-    for (int b = 0; b < tiny.model->blocks; b++) {
-        const bool active = tiny.settings.partition.of_block[b] == 1;
-        below &= !active;
-        /* A frozen block above the active ones is asked for a weight gradient, and has none. */
-        const bool works[PASSES] = {true, !below, active}, rests[PASSES] = {false, below, below};
-        for (Pass pass = 0; pass < PASSES; pass++) {
-            const double ms = times[b].ms[pass];
-            CHECK((!works[pass] || ms > 0) && (!rests[pass] || ms == 0), "%s, pass %d: %g ms",
-                  tiny.model->block[b].name, (int)pass, ms);
-            sum += ms;
-        }
-    }
-    CHECK(tiny.update_ms > 0 && sum > 0 && sum + tiny.update_ms <= elapsed,
-          "blocks %g ms, update %g ms, of %g ms", sum, tiny.update_ms, elapsed);
-    batch_free(&batch);
-    tiny_close(&tiny);
-}
-
 /* ---- a stage that fails ---- */
 
 static size_t refuse_read(Stage *stage, TensorRole role, int number, real *data) {
@@ -373,8 +340,6 @@ void test_step(void) {
         RUN_ROW("micro-batches", micro_batches_give_the_same, tiny_models_without_batchnorm[i]);
     for (int i = 0; tiny_models[i]; i++)
         RUN_ROW("bad loss", bad_loss_changes_nothing, tiny_models[i]);
-    for (int i = 0; tiny_models[i]; i++)
-        RUN_ROW("times", times_are_parts_of_a_step, tiny_models[i]);
     RUN(a_failed_micro_batch_is_discarded);
     RUN(a_failed_step_before_a_switch);
     RUN(a_value_that_cannot_be_cached);

@@ -6,6 +6,7 @@
 #include "../../ref/blocks/models.h"
 #include "../../ref/layout.h"
 #include "../test.h"
+#include "tiny.h"
 
 /* In units of one value of t x c = 8 x 16 numbers, a layer of this GPT has inner values of: norm 1,
  * qkv 3, attention 1, out 1, sum 1, norm 1, up 4, gelu 4, down 1.  Its aux are three, which take
@@ -70,6 +71,23 @@ static void workspace_by_hand(const void *row) {
     model_free(m);
 }
 
+/* Outputs of a ResNet become smaller from block to block, so that those of even blocks need more
+ * room than those of odd ones, or less, as it is the lowest active block that has the largest
+ * gradient. */
+static void rooms_are_apart(const void *name) {
+    const StageSettings settings = {.batch = 2};
+    Model *m = model_create(name);
+    for (int first = 0; first < m->blocks; first++) {
+        bool active[32] = {false};
+        Layout layout;
+        active[first] = true;
+        CHECK(layout_make(&layout, m, &settings, active) == 0, "%s", error_message());
+        check_rooms(&layout);
+        layout_free(&layout);
+    }
+    model_free(m);
+}
+
 /* The page after the last node cannot be read. */
 static void reads_no_node_too_far(void) {
     const StageSettings settings = {.batch = 2};
@@ -96,5 +114,6 @@ static void reads_no_node_too_far(void) {
 void test_workspace(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         RUN_ROW(rows[i].name, workspace_by_hand, &rows[i]);
+    for (int i = 0; tiny_models[i]; i++) RUN_ROW(tiny_models[i], rooms_are_apart, tiny_models[i]);
     RUN(reads_no_node_too_far);
 }
