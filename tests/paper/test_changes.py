@@ -12,7 +12,7 @@ from conftest import RESULTS, git, has_history
 
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
-KNOWN = 62, "c5e98fd695b08931"
+KNOWN = 63, "3ed9c564336842ec"
 
 
 def chained(changes):
