@@ -27,16 +27,15 @@ static int read_own(SafeTensor list[OWN_MAX], float *numbers[OWN_MAX], const cha
     for (int group = 0; group <= buffers; group++) {
         const char *path = group ? "/buffers" : "/parameters";
         for (int i = 0; i < h5_count(&file, path) && count < OWN_MAX; i++) {
-            char full[2 * H5_NAME];
             SafeTensor *t = &list[count];
             if (h5_name(&file, path, i, name[count])) break;
-            snprintf(full, sizeof full, "%s/%s", path, name[count]);
+            const Text full = text_of("%s/%s", path, name[count]);
             *t = (SafeTensor){.name = name[count], .count = 1};
-            t->rank = h5_size(&file, full, t->dim);
+            t->rank = h5_size(&file, full.text, t->dim);
             for (int d = 0; d < t->rank; d++) t->count *= t->dim[d];
             numbers[count] = malloc(t->count * sizeof **numbers);
             real *stored = malloc(t->count * sizeof *stored);
-            CHECK(h5_read(&file, full, H5_REAL, stored, t->rank, t->dim) == 0, "%s",
+            CHECK(h5_read(&file, full.text, H5_REAL, stored, t->rank, t->dim) == 0, "%s",
                   error_message());
             for (size_t n = 0; n < t->count; n++) numbers[count][n] = (float)stored[n];
             free(stored);
