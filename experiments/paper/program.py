@@ -45,9 +45,11 @@ def has_processes():
     return bool(shutil.which("mpirun")) and (pathlib.Path(find()).parent / "libbcd-mpi.so").exists()
 
 
-# Open MPI refuses more ranks than processors, and root, unless it is told; another MPI ignores this.
+# Open MPI refuses more ranks than processors, and root, unless it is told; another MPI ignores this.  The names with
+# PRTE are those of Open MPI 5.
 RANKS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
-         "OMPI_MCA_hwloc_base_binding_policy": "none"}
+         "OMPI_MCA_hwloc_base_binding_policy": "none", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+         "PRTE_MCA_hwloc_default_binding_policy": "none"}
 
 
 def run(*arguments, processes=0):

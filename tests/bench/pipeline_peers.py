@@ -101,7 +101,8 @@ def our_steps(bcd, spec, steps, submodels, processes):
             command = ["mpirun", "--bind-to", "none", "-n", str(RANKS)] + command
         environment = dict(os.environ, OMP_NUM_THREADS="1", OMPI_ALLOW_RUN_AS_ROOT="1",
                            OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                           OMPI_MCA_rmaps_base_oversubscribe="1")
+                           OMPI_MCA_rmaps_base_oversubscribe="1",
+                           PRTE_MCA_rmaps_default_mapping_policy=":oversubscribe")
         subprocess.run(command, env=environment, check=True)
         printed = subprocess.run(["h5dump", "-y", "-w", "1", "-m", "%.9g", "-d", "/curve/seconds",
                                   directory + "/run/run.h5"], check=True, capture_output=True,

@@ -63,9 +63,11 @@ static const Row rows[] = {
      "--resume nothing: run.h5 cannot be read here; name --pipeline, as OMPI_COMM_WORLD_SIZE",
      true},
     /* Only another rank finds these errors. */
-    {"a full disk on rank 1",
-     "bcd=\"$bcd " TINY "--steps 90 --cache 1\"; mkdir b; "
-     "mpirun -n 1 $bcd --out b/c : -n 1 sh -c \"ulimit -f 1; exec $bcd\" : -n 1 $bcd",
+    {"a full disk on rank 1", /* from when MPI has made its own files */
+     SHELL_WAITS " mkdir b; bcd=\"$bcd " TINY "--steps 1000000 --save-every 5 --cache 1\"; "
+                 "mpirun -n 3 $source/tests/dist/each_rank \"exec $bcd --out b/c\" "
+                 "\"echo \\$\\$ >pid; exec $bcd\" \"exec $bcd\" & job=$!; "
+                 "saved b/c/checkpoint.h5; prlimit --pid $(cat pid) --fsize=512; wait $job",
      "rank 1 gave up: cache: cannot write to ", false},
 };
 
@@ -105,8 +107,8 @@ static void a_rank_without_memory_ends_all(void) {
         char script[1000];
         snprintf(script, sizeof script,
                  "bcd=\"$bcd " TINY
-                 "--steps 30 --timeout 5\"; mpirun -n 1 $bcd --out a : "
-                 "-n 1 sh -c \"ulimit -v %d; exec $bcd\" : -n 1 $bcd",
+                 "--steps 30 --timeout 5\"; mpirun -n 3 $source/tests/dist/each_rank "
+                 "\"exec $bcd --out a\" \"ulimit -v %d; exec $bcd\" \"exec $bcd\"",
                  limits_kb[i]);
         int status = run_script(script);
         CHECK(status != 124 && status >= (i == 0), "%d kB: status %d:\n%s", limits_kb[i], status,

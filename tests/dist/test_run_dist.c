@@ -26,7 +26,7 @@ static void another_build_is_refused(void) {
         "sed \"s/$name/$(echo $name | tr 0-9a-z 1-9a-z0)/g\" $bcd >bcd; chmod +x bcd; "
         "[ \"$(./bcd --version)\" != \"$($bcd --version)\" ] || exit 77; "
         "train=\"train --pipeline mpi --data synthetic --limit 8 --batch 4 --steps 1 --quiet\"; "
-        "mpirun -n 1 $bcd $train : -n 1 ./bcd $train");
+        "mpirun -n 2 $source/tests/dist/each_rank \"exec $bcd $train\" \"exec ./bcd $train\"");
     if (status == 77) SKIP("the name of the commit cannot be changed in this program");
     CHECK(status > 0 && strstr(script_output, "pipeline: rank 1 is another build ("),
           "status %d:\n%s", status, script_output);
@@ -57,7 +57,8 @@ static void a_rank_without_the_directory(void) {
         "resnet:depth=14,width=2 --batch 4 --steps 30 --switch-every 10 --submodels 3 "
         "--always-active none --accumulate 2 --quiet --threads 1\"; $bcd --out one; "
         "two=\"$bcd --pipeline mpi --cache 1\"; "
-        "mpirun -n 1 --wdir a $two --out run : -n 1 --wdir b $two --out run; "
+        "mpirun -n 2 $source/tests/dist/each_rank \"cd a && exec $two --out run\" "
+        "\"cd b && exec $two --out run\"; "
         "[ ! -e b/run ]; for run in one a/run; do "
         "h5dump -y -w 1 -d /curve/loss $run/run.h5 | grep -o \"^ *[0-9][0-9.e+-]*\" >$(basename "
         "$run).txt; done; [ $(wc -l <one.txt) = 30 ]; cmp one.txt run.txt",

@@ -143,7 +143,8 @@ static int shell(const char *commands) {
 static void check_errors(const char *expected) {
     size_t count;
     char *text = read_bytes("errors", &count);
-    CHECK(count && strchr(text, '\n') == text + count - 1 && strstr(text, expected),
+    const char *line = text + strspn(text, "\n"); /* libgomp begins its own with an empty one */
+    CHECK(count && strchr(line, '\n') == text + count - 1 && strstr(line, expected),
           "says \"%s\", expected \"%s\"", text, expected);
     free(text);
 }
