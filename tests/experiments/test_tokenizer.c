@@ -380,6 +380,7 @@ static void python_ends(void) {
 /* On a terminal the line that shows progress is followed by the result. */
 static void a_result_follows_the_progress(void) {
     make_words();
+    setenv("TERM", "xterm", 1);
     const char *text = program_on_terminal("tokenize words.txt --tokenizer bytes --out t.tokens");
     if (!text) SKIP("no pseudo-terminal here");
     CHECK(strstr(text, " %  ") && strstr(text, "t.tokens: 6000 tokens"), "printed \"%s\"", text);
