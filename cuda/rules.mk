@@ -1,11 +1,12 @@
 # The device libraries, built from the same files of cuda/, each loaded by the program at run time:
 #   build/libbcd-simt.so   kernels compiled as C++ for this CPU; always
-#   build/libbcd-cuda.so   kernels compiled by nvcc; where nvcc is found; with the NCCL transport where
-#                          nccl.h is found.  cuBLASLt and NCCL are found when they are first used
+#   build/libbcd-cuda.so   kernels compiled by nvcc; where CUDA 12 or later is found; with the NCCL
+#                          transport where nccl.h is found.  cuBLASLt and NCCL are found when they are
+#                          first used
 # What they need of ref/ they find in the program, so that there is one of everything.
 #   CUDA_HOME     headers and libraries; by default those of the nvcc on the PATH, or else /usr/local/cuda
-#   NVCC          the CUDA compiler, 12 or later; of CUDA_HOME, the PATH or /usr/local/cuda.  Its host
-#                 compiler is that of CC: CC=gcc-12 where it refuses a newer one
+#   NVCC          the CUDA compiler; of CUDA_HOME, the PATH or /usr/local/cuda.  Its host compiler is
+#                 that of CC: CC=gcc-12 where it refuses a newer one
 #   ARCHS         compute capabilities to build for, and PTX of the first for later ones; by default
 #                 those of this machine's GPUs, if nvcc knows them, or else 80 89 90a
 NVCC := $(or $(NVCC),$(firstword $(if $(CUDA_HOME),$(wildcard $(CUDA_HOME)/bin/nvcc)) $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc)))
@@ -13,11 +14,11 @@ homes := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC))) /usr/local/cuda
 CUDA_HOME := $(or $(CUDA_HOME),$(patsubst %/include/cuda_runtime_api.h,%,$(firstword $(wildcard $(homes:%=%/include/cuda_runtime_api.h)))),$(lastword $(homes)))
 cuda_cflags := $(if $(filter-out /usr,$(CUDA_HOME)),-isystem $(CUDA_HOME)/include)
 
-# What a header says of its version, for $(call at_least): of a header that is not there, nothing.
-macro = $(shell printf '\043include <%s>\n%s\n' $(1) $(2) | $(CC) $(cuda_cflags) -E -P - 2>/dev/null | tail -n 1)
+# What headers say of their version, for $(call at_least): of one that is not there, nothing.
+macro = $(shell { printf '\043include <%s>\n' $(1); echo $(2); } | $(CC) $(cuda_cflags) -E -P - 2>/dev/null | tail -n 1)
 at_least = $(shell test "$(2)" -ge $(1) 2>/dev/null && echo yes)
 # The stand-ins of tests/fake are made of NVIDIA's headers, too.
-has_cuda := $(call at_least,12000,$(call macro,cublasLt.h,CUDART_VERSION))
+has_cuda := $(call at_least,12000,$(call macro,cublasLt.h cuda_runtime_api.h,CUDART_VERSION))
 # The NCCL transport, where nccl.h is; libnccl.so.2 itself is looked for when it is asked for.
 has_nccl := $(call at_least,21700,$(call macro,nccl.h,NCCL_VERSION_CODE))
 where_nccl = $(filter-out $(if $(has_nccl),,%transport_nccl.c %nccl_library.c %nccl_fake.c),$(1))
