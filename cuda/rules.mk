@@ -27,8 +27,8 @@ where_nccl = $(filter-out $(if $(has_nccl),,%transport_nccl.c %nccl_library.c %n
 no_cuda := $(if $(filter no,$(CUDA)),CUDA=no,$(if $(NVCC),$(if $(has_cuda),,$(CUDA_HOME) has no headers of CUDA 12 or later),nvcc was not found))
 override CUDA := $(if $(no_cuda),no,yes)
 
-# Only code for 90a has Hopper's own instructions.
-gpus_here := $(if $(NVCC),$(sort $(subst .,,$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null))))
+# Older GPUs than 8.0 cannot run the kernels.  Only code for 90a has Hopper's own instructions.
+gpus_here := $(if $(NVCC),$(filter 8% 9% 1%,$(sort $(subst .,,$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null)))))
 known := $(if $(gpus_here),$(shell $(NVCC) --list-gpu-arch))
 ARCHS := $(or $(ARCHS),$(if $(filter-out $(known:compute_%=%),$(gpus_here)),,$(patsubst 90,90a,$(gpus_here))),80 89 90a)
 
@@ -74,7 +74,7 @@ race_cxx := $(or $(shell command -v g++),$(CXX))
 ptx_of = $(if $(filter 89,$(1)),$(or $(filter 80,$(ARCHS)),89),$(1))
 NVCCFLAGS := -std=c++17 -O3 -lineinfo -ccbin $(CXX) \
     $(foreach arch,$(ARCHS),-gencode arch=compute_$(call ptx_of,$(arch)),code=sm_$(arch)) \
-    $(addprefix -gencode arch=,$(foreach arch,$(patsubst %a,%,$(firstword $(ARCHS))),compute_$(arch),code=compute_$(arch))) \
+    $(foreach arch,$(patsubst %a,%,$(firstword $(ARCHS))),-gencode arch=compute_$(arch),code=compute_$(arch)) \
     $(NVCCFLAGS_EXTRA) -Xcompiler -fPIC,-fno-exceptions,-fno-threadsafe-statics,-Wall,-Wextra $(if $(findstring -Werror,$(CFLAGS_EXTRA)),-Werror all-warnings)
 cuda_lib := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib))
 cuda_libs := $(cuda_lib:%=-L% -Wl,-rpath,%) -lcudart_static -lrt -lpthread -ldl

@@ -72,7 +72,8 @@ enum { GROWN = 384 << 10 };
 /* Asks whether a stack can grow: a mapping, unlike a stack, fails with an error. */
 static int check_room(void) {
     enum { OF_CALLS = 64 << 10 };
-    void *room = mmap(NULL, GROWN + OF_CALLS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *room =
+        mmap(NULL, GROWN + OF_CALLS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (room == MAP_FAILED) return error_set("no memory is left for the stack");
     munmap(room, GROWN + OF_CALLS);
     return 0;

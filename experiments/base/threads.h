@@ -17,5 +17,6 @@ int threads_of_quota(double processors, int threads);
  * small one would end the program without a word.  -1 and an error. */
 int threads_check_main(void);
 /* Checks that all other threads can be started, where OpenMP's library would print a line of its
- * own, and that their stacks are large enough.  -1 and an error. */
+ * own, and that their stacks are large enough; and grows that of the main thread, which
+ * would end the program later, if there is memory for it.  -1 and an error. */
 int threads_check(void);

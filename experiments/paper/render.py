@@ -97,11 +97,14 @@ def tidied(text, width=FILLED):
     return tidy
 
 
+# What is not there is refused, and not the empty text.
+ENVIRONMENT = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+
 def render(source):
     """The text of the document of a source, a path from the project's root."""
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     try:
-        text = environment.from_string((ROOT / source).read_text(encoding="utf-8")).render(
+        text = ENVIRONMENT.from_string((ROOT / source).read_text(encoding="utf-8")).render(
             document.functions(), study_columns=study_columns)
     except (jinja2.TemplateError, KeyError) as error:
         raise Refused(f"{source}: {error}") from error

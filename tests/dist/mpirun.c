@@ -13,8 +13,8 @@ bool mpi_is_here(void) {
 
 /* Open MPI needs to be told to run more ranks than processors, and to run as root, as in a
  * container; and not to bind ranks, or those of all suites that run would share the first
- * processors, nor to spin where one waits. The names
- * with PRTE are those of Open MPI 5. What MPI itself does not free is no leak of ours. */
+ * processors, nor to spin where one waits. The names with PRTE are those of Open MPI 5. What MPI
+ * itself does not free is no leak of ours. */
 #define ENVIRONMENT                                                              \
     "export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 " \
     "OMPI_MCA_hwloc_base_binding_policy=none OMPI_ALLOW_RUN_AS_ROOT=1 "          \
