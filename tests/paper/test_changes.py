@@ -12,7 +12,7 @@ from conftest import RESULTS, git, has_history
 
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
-KNOWN = 63, "3ed9c564336842ec"
+KNOWN = 64, "f18e8470664f0dcf"
 
 
 def chained(changes):
