@@ -56,7 +56,7 @@ PER_UPDATE = MeasureTable(
     ],
     ["Means over all updates of a training, whichever submodel was active, without evaluations.  P+G+S: peaks of "
      "parameters, gradients and optimizer state; equal parts: their closed form for submodels of equal size.  Peak "
-     "memory: of all roles, activations included, by the program that trained; memory.h5 has what today's takes."],
+     "memory: of all roles, activations included, by the program that trained."],
     paired=True)
 
 
