@@ -322,6 +322,18 @@ static void evaluates(void) {
     CHECK(strstr(run(0, "eval few --limit 10")->out, "(10 samples)"), "limit");
 }
 
+/* A training that crops and flips its images is evaluated on the images as they are. */
+static void evaluates_without_augmentation(void) {
+    Text loss[2];
+    for (int augment = 0; augment < 2; augment++) {
+        run(0, "train " RESNET "--steps 0 %s --out plain-%d --quiet", augment ? "--augment" : "",
+            augment);
+        const char *found = strstr(run(0, "eval plain-%d --split train", augment)->out, "): loss");
+        loss[augment] = text_of("%s", found ? found : "none");
+    }
+    CHECK(!strcmp(loss[0].text, loss[1].text), "%s and %s", loss[0].text, loss[1].text);
+}
+
 static void tokenizes(void) {
     CHECK(strstr(run(0, "tokenize words.txt --tokenizer bytes --out s.tokens")->out,
                  "s.tokens: 6000 tokens"),
@@ -382,5 +394,6 @@ void test_cli(void) {
     RUN(stores_why_it_switched);
     RUN(quiet_and_named_by_itself);
     RUN(evaluates);
+    RUN(evaluates_without_augmentation);
     RUN(tokenizes);
 }

@@ -136,6 +136,24 @@ static void tokens_of_older_files(void) {
     }
 }
 
+/* ---- bcd eval -------------------------------------------------------------------------------- */
+
+/* Weights of 3e38 are numbers, but their products are not. */
+static void a_loss_that_is_no_number_is_an_error(void) {
+    make_changed("huge", "{", "{");
+    size_t bytes;
+    char *weights = read_bytes("huge/model.safetensors", &bytes);
+    const float huge = 3e38F;
+    FILE *file = fopen(scratch_path("huge/model.safetensors"), "wb");
+    for (size_t i = bytes - 64 * sizeof huge; i < bytes; i += sizeof huge)
+        memcpy(weights + i, &huge, sizeof huge);
+    CHECK(file && fwrite(weights, 1, bytes, file) == bytes && fclose(file) == 0, "cannot write");
+    free(weights);
+    const Printed *printed = run(1, "eval --init huge --data words.tokens --limit 8");
+    check_error(printed, "the loss on words.tokens is nan");
+    CHECK(!strstr(printed->out, "loss"), "printed %s", printed->out);
+}
+
 /* ---- exports --------------------------------------------------------------------------------- */
 
 #define ODD_SIZES ":layers=1,width=8,heads=3,head_size=4,ffn=8"
@@ -173,5 +191,6 @@ void test_convert_init(void) {
     RUN(only_a_start_is_checked);
     RUN(a_file_of_a_directory_is_named);
     RUN(tokens_of_older_files);
+    RUN(a_loss_that_is_no_number_is_an_error);
     RUN(widths_that_heads_do_not_divide);
 }
