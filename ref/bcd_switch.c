@@ -53,8 +53,7 @@ static uint64_t auto_shortest(const SwitchRule *rule) {
     return windows * window < max ? windows * window : max;
 }
 
-/* Returns the updates of a phase that is over, of which SWITCH_AUTO has at least and at most so
- * many. */
+/* Sets the fewest and the most updates of a phase that is over; they differ only by SWITCH_AUTO. */
 static void phase_lengths(uint64_t *min, uint64_t *max, const BcdSettings *s, int samples) {
     const SwitchRule *rule = &s->rule;
     if (rule->kind == SWITCH_AUTO) {
@@ -62,13 +61,10 @@ static void phase_lengths(uint64_t *min, uint64_t *max, const BcdSettings *s, in
         *min = auto_shortest(rule);
         return;
     }
-    const double unit = rule->kind == SWITCH_STEPS ? 1 : (double)s->batch;
-    const double target = rule->kind == SWITCH_STEPS ? rule->every : phase_samples(rule, samples);
-    const double exact = 0x1p53; /* of more, one less may be the same number */
-    double steps = fmax(1, fmin(exact, ceil(target / unit)));
-    while (steps > 1 && (steps - 1) * unit >= target) steps--; /* if the division was rounded */
-    while (steps < exact && steps * unit < target) steps++;
-    *min = *max = (uint64_t)steps;
+    const bool steps = rule->kind == SWITCH_STEPS;
+    const uint64_t unit = steps ? 1 : (uint64_t)s->batch;
+    const double target = steps ? ceil(rule->every) : phase_samples(rule, samples);
+    *min = *max = ((uint64_t)fmax(1, fmin(0x1p53, target)) + unit - 1) / unit;
 }
 
 uint64_t bcd_steps_left(const BcdState *state, const BcdSettings *s, int samples) {

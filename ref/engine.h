@@ -6,7 +6,10 @@
  *
  *     g = (1/n) sum over the targets of B of dL/dv   L is the loss of one target
  *     g = g min(1, clip_norm / |g|)                  |g| over the active submodel alone
- *     v = update of v from g, as in optimizers/optimizer.h */
+ *     v = update of v from g, as in optimizers/optimizer.h
+ *
+ * A batch norm that trains normalises over each micro-batch, so with it L depends on how B is cut,
+ * and without it g does not. */
 #pragma once
 
 #include "stage.h"

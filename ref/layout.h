@@ -60,8 +60,9 @@ typedef struct {
 
 /* Returns -1 and an error if a batch norm would compute its statistics from a single value, one
  * sample of one pixel, which has no variance; or if the positions of a batch are more than the int
- * in which ops count them can hold.  The batch is that of the settings: who cuts batches so that
- * the last part is smaller sees to it that this one has values enough. */
+ * in which ops count them can hold.  The batch is that of the settings.  Nothing checks a last part
+ * that is smaller: of a single value in a channel a batch norm gives its shift, and moves the
+ * running variance towards 0. */
 int layout_check(const Model *model, const StageSettings *settings, const bool *active);
 /* Overwrites *layout, which layout_free frees.  -1 and an error when memory runs out. */
 int layout_make(Layout *layout, const Model *model, const StageSettings *settings,

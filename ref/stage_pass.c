@@ -135,9 +135,9 @@ void stage_ref_input_gradient(Stage *base, int block) {
     }
 }
 
-/* Returns the gradient array of a parameter, or NULL if it does not train; sets *add if this step
- * has already written it. */
-static real *active_gradient(RefStage *s, int param, bool *add) {
+/* Returns the array for a parameter's gradient, or NULL if it does not train.  Sets *add if this
+ * step has already written it, and notes that it now has. */
+static real *claim_gradient(RefStage *s, int param, bool *add) {
     if (param < 0 || !s->param[param].gradient) return NULL;
     *add = s->param[param].gradient_made;
     s->param[param].gradient_made = true;
@@ -155,8 +155,8 @@ void stage_ref_weight_gradient(Stage *base, int block) {
         if (!node_trains(m, node, s->layout.trains)) continue;
         NodeIO io = stage_node_io(s, node);
         io.dy = stage_value_gradient(s, node->out);
-        io.dweight = active_gradient(s, node->weight, &io.add_dweight);
-        io.dbias = active_gradient(s, node->bias, &io.add_dbias);
+        io.dweight = claim_gradient(s, node->weight, &io.add_dweight);
+        io.dbias = claim_gradient(s, node->bias, &io.add_dbias);
         io.sums_ready = node_sums_ready(&s->layout, node);
         node_weight_gradient(node, &io);
     }

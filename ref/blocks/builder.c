@@ -123,6 +123,7 @@ int build_linear_tied(Model *m, int in, int weight) {
     return add_node(m, node, with_channels(m->value[in].shape, m->param[weight].dim[0]));
 }
 
+/* The weights start as in torchvision's ResNets: He et al. 2015, by the number of outputs. */
 int build_conv2d(Model *m, const char *name, int in, int outputs, int kernel, int stride) {
     Shape shape = m->value[in].shape;
     Node node = node_of(OP_CONV2D, in);
@@ -178,6 +179,7 @@ int build_qknorm(Model *m, int in, Attention attention, bool whole, double eps) 
 int build_attention(Model *m, int in, Attention attention) {
     Node node = node_of(OP_ATTENTION, in);
     node.attention = attention;
+    assert(attention.causal || !attention.window);
     return add_node(m, node, with_channels(m->value[in].shape, attention.heads * attention.d));
 }
 

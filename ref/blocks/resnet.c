@@ -30,6 +30,7 @@ static int basic_block(Model *m, int x, int width, int stride, bool project, boo
     return norm_relu(m, "norm2", x, skip, fused);
 }
 
+/* The stride is that of the second convolution, as in torchvision; in the paper of the first. */
 static int bottleneck_block(Model *m, int x, int width, int stride, bool project, bool fused) {
     int skip = shortcut(m, x, 4 * width, stride, project);
     x = build_conv2d(m, "conv1", x, width, 1, 1);

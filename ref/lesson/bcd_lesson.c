@@ -195,6 +195,10 @@ static double train(Training *t, int steps) {
 
 static Training *start(int submodels) {
     static Training pool[32], *next = pool;
+    if (submodels < 1 || submodels > BLOCKS) {
+        fprintf(stderr, "%d submodels of %d blocks\n", submodels, BLOCKS);
+        exit(1);
+    }
     if (next == pool + 32) exit(1); /* as without memory */
     Training *t = next++;
     t->submodels = submodels;
@@ -264,8 +268,8 @@ static void chapters_2_to_4(void) {
     for (int m = 0; m < 4; m++) {
         const size_t *bytes = t[m]->bytes, adam = bytes[ADAM_M] + bytes[ADAM_V];
         printf("   %-8s%7zu%10zu%7zu%7zu%14zu%14zu\n", name[m], bytes[WEIGHT], bytes[GRADIENT],
-               adam, bytes[WEIGHT] + bytes[GRADIENT] + adam, bytes[WEIGHT] * (m ? 2 : 4),
-               bytes[ACTIVATION]);
+               adam, bytes[WEIGHT] + bytes[GRADIENT] + adam,
+               bytes[WEIGHT] + 3 * bytes[WEIGHT] / (size_t)t[m]->submodels, bytes[ACTIVATION]);
     }
 }
 
@@ -285,9 +289,11 @@ static void chapter_5(void) {
 }
 
 /* Returns the error per cycle of exact BCD on a quadratic of M variables, each with curvature 1,
- * and c with any other.  With step < 1 a variable goes only that part of the way to its minimum. */
+ * and c with any other.  With step < 1 a variable goes only that part of the way to its minimum.
+ * The errors turn as they shrink.  So the largest one of the last 49 cycles before `cycles` is
+ * compared with that before twice as many, which is as many cycles later. */
 static double error_per_cycle(int M, double c, double step, int cycles) {
-    double x[32], largest[2] = {0, 0}; /* before that many cycles, and before twice as many */
+    double x[32], largest[2] = {0, 0};
     for (int i = 0; i < M; i++) x[i] = 1;
     for (int k = 0; k < 2 * cycles * M; k++) {
         const int i = k % M, cycle = k / M, end = cycle / cycles;
@@ -300,24 +306,37 @@ static double error_per_cycle(int M, double c, double step, int cycles) {
 }
 
 /* M layers of one weight, y = w_1 ... w_M x, learn y = (1 + d) x with weight decay d.  The loss is
- * 1/2 (w_1 ... w_M - 1 - d)^2 + 1/2 d sum w_i^2.  Returns the updates until all w_i are 1 within
- * 1e-8: exact ones of one layer after another or, with a step > 0, of all layers together. */
-static int chain_updates(int M, double d, double step) {
-    double w[32], g[32], largest = 1;
+ * 1/2 (w_1 ... w_M - 1 - d)^2 + 1/2 d sum w_i^2.  Both return the updates until all w_i are 1
+ * within 1e-8.  This one does exact ones, of one layer after another. */
+static int chain_bcd(int M, double d) {
+    double w[32], product = 1, largest = 1;
+    int updates = 0;
+    for (int i = 0; i < M; i++) product *= w[i] = 1 + 0.1 * i / M;
+    for (; largest > 1e-8; updates += M) {
+        largest = 0;
+        for (int i = 0; i < M; i++) {
+            const double others = product / w[i];
+            largest = fmax(largest, fabs(w[i] - 1));
+            w[i] = (1 + d) * others / (others * others + d);
+            product = others * w[i];
+        }
+    }
+    return updates;
+}
+
+/* This one does gradient steps, of all layers together. */
+static int chain_full(int M, double d, double step) {
+    double w[32], largest = 1;
     int updates = 0;
     for (int i = 0; i < M; i++) w[i] = 1 + 0.1 * i / M;
-    for (; largest > 1e-8; updates += step > 0 ? 1 : M) {
+    for (; largest > 1e-8; updates++) {
         double product = 1;
         largest = 0;
         for (int i = 0; i < M; i++) product *= w[i];
         for (int i = 0; i < M; i++) {
-            const double others = product / w[i];
-            g[i] = (product - 1 - d) * others + d * w[i];
             largest = fmax(largest, fabs(w[i] - 1));
-            if (step == 0) w[i] = (1 + d) * others / (others * others + d);
-            product = others * w[i];
+            w[i] -= step * ((product - 1 - d) * product / w[i] + d * w[i]);
         }
-        for (int i = 0; i < M; i++) w[i] -= step * g[i];
     }
     return updates;
 }
@@ -343,8 +362,8 @@ int main(void) {
     puts("    M   coupling c   error per cycle     BCD   full update");
     for (int M = 2; M <= 16; M *= 2) {
         const double d = 0.01, c = (1 - d) / (1 + d), step = 2 / (M * (1 - d) + 4 * d);
-        printf("%5d%13.4f%18.4f%8d%14d\n", M, c, error_per_cycle(M, c, 1, 3000),
-               chain_updates(M, d, 0), chain_updates(M, d, step));
+        printf("%5d%13.4f%18.4f%8d%14d\n", M, c, error_per_cycle(M, c, 1, 3000), chain_bcd(M, d),
+               chain_full(M, d, step));
     }
     return 0;
 }

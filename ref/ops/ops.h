@@ -146,7 +146,7 @@ extern __typeof__(qknorm_weight_gradient) fast_qknorm_weight_gradient;
 
 /* y[n][t][heads][d] = softmax(q k / sqrt(d)) v from qkv[n][t][heads + 2 groups][d], which holds q,
  * then k, then v.  The softmax is over all positions, or if causal over those <= the query's, of
- * these with a window only the last ones (without `causal` there is no window); each query head
+ * these with a window only the last ones (which needs `causal`); each query head
  * uses the k and v of its group.  With rope, q and k are first rotated by their positions, and d
  * must be even.  Overwrites lse[n][heads][t] with the log-sum-exp of the scores, from which a
  * backward pass can recompute the probabilities instead of storing them (FlashAttention, Dao et al.

@@ -19,8 +19,8 @@ static inline bool conv2d_is_product(const Conv *conv) {
     return conv->kernel == 1 && conv->stride == 1 && conv->pad == 0;
 }
 
-/* How far the running statistics move towards the batch's in each step, and what is added to a
- * variance; PyTorch's defaults. */
+/* How far the running statistics move towards those of a micro-batch in each of its forward passes,
+ * so several times in a step of several, and what is added to a variance; PyTorch's defaults. */
 #define BATCHNORM_MOMENTUM 0.1
 #define BATCHNORM_EPS 1e-5
 

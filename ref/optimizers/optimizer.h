@@ -47,7 +47,8 @@ typedef struct {
 int optimizer_check(const OptimizerSettings *settings);
 
 /* Returns the settings of the row in NAME.c: those of the BCD paper where it trains with this
- * optimizer, else those of the optimizer's authors or of PyTorch. */
+ * optimizer, else those of the optimizer's authors or of PyTorch.  Muon's rate is ours, and AdamW
+ * has the paper's settings of Adam, so its decay is 1e-5, not PyTorch's 1e-2. */
 OptimizerSettings optimizer_defaults(OptimizerKind kind);
 
 /* What is trained: the rate that is usual for it differs. */
