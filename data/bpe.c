@@ -134,7 +134,7 @@ Tokenizer *tokenizer_gpt2(const char *dir, int vocabulary) {
     char path[PATH_BYTES];
     size_t bytes;
     if (path_join(path, dir, "vocab.bpe")) return NULL;
-    char *merges = (char *)file_read("gpt2", path, FETCH_HINT, &bytes);
+    char *merges = (char *)file_read_set("gpt2", path, &bytes);
     Tokenizer *tokenizer = merges ? tokenizer_gpt2_parse(merges, bytes, dir) : NULL;
     free(merges);
     if (tokenizer && vocabulary && shorten(tokenizer, vocabulary)) {

@@ -6,10 +6,12 @@
 #include "images.h"
 
 static const struct {
+    const char *set;          /* of data/fetch */
     int classes, label_bytes; /* CIFAR-100: coarse label, then fine */
     const char *files[2][6];  /* of training and test, below the data directory; NULL ends */
 } kinds[2] = {
-    [CIFAR_10] = {10,
+    [CIFAR_10] = {"cifar10",
+                  10,
                   1,
                   {{"cifar-10-batches-bin/data_batch_1.bin",
                     "cifar-10-batches-bin/data_batch_2.bin",
@@ -17,7 +19,8 @@ static const struct {
                     "cifar-10-batches-bin/data_batch_4.bin",
                     "cifar-10-batches-bin/data_batch_5.bin"},
                    {"cifar-10-batches-bin/test_batch.bin"}}},
-    [CIFAR_100] = {100, 2, {{"cifar-100-binary/train.bin"}, {"cifar-100-binary/test.bin"}}}};
+    [CIFAR_100] = {
+        "cifar100", 100, 2, {{"cifar-100-binary/train.bin"}, {"cifar-100-binary/test.bin"}}}};
 
 /* Computed from the 50,000 training images and rounded; a test computes them again. */
 const Normalisation cifar_normalisation[2] = {
@@ -48,7 +51,7 @@ static int load_file(unsigned char *records, CifarKind kind, const char *dir, co
     char path[PATH_BYTES];
     if (path_join(path, dir, name)) return -1;
     size_t count;
-    unsigned char *bytes = file_read("cifar", path, FETCH_HINT, &count);
+    unsigned char *bytes = file_read_set(kinds[kind].set, path, &count);
     if (!bytes) return -1;
     int failed = cifar_check(bytes, count, kind, samples, path);
     if (!failed) memcpy(records, bytes, count);

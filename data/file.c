@@ -50,6 +50,13 @@ unsigned char *file_read(const char *who, const char *path, const char *hint, si
     return (unsigned char *)data;
 }
 
+unsigned char *file_read_set(const char *set, const char *path, size_t *bytes) {
+    char hint[128];
+    snprintf(hint, sizeof hint, "data/fetch %s downloads it; BCD_DATA can name another directory",
+             set);
+    return file_read(set, path, hint, bytes);
+}
+
 /* Opens and locks the temporary file that will replace `path`, or the one that a killed process
  * left behind.  Between the open and the lock, another process may rename its complete file; then
  * the locked file is no longer `temporary`, and this tries again.  Returns the descriptor, or -1

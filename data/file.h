@@ -8,9 +8,6 @@
 
 enum { PATH_BYTES = 1024 };
 
-/* The end of the error line about a missing data file. */
-#define FETCH_HINT "data/fetch downloads it; BCD_DATA can name another directory"
-
 /* Overwrites path[PATH_BYTES] with "dir/name".  -1 and an error if it does not fit. */
 int path_join(char *path, const char *dir, const char *name);
 
@@ -23,6 +20,9 @@ bool file_same(const char *a, const char *b);
 /* Reads a whole file and sets *bytes.  Returns its contents, for the caller to free, with a zero
  * byte behind them that *bytes does not count.  NULL and the error "who: path: reason; hint". */
 unsigned char *file_read(const char *who, const char *path, const char *hint, size_t *bytes);
+
+/* The same of a file of one of the sets of data/fetch, which the error says. */
+unsigned char *file_read_set(const char *set, const char *path, size_t *bytes);
 
 /* Writes a whole file, as below.  -1 and an error. */
 int file_write(const char *path, const void *bytes, size_t count);

@@ -22,7 +22,7 @@ class Missing(Stop):
 def missing(error):
     more = " sentencepiece protobuf" if error.name in ("sentencepiece", "google", "google.protobuf") else ""
     what = f"the Python package {error.name} is missing" if error.name else first_line(error).split(". ")[0]
-    return Missing(f"{what}; type: pip install -U {PACKAGES}{more}")
+    return Missing(f"{what}; type: pip install -U {PACKAGES}{more} (in a virtual environment, as python3 -m venv makes one)")
 
 
 def load(directory):

@@ -157,7 +157,7 @@ static int source_checksum(uint64_t *sum, const char *dir, const unsigned char *
     char path[PATH_BYTES];
     size_t bytes;
     if (path_join(path, dir, "gpt2-bpe/vocab.bpe")) return -1;
-    unsigned char *merges = file_read("gpt2", path, FETCH_HINT, &bytes);
+    unsigned char *merges = file_read_set("gpt2", path, &bytes);
     if (!merges) return -1;
     *sum = checksum_bytes(CHECKSUM_START, text, count);
     *sum = checksum_bytes(*sum, merges, bytes);
@@ -167,7 +167,7 @@ static int source_checksum(uint64_t *sum, const char *dir, const unsigned char *
 
 /* Loads DIR/STEM.txt in the first `size` of GPT-2's tokens, or in all if size is 0.  The tokens are
  * kept in DIR/STEM.gpt2[-size].tokens. */
-static int load_gpt2(Tokens *tokens, const char *who, const char *dir, const char *stem, int size) {
+static int load_gpt2(Tokens *tokens, const char *set, const char *dir, const char *stem, int size) {
     char name[64], part[16] = "", path[PATH_BYTES], kept[PATH_BYTES], vocabulary[PATH_BYTES];
     size_t count;
     uint64_t source;
@@ -176,7 +176,7 @@ static int load_gpt2(Tokens *tokens, const char *who, const char *dir, const cha
     if (size) snprintf(part, sizeof part, "-%d", size);
     snprintf(name, sizeof name, "%s.gpt2%s.tokens", stem, part);
     if (path_join(kept, dir, name)) return -1;
-    unsigned char *text = file_read(who, path, FETCH_HINT, &count);
+    unsigned char *text = file_read_set(set, path, &count);
     if (!text) return -1;
     int failed = source_checksum(&source, dir, text, count);
     if (!failed && tokens_open(tokens, kept) == 0) {
@@ -197,7 +197,7 @@ static Dataset *shakespeare_bytes(const DataRequest *request) {
     char path[PATH_BYTES];
     size_t count;
     if (path_join(path, request->dir, "tinyshakespeare.txt")) return NULL;
-    unsigned char *text = file_read("shakespeare", path, FETCH_HINT, &count);
+    unsigned char *text = file_read_set("shakespeare", path, &count);
     return text ? open_part(request, tokens_of_bytes(text, count), 0, count, SIZE_MAX) : NULL;
 }
 

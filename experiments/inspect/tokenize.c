@@ -91,9 +91,7 @@ static int tokenize_by_model(const char *out, const CommandLine *line, TokenizeS
             "--tokenizer \"%s\": there is no such directory; it takes bytes, gpt2, or the "
             "directory of a model",
             dir);
-    if (tokenizer_of_model(name, dir) ||
-        tokenize_measure(&stats->total_bytes, line->positional, line->positionals))
-        return -1;
+    if (tokenizer_of_model(name, dir)) return -1;
     /* What cannot be written, or another process writes, is not found out after hours of work. */
     AtomicFile claim;
     double shown = 0;
@@ -129,8 +127,10 @@ int command_tokenize(const CommandLine *line) {
     for (int i = 0; i < line->positionals; i++)
         if (strcmp(out, line->positional[i]) == 0)
             return error_set("--out %s: it is one of the inputs; give another name", out);
-    if (check_new(out, line)) return -1;
     TokenizeStats stats = {0};
+    if (check_new(out, line) ||
+        tokenize_measure(&stats.total_bytes, line->positional, line->positionals))
+        return -1;
     if (strcmp(name, "bytes") != 0 && strcmp(name, "gpt2") != 0)
         return tokenize_by_model(out, line, &stats);
     if (line->options.context)

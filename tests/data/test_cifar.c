@@ -44,8 +44,8 @@ static void cifar10_round_trip_and_damage(void) {
     }
     check_cifar_error(CIFAR_10, SPLIT_TRAIN);
     CHECK_ERROR(
-        "cifar: %s/cifar-10-batches-bin/data_batch_1.bin: No such file or directory; "
-        "data/fetch downloads it; BCD_DATA can name another directory",
+        "cifar10: %s/cifar-10-batches-bin/data_batch_1.bin: No such file or directory; "
+        "data/fetch cifar10 downloads it; BCD_DATA can name another directory",
         scratch_directory());
     written.records[(size_t)9999 * RECORD] = 10;
     scratch_file("cifar-10-batches-bin/test_batch.bin", written.records, (size_t)10000 * RECORD);

@@ -135,7 +135,10 @@ static void missing_file(void) {
     tokenizer_free(tokenizer);
     *strrchr(directory, '/') = 0;
     CHECK(!tokenizer_gpt2(directory, 0), "opened");
-    CHECK_ERROR("gpt2: %s/vocab.bpe: No such file or directory; " FETCH_HINT, directory);
+    CHECK_ERROR(
+        "gpt2: %s/vocab.bpe: No such file or directory; data/fetch gpt2 downloads it; "
+        "BCD_DATA can name another directory",
+        directory);
 }
 
 void test_data_vocabulary(void) {

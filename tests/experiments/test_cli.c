@@ -59,6 +59,7 @@ static void refuses_wrong_use(void) {
     check_error(run(1, "train --data text --model " TOO_LARGE " --out none"), "this machine has");
     check_error(run(1, "train --resume nothing"), "nothing: no run in it");
     check_error(run(1, "eval nothing"), "nothing: cannot read: No such file");
+    check_error(run(1, "tokenize no.txt --data-dir nowhere"), "tokenize: no.txt: No such file");
     CHECK(symlink("loop", scratch_path("loop")) == 0, "no link");
     check_error(run(1, "train --resume loop"), "loop: cannot look into it: Too many levels");
     check_error(run(2, "train --like loop --out none"), "--like loop: cannot look into it: ");
