@@ -122,7 +122,7 @@ void pass_loss(CudaStage *s, LossSums *sums, bool add) {
 
 /* ---- input gradients ---- */
 
-static float *active_gradient(CudaStage *s, int param, bool *add) {
+static float *claim_gradient(CudaStage *s, int param, bool *add) {
     if (param < 0 || !s->active[s->base.model->param[param].block]) return NULL;
     *add = s->gradient_made[param];
     s->gradient_made[param] = true;
@@ -130,8 +130,8 @@ static float *active_gradient(CudaStage *s, int param, bool *add) {
 }
 
 static void want_weight_gradient(CudaStage *s, const Node *node, DeviceIO *io) {
-    io->dweight = active_gradient(s, node->weight, &io->add_dweight);
-    io->dbias = active_gradient(s, node->bias, &io->add_dbias);
+    io->dweight = claim_gradient(s, node->weight, &io->add_dweight);
+    io->dbias = claim_gradient(s, node->bias, &io->add_dbias);
 }
 
 /* Returns true if a node's input gradient also computes its weight gradient.  Deferred weight

@@ -22,7 +22,7 @@ def scores_within(pair, axis):
     cut = [one for one, total in zip(pair, totals) if total > budget]
     if not all(map(curves.may_be_cut, cut)):
         return UNKNOWN
-    return tuple(curves.score_after(one, curves.updates_within(one, axis, budget)) for one in pair)
+    return tuple(curves.mean_score_at(one, curves.updates_within(one, axis, budget), 1) for one in pair)
 
 
 def at_equal(axis):

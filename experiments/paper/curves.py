@@ -244,14 +244,6 @@ def updates_within(training, axis, budget):
     return float(training.curve["step"][rows - 1]) if rows else 0.0
 
 
-def score_after(training, steps):
-    """The score after so many updates, interpolated between evaluations; NaN before the first one."""
-    at = training.evaluation["step"].astype(float)
-    if not len(at) or steps < at[0]:
-        return NAN
-    return float(np.interp(steps, at, scores(training)))
-
-
 def may_be_cut(training):
     """True when a training has reached at each update what a training of that length would have: its learning rate
     does not depend on its length, as with a cosine."""

@@ -33,7 +33,7 @@ class Probe:
 
 
 def format_time(seconds):
-    """A time as bcd train prints it, as in 2 h 05 min."""
+    """A time of which seconds do not matter once it has minutes, as in 2 h 05 min."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

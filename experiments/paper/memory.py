@@ -17,7 +17,6 @@ PRESETS = {  # the largest number of submodels, and the networks
                    Network("gpt:layers=12,width=128,heads=4,context=64", "text", "adam", 8),
                    Network("llama:layers=12,width=128,heads=4,ffn=344,context=64", "text", "adam", 8)]),
     "gpu": PUBLISHED, "paper": PUBLISHED}
-CLOSED_FORMS = {"sgd": "2/M", "adam": "3/M"}
 
 
 def columns():
@@ -54,15 +53,10 @@ def table(options, network, number):
         found.row(program.way(submodels), made["closed_form"] / MIB, planned, made.trained_memory,
                   made.trained_memory / planned - 1, made["peak_activations"] / MIB, plan["total"], made.peak,
                   made.peak / plan["total"] - 1)
-    form = CLOSED_FORMS[network.optimizer]
-    if provenance["precision"] == "bf16":
-        form = {"2/M": "1/2 + 3/M", "3/M": "1/2 + 4/M"}[form]
-    else:
-        form = f"1 + {form}"
     found.note(
         f"Peaks of the allocator, in {provenance['precision']} on the {options.flags.get('device', 'cpu')}.  "
-        "\"planned\" is computed from shapes before the training; \"equal parts\" is the closed form "
-        f"W ({form}), which submodels of whole blocks reach only when they can be cut evenly.")
+        "\"planned\" is computed from shapes before the training; \"equal parts\" is the closed form of submodels of "
+        "equal size, which whole blocks reach only when they can be cut evenly.")
     return found, provenance
 
 

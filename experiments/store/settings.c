@@ -113,21 +113,6 @@ int settings_read(const H5File *file, Options *options) {
     return h5_has(file, "/", undecided) ? read_undecided(file, options) : 0;
 }
 
-int settings_check_decided(const char *path) {
-    Options options;
-    H5File file;
-    options_defaults(&options, COMMAND_TRAIN);
-    if (h5_open(&file, path)) return -1;
-    int failed = settings_read(&file, &options);
-    if (!failed && has_no_length(&options) && !h5_has(&file, "/", undecided))
-        failed = error_set(
-            "%s: an older program made this run of no updates, and did not store whether "
-            "--switch-every, --schedule and --warmup were given; start it again",
-            path);
-    h5_close(&file);
-    return failed ? -1 : 0;
-}
-
 int settings_read_file(const char *path, Options *options) {
     H5File file;
     if (h5_open(&file, path)) return -1;

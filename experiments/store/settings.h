@@ -18,9 +18,6 @@ void settings_write_given(H5File *file, const CommandLine *line);
 int settings_read(const H5File *file, Options *options);
 /* The same from the file at `path`. */
 int settings_read_file(const char *path, Options *options);
-/* Refuses a run of no updates that does not say which of these flags it was given, as of an older
- * program. */
-int settings_check_decided(const char *path);
 
 /* Checks that two copies of the settings of a run agree in everything that a resume must repeat. -1
  * and an error that begins with `where` and names a flag in which they differ. */

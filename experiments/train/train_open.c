@@ -153,9 +153,7 @@ static int open_old(Training *t, const Options *options) {
     strcpy(t->dir, dir);
     t->run_path = rundir_path(dir, "run.h5");
     t->checkpoint_path = rundir_path(dir, "checkpoint.h5");
-    if (rundir_check(dir) || (t->lock = rundir_lock(dir)) < 0 || read_past(t) ||
-        settings_check_decided(t->lost_curves ? t->checkpoint_path.text : t->run_path.text))
-        return -1;
+    if (rundir_check(dir) || (t->lock = rundir_lock(dir)) < 0 || read_past(t)) return -1;
     t->started -= t->run.provenance.wall;
     Options *o = &t->setup.options;
     *o = t->run.settings;

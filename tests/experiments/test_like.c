@@ -1,5 +1,4 @@
 /* bcd train --like: another run with the settings of an earlier one. */
-#include <hdf5.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -109,21 +108,10 @@ static void defaults_of_a_length_are_found_later(void) {
     check_late("--init late-model --submodels 2 --switch-every 3", "lateD", "directD");
 }
 
-/* Such a run of an older program does not say what it was given. */
-static void an_older_run_of_no_updates_is_refused(void) {
-    run(0, "train " RESNET "--steps 0 --quiet --out older");
-    hid_t file = H5Fopen(scratch_path("older/run.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
-    CHECK(file >= 0 && H5Adelete(file, "undecided") >= 0 && H5Fclose(file) >= 0, "setup");
-    check_error(run(1, "train --resume older --steps 5"),
-                "older/run.h5: an older program made this run of no updates, and did not store");
-    run(0, "eval older");
-}
-
 void test_like(void) {
     make_words();
     run(0, "train " RESNET "--steps 30 --quiet --out plain");
     RUN(trains_like_another);
     RUN(parts_have_their_defaults);
     RUN(defaults_of_a_length_are_found_later);
-    RUN(an_older_run_of_no_updates_is_refused);
 }

@@ -182,5 +182,5 @@ def test_costs():
         curves.cost_after(one, math.nan, curves.SECONDS))
     assert curves.updates_within(one, curves.SECONDS, one.curve["seconds"][19]) == 20
     assert curves.updates_within(one, curves.SECONDS, 0.1) == 0
-    assert math.isnan(curves.score_after(one, 49)) and curves.score_after(one, 75) == pytest.approx(53.5)
-    assert curves.score_after(one, 500) == pytest.approx(71)
+    assert math.isnan(curves.mean_score_at(one, 49, 1)) and curves.mean_score_at(one, 75, 1) == pytest.approx(53.5)
+    assert curves.mean_score_at(one, 500, 1) == pytest.approx(71)
