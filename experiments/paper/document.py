@@ -198,9 +198,7 @@ def fine_tuned():
             "same_time": f"{statistics.fmean(full.after(full.updates * time)):.3f}" if time < 0.95 else "",
             "difference": with_interval(d, 3) if d else "", "answer": one.answer,
             "p": p_value(one.p) if d else "", "seconds": "–" if math.isnan(time) else f"{time:.2f}",
-            "operations": "–" if math.isnan(one.operations) else f"{one.operations / full.operations:.2f}",
             "trained": f"{one.trained:.0f}", "updates": one.updates, "rate": f"{one.trainings[0]['lr']:g}".replace("e-0", "e-"),
-            "equal_parts": f"{one.equal_parts:.0f}",
             "times_the_updates": mean(one.times_the_updates(full)) if d else "",
             **{column: mean([one.mean(column, 1 / tables.MIB)], 0) for column in ("peak_total", "resident")}})
     return rows

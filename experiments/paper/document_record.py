@@ -212,12 +212,6 @@ def gap(network, method, part=1.0, full=None):
     return mean(record.gaps(network, method, part, full), sign="+")
 
 
-def seed_gap(network, method, seed=1):
-    """The gap of one seed, without its sign."""
-    bcd, full = (record.find(network, which).by_seed[seed] for which in (method, "full"))
-    return f"{abs(record.score_at(bcd) - record.score_at(full)):.1f}"
-
-
 def gap_percent(network, method, part, ratio):
     """The gaps of the seeds after a part of BCD's training, in per cent of the score of the full update after as many
     epochs over a ratio: their span, "0.6 to 2.7"."""
