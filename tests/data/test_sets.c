@@ -70,17 +70,17 @@ static void kinds_and_names(void) {
 
 static void missing_files_say_how_to_get_them(void) {
     static const struct {
-        const char *set, *who, *file;
-    } rows[] = {{"cifar10", "cifar", "cifar-10-batches-bin/data_batch_1.bin"},
-                {"cifar100", "cifar", "cifar-100-binary/train.bin"},
-                {"shakespeare", "shakespeare", "tinyshakespeare.txt"},
-                {"wikitext2", "wikitext2", "wikitext-2/train.txt"}};
+        const char *set, *file;
+    } rows[] = {{"cifar10", "cifar-10-batches-bin/data_batch_1.bin"},
+                {"cifar100", "cifar-100-binary/train.bin"},
+                {"shakespeare", "tinyshakespeare.txt"},
+                {"wikitext2", "wikitext-2/train.txt"}};
     for (int i = 0; i < 4; i++) {
         CHECK(!open_set(rows[i].set, "/nowhere", SPLIT_TRAIN), "%s opens", rows[i].set);
         CHECK_ERROR(
-            "%s: /nowhere/%s: No such file or directory; data/fetch downloads "
+            "%s: /nowhere/%s: No such file or directory; data/fetch %s downloads "
             "it; BCD_DATA can name another directory",
-            rows[i].who, rows[i].file);
+            rows[i].set, rows[i].file, rows[i].set);
     }
     /* A set has a file if and only if it does not open without one. */
     for (const DataSet *set = data_sets; set->name; set++) {
