@@ -13,6 +13,7 @@ import program
 import record
 import registered
 import smollm
+import study
 from cases import Cases
 from errors import Refused
 from tables import MIB
@@ -107,9 +108,17 @@ class Tuned:
         return compare.mean([one.trained_memory for one in self.trainings])[0]
 
     @property
+    def equal_parts(self):
+        """The same by closed form, of submodels of equal size; the file of an older build left out what is always
+        active."""
+        first = self.trainings[0]
+        if math.isnan(self.peak):
+            return self.mean("closed_form", 1 / MIB)
+        return study.closed_form(first["model"], first["submodels"], first.settings, first["precision"]) / MIB
+
+    @property
     def trained(self):
-        """The same, or the closed form of submodels of equal size where no peak was measured."""
-        return self.peak if math.isfinite(self.peak) else self.mean("closed_form", 1 / MIB)
+        return self.peak if math.isfinite(self.peak) else self.equal_parts
 
     @property
     def updates(self):
@@ -133,6 +142,11 @@ class Tuned:
     @property
     def lowest(self):
         return [float(one.evaluation["loss"].min()) for one in self.trainings]
+
+    @property
+    def operations(self):
+        """Of all updates, counted from shapes; NaN of what another program trained."""
+        return compare.mean([math.nan if one.operations is None else one.operations[-1] for one in self.trainings])[0]
 
 
 def tuned(made):

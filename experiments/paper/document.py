@@ -198,7 +198,8 @@ def fine_tuned():
             "same_time": f"{statistics.fmean(full.after(full.updates * time)):.3f}" if time < 0.95 else "",
             "difference": with_interval(d, 3) if d else "", "answer": one.answer,
             "p": p_value(one.p) if d else "", "seconds": "–" if math.isnan(time) else f"{time:.2f}",
-            "trained": f"{one.trained:.0f}", "updates": one.updates, "rate": f"{one.trainings[0]['lr']:g}".replace("e-0", "e-"),
+            "operations": "–" if math.isnan(one.operations) else f"{one.operations / full.operations:.2f}",
+            "equal_parts": f"{one.equal_parts:.0f}", "trained": f"{one.trained:.0f}", "updates": one.updates, "rate": f"{one.trainings[0]['lr']:g}".replace("e-0", "e-"),
             "times_the_updates": mean(one.times_the_updates(full)) if d else "",
             **{column: mean([one.mean(column, 1 / tables.MIB)], 0) for column in ("peak_total", "resident")}})
     return rows
@@ -300,6 +301,17 @@ def answered(network, method, reading=""):
     value = functools.partial(table.value, record.find(network, method).label + reading)
     found = compare.Difference(*map(value, ("difference", "low", "high", "p", "seeds")))
     return {"difference": with_interval(found), "p": p_value(found.p), "answer": value("answer")}
+
+
+def decided(*first):
+    """Of the comparisons of the second protocol from scratch, and of these of the first trainings, all with three seeds:
+    how many end ahead by more than chance, behind, and undecided."""
+    found = collections.Counter(document_record.verdict(*what) for what in first)
+    for network, method in record.SECOND_TRAININGS:
+        answers, row = made_with(network)["answers"], record.find(network, method).label
+        found["behind" if answers.value(row, "answer") == "no" else
+              "ahead" if answers.value(row, "low") > 0 and answers.value(row, "p") < 0.05 else "undecided"] += 1
+    return found
 
 
 def comparisons(group):

@@ -324,9 +324,11 @@ def behind(network, method):
     return record.behind(network, method).count(True)
 
 
-def pairs_behind():
-    """Of all pairs of seeds in the long trainings: how many end behind, how many there are, and are of less data."""
-    every = record.THREE_SEEDS + record.FEWER_SEEDS
+def pairs_behind(images=None):
+    """Of all pairs of seeds in the first trainings, or of those of images or of text: how many end behind, how many there
+    are, and are of less data."""
+    every = [what for what in record.THREE_SEEDS + record.FEWER_SEEDS
+             if images in (None, record.find(*what).trainings[0].is_images)]
     ends = [end for what in every for end in record.behind(*what)]
     return sum(ends), len(ends), sum(len(record.pairs(*what)) for what in every if what not in record.ALL_DATA)
 

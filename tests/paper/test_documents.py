@@ -140,3 +140,19 @@ def test_tables_are_aligned_and_go_on_below():
 def test_a_line_that_is_too_long_is_refused():
     with pytest.raises(Refused, match="a line of 130 characters"):
         render.tidied("x" * 130)
+
+
+def test_how_many_comparisons_end_ahead():
+    """The sentence counts the table's rows from scratch of three seeds, by their intervals and answers."""
+    text = (ROOT / "paper_repro.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (?!SmolLM2)[^|]+\| +\d : \d +\| +3 \| +\S+ \(([+-][.\d]+) to \S+\) \|[^|]+\| (\w+) +\|$", text, re.M)
+    ahead = sum(answer == "yes" and float(low) > 0 for low, answer in rows)
+    behind = sum(answer in ("no", "behind") for _, answer in rows)
+    words = " ".join(text.split())
+    assert f"of {len(rows)} comparisons with three seeds, it ended ahead in {ahead} by more than chance and behind in {behind}; " \
+           f"{len(rows) - ahead - behind} are undecided" in words
+
+
+def test_pairs_of_images_and_of_text():
+    images, text, every = (document_record.pairs_behind(which) for which in (True, False, None))
+    assert images[:2] == (36, 38) and [a + b for a, b in zip(images, text)] == list(every)
