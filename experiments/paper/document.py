@@ -359,6 +359,7 @@ def functions():
     found += [(function.__name__, function) for function in OTHERS]
     found += {
         "table": Printed().table, "the_longest": record.LONGEST, "longest_bcd": record.LONGEST[1],
+        "longest_thirds": record.LONGEST_THIRDS,
         "three_seeds": record.THREE_SEEDS, "constant": record.CONSTANT, "ours": OURS, "ours_less": OURS_LESS,
         "all_data_images": [what for what in record.THREE_SEEDS + record.SECOND_TRAININGS if what in record.ALL_DATA],
         "less_data_images": [what for what in record.THREE_SEEDS if what not in record.ALL_DATA]}.items()

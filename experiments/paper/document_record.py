@@ -90,6 +90,8 @@ def name(network):
 
 def title(network, method):
     """The same, where its trainings by phases of an epoch are told apart."""
+    if network == "half-longest" and method in list(record.LONGEST_THIRDS)[1:]:
+        return f"ResNet-8x8, longest, {record.LONGEST_THIRDS[method]}"
     return "ResNet-8x8, phases of an epoch" if (network, method) == ("half", "BCD-1/3 every 1e") else name(network)
 
 

@@ -79,8 +79,9 @@ def find(network, method):
     return found[0]
 
 
-# The longest trainings of BCD at a constant rate; its name changes when others of their case are there.
-LONGEST = "half-longest", "BCD-1/3"
+# BCD of group 2 at a constant rate, as far as it is complete, in words; its names depend on the others of their case.
+LONGEST_THIRDS = {"BCD-1/3": "phases of an epoch"}
+LONGEST = "half-longest", *list(LONGEST_THIRDS)[:1]
 
 
 def thirds_of(network):
@@ -162,14 +163,15 @@ THREE_SEEDS = [
 FEWER_SEEDS = [("gpt", "BCD-1/2"), ("gpt", "BCD-1/3"), ("gpt", "BCD-1/4"), ("gpt", "1/3 x.9"),
                ("gpt-cosine", "BCD-1/3"), ("resnet14", "BCD-1/3"), ("resnet20", "BCD-1/3")]
 # Groups 2 and 5 of the second trainings, with three seeds, whose comparisons are corrected by group.
-SECOND_TRAININGS = [LONGEST, ("half-longest-cosine", "BCD-1/3"), ("half-plain", "BCD-1/3"),
-                    ("half-plain-adam", "BCD-1/3")]
+SECOND_TRAININGS = [*(("half-longest", method) for method in LONGEST_THIRDS), ("half-longest-cosine", "BCD-1/3"),
+                    ("half-plain", "BCD-1/3"), ("half-plain-adam", "BCD-1/3")]
 # Those whose epochs are of all data, so that epochs are updates.
 ALL_DATA = [what for what in THREE_SEEDS + FEWER_SEEDS + SECOND_TRAININGS if " x." not in what[1]]
 # Those at a constant rate which tables list: of a network's phases the main ones, and an epoch.
 CONSTANT = [
     ("half10", "BCD-1/3 every 40"), ("half10-adam", "BCD-1/3"), ("half", "BCD-1/3 every 40"),
-    ("half", "BCD-1/3 every 1e"), LONGEST, ("half-plain", "BCD-1/3"), ("half-plain-adam", "BCD-1/3"),
+    ("half", "BCD-1/3 every 1e"), *(("half-longest", method) for method in LONGEST_THIRDS), ("half-plain", "BCD-1/3"),
+    ("half-plain-adam", "BCD-1/3"),
     ("resnet8", "BCD-1/3"), ("resnet14", "BCD-1/3"), ("resnet20", "BCD-1/3"), ("gpt", "BCD-1/2"), ("gpt", "BCD-1/3"),
     ("gpt", "BCD-1/4")]
 

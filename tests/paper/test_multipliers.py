@@ -70,7 +70,8 @@ def test_fine_tuning_passes_in_mid_schedule():
 def test_spans_next_to_table_2():
     """They are of BCD-1/3 in all long trainings on all data, but those of ResNet-8x8 in phases of other lengths."""
     images, text = document.ours_by_thirds(True), document.ours_by_thirds(False)
-    phases = {("half", "BCD-1/3 every 1e"), ("half", "BCD-1/3 every auto"), ("half10", "BCD-1/3 every 2e")}
+    phases = {("half", "BCD-1/3 every 1e"), ("half", "BCD-1/3 every auto"), ("half10", "BCD-1/3 every 2e"),
+              *(("half-longest", method) for method in list(record.LONGEST_THIRDS)[1:])}
     assert sorted(images + text) == sorted(set(document_multipliers.all_thirds()) - phases)
     gaps = [record.ends_apart(*what, what[0], "full") for what in images]
     assert document.our_gaps() == f"{min(gaps):+.2f} to {max(gaps):+.2f}"
@@ -123,14 +124,14 @@ def test_own_plateaus_by_the_protocol():
     """The first mean of five within 0.2 points of the best, from the evaluations; early stopping gives less of two."""
     found = {}
     for network in ("half-longest", "half-plain", "half-plain-adam"):
-        updates = {}
-        for method in ("full", "BCD-1/3"):
+        updates, thirds = {}, record.thirds_of(network)
+        for method in ("full", thirds):
             updates[method] = []
             for one in record.find(network, method).trainings:
                 means = np.convolve(100 * one.evaluation["accuracy"], np.ones(5) / 5, "valid")
                 updates[method].append(one.evaluation["step"][4:][means >= means.max() - 0.2 - 1e-9][0])
-        found[network] = np.mean(updates["BCD-1/3"]) / np.mean(updates["full"])
-        assert document_multipliers.near_its_best(network, "BCD-1/3") == f"{found[network]:.2f}"
+        found[network] = np.mean(updates[thirds]) / np.mean(updates["full"])
+        assert document_multipliers.near_its_best(network, thirds) == f"{found[network]:.2f}"
     assert document_multipliers.near_its_best("half", "BCD-1/3 every 40") == "–"
 
 

@@ -112,29 +112,29 @@ def test_scores_are_those_of_the_raw_curves():
 
 
 def test_the_answers_of_group_2_are_those_of_the_raw_curves():
-    """Five comparisons were registered, of which these are the first two: Holm's factors are five and four.  A score is
-    the mean of five at a constant rate, and the last one with a cosine."""
+    """Five comparisons were registered, so Holm's factors begin at five.  A score is the mean of five at a constant rate,
+    and the last one with a cosine."""
     ends = {}
     with h5py.File(RESULTS / "plateau.h5") as file:
         settings, curves_of = file["settings"], file["curves"]
         for row, schedule in enumerate(settings["schedule"].asstr()[()]):
-            if settings["submodels"][row] > 1:
-                assert settings["switch-every"].asstr()[row] == ("1e" if schedule == "constant" else "40")
+            is_bcd = settings["submodels"][row] > 1
+            how = is_bcd and tuple(settings[flag].asstr()[row] for flag in ("switch-every", "always-active"))
             end = int(curves_of["evaluation_first"][row]) + int(curves_of["evaluation_rows"][row])
-            assert file["evaluation/step"][end - 1] == (93750 if settings["submodels"][row] == 1 else 187500)
+            assert file["evaluation/step"][end - 1] == (187500 if is_bcd else 93750)
             last = file["evaluation/accuracy"][end - (5 if schedule == "constant" else 1):end]
-            ends.setdefault((schedule, int(settings["submodels"][row])), []).append(100 * float(np.mean(last)))
-    assert sorted(map(len, ends.values())) == [3, 3, 3, 3]
-    tests = {schedule: stats.ttest_ind(ends[schedule, 3], ends[schedule, 1], equal_var=False).pvalue
-             for schedule in ("constant", "cosine")}
-    first, second = sorted(tests, key=tests.get)
-    corrected = {first: 5 * tests[first], second: max(5 * tests[first], 4 * tests[second])}
+            ends.setdefault((schedule, how), []).append(100 * float(np.mean(last)))
+    assert set(map(len, ends.values())) == {3} and len(ends) == len(record.LONGEST_THIRDS) + 3
+    tests = {key: stats.ttest_ind(ends[key], ends[key[0], False], equal_var=False).pvalue for key in ends if key[1]}
+    corrected = dict.fromkeys(tests, 0.0)
+    for rank, key in enumerate(sorted(tests, key=tests.get)):
+        corrected[key] = max(min(1, (5 - rank) * tests[key]), *corrected.values())
+    gaps = {key: statistics.fmean(ends[key]) - statistics.fmean(ends[key[0], False]) for key in tests}
     found = document.made_of("plateau.h5")["answers"]
-    assert found.labels == ["resnet-8x8 cifar10 sgd BCD-1/3", "resnet-8x8 cifar10 sgd cosine BCD-1/3"]
-    for label, schedule in zip(found.labels, ("constant", "cosine")):
-        gap = statistics.fmean(ends[schedule, 3]) - statistics.fmean(ends[schedule, 1])
-        assert found.value(label, "difference") == pytest.approx(gap)
-        assert found.value(label, "p") == pytest.approx(corrected[schedule])
+    assert sorted(found.value(label, "difference") for label in found.labels) == pytest.approx(sorted(gaps.values()))
+    assert sorted(found.value(label, "p") for label in found.labels) == pytest.approx(sorted(corrected.values()))
+    label, key = record.find(*record.LONGEST).label, ("constant", ("1e", ""))
+    assert [found.value(label, column) for column in ("difference", "p")] == pytest.approx([gaps[key], corrected[key]])
 
 
 def test_what_was_registered():
@@ -169,13 +169,13 @@ def test_the_longest_trainings():
     assert document_record.ahead(*what) == document_record.seeds(*what) == 3
     after = [statistics.fmean(record.gaps(*what, part)) for part in (0.25, 0.5, 0.75, 1)]
     assert after[0] < 0 < after[1] < after[2] < after[3]
-    rates = [record.find("half-longest", method).first["lr"] for method in ("full", "BCD-1/3")]
+    rates = [record.find("half-longest", method).first["lr"] for method in ("full", what[1])]
     assert rates[0] == pytest.approx(4 * rates[1])
     full, bcd = (np.mean([each["plateau_score"] for each in record.find("half-longest", method).trainings])
                  for method in ("full", what[1]))
     assert bcd < full
     plateaus = document.made_of("plateau.h5")["plateaus"]
-    assert [plateaus.value(record.find("half-longest", method).label, "stays") for method in ("full", "BCD-1/3")] == [
+    assert [plateaus.value(record.find("half-longest", method).label, "stays") for method in ("full", what[1])] == [
         "stays", "still climbing"]
     lower = [bcd["train_loss"] < full["train_loss"] for bcd, full in record.pairs(*what)]
     assert sum(lower) == 2 and document_record.training_losses_above() == (43, 45)
@@ -319,7 +319,7 @@ def test_what_was_planned_of_fine_tuning_lately():
 
 def test_comparisons_of_the_groups():
     assert [document.comparisons(group) for group in ("plateau", "smollm", "no-augmentation")] == [
-        "2 of 5", "7 of 7", "4 of 4"]
+        f"{len(record.LONGEST_THIRDS) + 1} of 5", "7 of 7", "4 of 4"]
 
 
 def test_what_three_seeds_decide():
