@@ -241,14 +241,15 @@ Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replic
     if (!replicas) replicas = transport_group(transport, &transport->rank, 1);
     RankEngine *e = corrects || !replicas ? NULL : calloc(1, sizeof *e);
     if (!e) {
+        static const char apart[] =
+            "pipeline: blocks above the active ones are corrected on one device alone";
+        const char *why = corrects ? apart : "pipeline: out of memory";
+        transport_abort(transport, why); /* or freeing it would wait for ranks that go on */
         stage_free(stage);
         if (replicas) transport_free(replicas);
         transport_free(transport);
         rank_blocks_free(&blocks);
-        return error_null("pipeline: %s",
-                          corrects
-                              ? "blocks above the active ones are corrected on one device alone"
-                              : "out of memory");
+        return error_null("%s", why);
     }
     *e = (RankEngine){.base = {&class, stage->model},
                       .stage = stage,
@@ -259,6 +260,7 @@ Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replic
                       .settings = settings,
                       .has_messages = stage->device && transport->carries_messages};
     if (reserve(e) || rank_cache_open(e) || make_evaluation(e)) {
+        rank_abort(e);
         rank_free(&e->base);
         return NULL;
     }

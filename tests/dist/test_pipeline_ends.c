@@ -155,6 +155,43 @@ static void messages_are_made_before_a_step(const void *data) {
     pipeline_close(&p);
 }
 
+/* ---- transports that count how they end ---- */
+
+typedef struct {
+    Transport base;
+    Transport *inner;
+    bool broken;
+} WatchedTransport;
+
+static atomic_int ended_broken;
+
+static int watched_sendrecv(Transport *transport, Transfer *transfers, int count) {
+    return transport_sendrecv(((WatchedTransport *)(void *)transport)->inner, transfers, count);
+}
+
+static void watched_abort(Transport *transport, const char *why) {
+    WatchedTransport *w = (WatchedTransport *)(void *)transport;
+    w->broken = true;
+    transport_abort(w->inner, why);
+}
+
+static void watched_free(Transport *transport) {
+    WatchedTransport *w = (WatchedTransport *)(void *)transport;
+    ended_broken += w->broken;
+    transport_free(w->inner);
+    free(w);
+}
+
+static Transport *watched(Transport *inner) {
+    static const TransportClass class = {
+        .sendrecv = watched_sendrecv, .abort = watched_abort, .free = watched_free};
+    WatchedTransport *w = malloc(sizeof *w);
+    if (!w) abort();
+    *w = (WatchedTransport){*inner, inner, false};
+    w->base.is = &class;
+    return &w->base;
+}
+
 /* ---- failures of one rank ---- */
 
 static int refuse_activate(Stage *stage, const bool *active) {
@@ -260,7 +297,14 @@ static Stage *fails_to_read_squares(const Model *model, StageSettings settings) 
     return with_fault(stage_ref_create(model, settings), &class, damage_squares);
 }
 
+static Stage *corrects(const Model *model, StageSettings settings) {
+    Stage *stage = message_stage_create(model, settings);
+    if (has_last_block(stage)) stage->settings.correct_factor = 1;
+    return stage;
+}
+
 static const Failure failures[] = {
+    {"no engine", "corrected on one device alone", LLAMA, 1, corrects, 0},
     {"activate", "no 4096 bytes", LLAMA, 1, fails_to_activate, 0},
     {"a value that is refused", "no room for tensor", LLAMA, 1, fails_to_write, 0},
     {"a message", "numbers for a message", LLAMA, 1, fails_to_send, 0},
@@ -273,7 +317,8 @@ static const Failure failures[] = {
 };
 
 /* Every rank reports the error of the rank that failed, in a step or before it; none reports a
- * timeout.  Closing the broken pipeline does not replace an earlier error. */
+ * timeout, as freeing a transport that is not broken would.  Closing the broken pipeline does not
+ * replace an earlier error. */
 static void one_ends_all(const void *data) {
     const Failure *failure = data;
     Recipe recipe = {.spec = failure->spec,
@@ -284,6 +329,8 @@ static void one_ends_all(const void *data) {
     PipelineRecipe how = plain_3;
     Pipeline p;
     how.replicas = failure->replicas;
+    how.join = watched;
+    ended_broken = 0;
     pipeline_open(&p, &recipe, &how);
     CHECK(!p.tiny.engine || tiny_train(&p.tiny, NULL, NULL) == -1, "trained all the same");
     CHECK(strstr(error_message(), failure->reason) && strstr(error_message(), " gave up: "),
@@ -291,6 +338,7 @@ static void one_ends_all(const void *data) {
     error_set("an earlier error");
     pipeline_close(&p);
     CHECK(strcmp(error_message(), "an earlier error") == 0, "\"%s\"", error_message());
+    CHECK(ended_broken == 3 * how.replicas, "%d transports broke", ended_broken);
     CHECK(message_stage_alive() == 0, "%d messages are left", message_stage_alive());
 }
 
@@ -314,43 +362,6 @@ static void reading_from_a_lost_rank_is_an_error(const void *data) {
     CHECK(strstr(error_message(), "rank 2 gave up: it is lost"), "\"%s\"", error_message());
     free(room);
     pipeline_close(&p);
-}
-
-/* ---- transports that count how they end ---- */
-
-typedef struct {
-    Transport base;
-    Transport *inner;
-    bool broken;
-} WatchedTransport;
-
-static atomic_int ended_broken;
-
-static int watched_sendrecv(Transport *transport, Transfer *transfers, int count) {
-    return transport_sendrecv(((WatchedTransport *)(void *)transport)->inner, transfers, count);
-}
-
-static void watched_abort(Transport *transport, const char *why) {
-    WatchedTransport *w = (WatchedTransport *)(void *)transport;
-    w->broken = true;
-    transport_abort(w->inner, why);
-}
-
-static void watched_free(Transport *transport) {
-    WatchedTransport *w = (WatchedTransport *)(void *)transport;
-    ended_broken += w->broken;
-    transport_free(w->inner);
-    free(w);
-}
-
-static Transport *watched(Transport *inner) {
-    static const TransportClass class = {
-        .sendrecv = watched_sendrecv, .abort = watched_abort, .free = watched_free};
-    WatchedTransport *w = malloc(sizeof *w);
-    if (!w) abort();
-    *w = (WatchedTransport){*inner, inner, false};
-    w->base.is = &class;
-    return &w->base;
 }
 
 /* Kernels of a transport may wait for the rank that is lost, and freeing a stage for these. Without
