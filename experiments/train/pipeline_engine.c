@@ -79,6 +79,52 @@ static int check_builds(Transport *world) {
     return failed;
 }
 
+/* What the bits that a rank computes depend on. */
+enum { BITS_OF = 5 };
+static const char *const bits_of[BITS_OF] = {"processor", "compiler", "set of compiler flags",
+                                             "GPU", "version of libraries"};
+typedef struct {
+    char of[BITS_OF][512];
+} Computer;
+
+static int find_computer(Computer *c, const Setup *s) {
+    Provenance here;
+    DeviceInfo device = {.name = ""};
+    provenance_fill(&here, 0);
+    if (s->device && s->device->info(&device)) return -1;
+    const char *const of[BITS_OF] = {here.cpu, here.compiler, here.flags, device.name,
+                                     device.libraries};
+    memset(c, 0, sizeof *c);
+    for (int i = 0; i < BITS_OF; i++) snprintf(c->of[i], sizeof c->of[i], "%s", of[i]);
+    return 0;
+}
+
+/* Refuses replicas that would drift apart.  Each updates its own parameters, by the same gradients,
+ * so ranks that have the same place in them must round alike. */
+static int check_replicas(const Computer *all, int ranks, int places) {
+    for (int r = places; r < ranks; r++)
+        for (int i = 0; i < BITS_OF; i++) {
+            const char *one = all[r % places].of[i], *other = all[r].of[i];
+            if (strcmp(one, other) == 0) continue;
+            return error_set(
+                "pipeline: --replicas: rank %d has another %s (%.200s) than rank %d (%.200s), and "
+                "replicas must compute the same bits",
+                r, bits_of[i], other, r % places, one);
+        }
+    return 0;
+}
+
+/* Refuses ranks whose computers do not go together.  All ranks call it with rank 0's options. */
+static int check_computers(const Setup *s, Transport *world) {
+    if (s->options.replicas == 1) return 0;
+    Computer mine, *all = xcalloc((size_t)world->ranks, sizeof mine);
+    const int failed = find_computer(&mine, s) ||
+                       transport_all_gather(world, all, &mine, sizeof mine) ||
+                       check_replicas(all, world->ranks, world->ranks / s->options.replicas);
+    free(all);
+    return failed ? -1 : 0;
+}
+
 static int send_run_config(const Setup *s, Transport *world) {
     const Placement *p = &s->placement;
     RunConfig c = {.options = s->options,
@@ -91,7 +137,7 @@ static int send_run_config(const Setup *s, Transport *world) {
     size_t bytes = (size_t)s->model->blocks * sizeof(int);
     return check_builds(world) || transport_broadcast(world, 0, &c, sizeof c) ||
                    transport_broadcast(world, 0, p->chunk_of, bytes) ||
-                   transport_broadcast(world, 0, p->submodel_of, bytes)
+                   transport_broadcast(world, 0, p->submodel_of, bytes) || check_computers(s, world)
                ? -1
                : 0;
 }
@@ -148,7 +194,7 @@ static int receive_run_config(Setup *s, RunConfig *c, Transport *world) {
     if (transport_broadcast(world, 0, s->placement.chunk_of, bytes) ||
         transport_broadcast(world, 0, s->placement.submodel_of, bytes))
         return -1;
-    return setup_device(&s->device, o);
+    return setup_device(&s->device, o) || check_computers(s, world) ? -1 : 0;
 }
 
 int pipeline_worker(Transport *world) {

@@ -203,6 +203,60 @@ static void another_rank_reports_it(void) {
     setup_free(&s);
 }
 
+/* ---- ranks whose computers do not go together ---- */
+
+static unsigned changed; /* a bit for each rank that says something else of its computer */
+
+/* Other ranks say what this one does, until all have made their engines. */
+static int echo(Transport *transport, Transfer *t, int count) {
+    const size_t bytes = count ? t[0].bytes : 0;
+    const char *mine = NULL;
+    (void)transport;
+    for (int i = 0; i < count; i++)
+        if (t[i].send) mine = t[i].data;
+    if (bytes == 1) return error_set("all have begun");
+    for (int i = 0; i < count; i++) {
+        if (t[i].send || !mine) continue;
+        memcpy(t[i].data, mine, bytes);
+        if (bytes > H5_NAME) *(char *)t[i].data ^= (char)(changed >> t[i].peer & 1);
+    }
+    return 0;
+}
+
+static void ignore_abort(Transport *transport, const char *why) {
+    (void)transport;
+    (void)why;
+}
+
+/* Ranks of one replica may round otherwise than each other, but not than the same ranks of another:
+ * the replicas would drift apart. */
+static void replicas_compute_alike(void) {
+    static const TransportClass class = {
+        .sendrecv = echo, .abort = ignore_abort, .free = note_free};
+    static const struct {
+        int ranks, replicas;
+        unsigned changed;
+        const char *says;
+    } rows[] = {{2, 1, 2, "all have begun"},
+                {2, 2, 0, "all have begun"},
+                {2, 2, 2, "pipeline: --replicas: rank 1 has another processor ("},
+                {4, 2, 10, "all have begun"},
+                {4, 2, 8, "rank 3 has another processor ("},
+                {4, 2, 8, ") than rank 1 ("}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Transport world = {.is = &class, .ranks = rows[i].ranks};
+        Setup s;
+        changed = rows[i].changed;
+        if (open_ranks(&s, rows[i].ranks, rows[i].replicas, "mpi")) {
+            s.device = NULL;
+            s.options.world = &world;
+            CHECK(pipeline_engine(&s, NULL) == -1 && strstr(error_message(), rows[i].says),
+                  "row %zu: \"%s\"", i, error_message());
+        }
+        setup_free(&s);
+    }
+}
+
 unsigned __wrap_sleep(unsigned seconds);
 
 /* How long this program has slept, or would have. */
@@ -235,5 +289,6 @@ void test_fit_ranks(void) {
     RUN(nccl_takes_its_part);
     RUN(launchers_say_who_is_near);
     RUN(another_rank_reports_it);
+    RUN(replicas_compute_alike);
     RUN(a_process_alone_does_not_wait);
 }
