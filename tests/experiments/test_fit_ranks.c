@@ -283,7 +283,33 @@ static void a_process_alone_does_not_wait(void) {
     unsetenv("OMPI_COMM_WORLD_RANK");
 }
 
+/* Variables that would make NCCL's kernels hang are set before it is loaded. */
+static void variables_of_nccl_do_not_count(void) {
+    static const struct {
+        const char *name, *becomes;
+    } rows[] = {{"CUDA_MODULE_LOADING", "EAGER"},
+                {"CUDA_DEVICE_MAX_CONNECTIONS", "32"},
+                {"NCCL_COMM_BLOCKING", "0"},
+                {"NCCL_MIN_CTAS", ""},
+                {"NCCL_MAX_CTAS", ""}};
+    enum { ROWS = sizeof rows / sizeof *rows };
+    Options options;
+    Transport *world;
+    options_defaults(&options, COMMAND_TRAIN);
+    options.device = DEVICE_CUDA;
+    options.correct_above = 1; /* which is refused next */
+    strcpy(options.pipeline, "nccl");
+    for (int i = 0; i < ROWS; i++) setenv(rows[i].name, "16", 1);
+    CHECK(pipeline_join(&world, &options) == -1, "it joins");
+    for (int i = 0; i < ROWS; i++) {
+        const char *value = getenv(rows[i].name);
+        CHECK(value && strcmp(value, rows[i].becomes) == 0, "%s=%s", rows[i].name, value);
+        unsetenv(rows[i].name);
+    }
+}
+
 void test_fit_ranks(void) {
+    RUN(variables_of_nccl_do_not_count);
     RUN(each_process_has_a_gpu);
     RUN(each_replica_keeps_a_cache);
     RUN(nccl_takes_its_part);
