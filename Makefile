@@ -386,7 +386,7 @@ info:                                 ## print compiler, flags, libraries
 	@echo "compiler   $(CC): $(shell $(CC) --version | head -n 1)"
 	@echo "flags      $(CFLAGS)"
 	@echo "libraries  $(LDLIBS)"
-	@echo "CUDA       $(if $(no_cuda),none: $(no_cuda),$(NVCC) for $(ARCHS)$(comma) $(CUDA_HOME)$(comma) $(if $(has_nccl),NCCL,no NCCL of 2.17 or later))"
+	@echo "CUDA       $(if $(no_cuda),none: $(no_cuda),$(NVCC) for $(ARCHS)$(comma) $(CUDA_HOME)$(comma) $(if $(has_nccl),NCCL,no NCCL of 2.22 or later))"
 	@echo "MPI        $(if $(filter yes,$(MPI)),$(MPICC),none: $(if $(MPICC),MPI=no,mpicc was not found))"
 	@echo "versions   hdf5 $(shell pkg-config --modversion hdf5), pcre2 $(shell pkg-config --modversion libpcre2-8), cjson $(shell pkg-config --modversion libcjson), zstd $(shell pkg-config --modversion libzstd)"
 	@echo "processor  $(shell sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), $(shell nproc) in use"

@@ -1,8 +1,8 @@
 # The device libraries, built from the same files of cuda/, each loaded by the program at run time:
 #   build/libbcd-simt.so   kernels compiled as C++ for this CPU; always
 #   build/libbcd-cuda.so   kernels compiled by nvcc; where CUDA 12 or later is found; with the NCCL
-#                          transport where nccl.h is found.  cuBLASLt and NCCL are found when they are
-#                          first used
+#                          transport where nccl.h of NCCL 2.22 or later is.  cuBLASLt and NCCL are
+#                          found when they are first used
 # What they need of ref/ they find in the program, so that there is one of everything.
 #   CUDA_HOME     headers and libraries; by default those of the nvcc on the PATH, or else /usr/local/cuda
 #   NVCC          the CUDA compiler; of CUDA_HOME, the PATH or /usr/local/cuda.  Its host compiler is
@@ -20,7 +20,7 @@ at_least = $(shell test "$(2)" -ge $(1) 2>/dev/null && echo yes)
 # The stand-ins of tests/fake are made of NVIDIA's headers, too.
 has_cuda := $(call at_least,12000,$(call macro,cublasLt.h cuda_runtime_api.h,CUDART_VERSION))
 # The NCCL transport, where nccl.h is; libnccl.so.2 itself is looked for when it is asked for.
-has_nccl := $(call at_least,21700,$(call macro,nccl.h,NCCL_VERSION_CODE))
+has_nccl := $(call at_least,22200,$(call macro,nccl.h,NCCL_VERSION_CODE))
 where_nccl = $(filter-out $(if $(has_nccl),,%transport_nccl.c %nccl_library.c %nccl_fake.c),$(1))
 
 # CUDA=no leaves nvcc's part of `make` out.

@@ -29,5 +29,5 @@ typedef struct {
 extern NcclLibrary nccl;
 
 /* Loads `nccl` at the first call.  -1 and an error when that fails or the library is too old to
- * limit how much of a GPU its kernels take. */
+ * abort several communicators in one group. */
 int nccl_open(void);

@@ -123,15 +123,24 @@ static int start_all(const NcclTransport *n, const NcclMove *move, int moves) {
     return failed ? -1 : 0;
 }
 
-/* Ends NCCL's kernels, which would otherwise wait for ever.  The first `why` is kept. */
-static void break_all(NcclTransport *n, const char *why) {
+/* A single rank receives by the communicators that it sends by. */
+static int own_comms(const NcclTransport *n) { return n->base.ranks > 1 ? DIRECTIONS : SENDS; }
+
+/* Ends NCCL's kernels, which would otherwise wait for ever.  An abort may wait for the whole device
+ * when it frees memory, and so for the kernels of a communicator that is aborted after it; a group
+ * first tells all kernels to end. */
+static void abort_comms(NcclTransport *n) {
+    nccl.ncclGroupStart();
+    for (int i = 0; i < own_comms(n); i++)
+        if (n->direction[i].comm) nccl.ncclCommAbort(n->direction[i].comm);
+    nccl.ncclGroupEnd();
+    for (int i = 0; i < DIRECTIONS; i++) n->direction[i].comm = NULL;
+}
+
+/* From here on nothing is asked of NCCL but to end.  The first `why` is kept. */
+static void set_broken(NcclTransport *n, const char *why) {
     if (!n->broken) snprintf(n->why, sizeof n->why, "%s", why);
     n->broken = true;
-    for (int i = 0; i < DIRECTIONS; i++) {
-        Direction *d = &n->direction[i];
-        if (d->comm && (d->send || n->base.ranks > 1)) nccl.ncclCommAbort(d->comm);
-        d->comm = NULL;
-    }
 }
 
 static NcclTransport *of(Transport *transport) { return (NcclTransport *)(void *)transport; }
@@ -217,8 +226,9 @@ static int nccl_sendrecv(Transport *transport, Transfer *transfers, int count) {
         n->broken || free_taken(n) ||
         (messages ? carry(n, transfers, count) : transport_sendrecv(n->control, transfers, count));
     if (failed) {
-        break_all(n, error_message());
+        set_broken(n, error_message());
         transport_abort(n->control, n->why); /* tells the others, unless it broke itself */
+        abort_comms(n);
         error_set("%s", n->why);
     }
     return failed ? -1 : 0;
@@ -288,18 +298,20 @@ static int connect_directions(NcclTransport *n) {
     return share_ids(n, id) || join(n, id) || connect_all(n) ? -1 : 0;
 }
 
-/* Both ranks of a communicator end it together, so all are begun before any is waited for. */
+/* Both ranks of a communicator end it together, so all are begun before any is waited for.  If one
+ * does not end, its kernel may still wait on the device, and destroying another would wait for it.
+ */
 static void close_directions(NcclTransport *n) {
-    int own = n->base.ranks > 1 ? DIRECTIONS : SENDS; /* a single rank's receives use the sends' */
-    for (int i = 0; i < own; i++)
+    bool ended = true;
+    for (int i = 0; i < own_comms(n); i++)
         if (n->direction[i].comm) nccl.ncclCommFinalize(n->direction[i].comm);
-    for (int i = 0; i < own; i++) {
-        Direction *d = &n->direction[i];
-        if (d->comm && settle(n, d, NULL, "to end by NCCL") == 0)
-            nccl.ncclCommDestroy(d->comm);
-        else if (d->comm)
-            nccl.ncclCommAbort(d->comm);
+    for (int i = 0; i < own_comms(n); i++) {
+        const Direction *d = &n->direction[i];
+        ended = ended && (!d->comm || settle(n, d, NULL, "to end by NCCL") == 0);
     }
+    if (!ended) abort_comms(n);
+    for (int i = 0; i < own_comms(n); i++)
+        if (n->direction[i].comm) nccl.ncclCommDestroy(n->direction[i].comm);
     for (int i = 0; i < DIRECTIONS; i++) stream_free(n->direction[i].stream);
 }
 
@@ -311,8 +323,9 @@ size_t transport_nccl_bytes(void) { return (size_t)DIRECTIONS * BLOCKS * 3 * ((s
 
 static void nccl_abort(Transport *transport, const char *why) {
     NcclTransport *n = of(transport);
-    break_all(n, why);
-    transport_abort(n->control, why);
+    set_broken(n, why);
+    transport_abort(n->control, why); /* before this rank may wait for the device */
+    abort_comms(n);
 }
 
 static void nccl_free(Transport *transport) {
@@ -323,7 +336,7 @@ static void nccl_free(Transport *transport) {
         if (free_taken(n)) break;
         nanosleep(&moment, NULL);
     }
-    if (n->sends) break_all(n, "transport: messages were never received");
+    if (n->sends && !n->broken) nccl_abort(transport, "transport: messages were never received");
     close_directions(n);
     for (int i = 0; i < n->sends; i++) message_free(n->sent[i]);
     free(n->sent);

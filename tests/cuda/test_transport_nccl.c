@@ -26,9 +26,48 @@ struct Rank {
     char error[400];
 };
 
+/* ---- a control transport that sees whether the others are told before NCCL is ended ---- */
+
+/* Of tests/simt/nccl_fake.h; NCCL itself does not say what it would wait for. */
+extern int nccl_fake_aborted(void) __attribute__((weak));
+extern int nccl_fake_hung(void) __attribute__((weak));
+
+typedef struct {
+    Transport base;
+    Transport *inner;
+} Told;
+
+static atomic_int told_late;
+
+static int told_sendrecv(Transport *transport, Transfer *transfers, int count) {
+    return transport_sendrecv(((Told *)(void *)transport)->inner, transfers, count);
+}
+
+static void told_abort(Transport *transport, const char *why) {
+    told_late += nccl_fake_aborted && nccl_fake_aborted() > 0;
+    transport_abort(((Told *)(void *)transport)->inner, why);
+}
+
+static void told_free(Transport *transport) {
+    transport_free(((Told *)(void *)transport)->inner);
+    free(transport);
+}
+
+static Transport *told(Transport *inner) {
+    static const TransportClass class = {
+        .sendrecv = told_sendrecv, .abort = told_abort, .free = told_free};
+    Told *t = malloc(sizeof *t);
+    if (!t) abort();
+    *t = (Told){*inner, inner};
+    t->base.is = &class;
+    return &t->base;
+}
+
+/* ---- ranks ---- */
+
 static void *run_rank(void *argument) {
     Rank *rank = argument;
-    Transport *control = rank->transport;
+    Transport *control = told(rank->transport);
     rank->result = -1;
     rank->transport = device_open() ? NULL : transport_nccl_create(control);
     rank->stream = rank->transport ? stream_create() : NULL;
@@ -227,6 +266,30 @@ static void missing_rank_is_named(void) {
           "\"%s\", \"%s\"", rank[0].error, rank[2].error);
 }
 
+/* Each rank has sent two messages that nobody takes. */
+static int give_up_ahead(Rank *rank) {
+    Transport *transport = rank->transport;
+    int up = (transport->rank + 1) % transport->ranks,
+        down = (transport->rank + transport->ranks - 1) % transport->ranks;
+    Transfer sends[2] = {give(rank, up, CHANNEL_VALUES, 0, 50),
+                         give(rank, down, CHANNEL_GRADIENTS, 0, 60)};
+    if (transport_sendrecv(transport, sends, 2) || transport_barrier(transport)) return -1;
+    if (transport->rank == 1) transport_abort(transport, "bcd: the loss is nan");
+    return transport->rank == 1 ? 0 : transport_barrier(transport);
+}
+
+/* A rank that waits for the device before it has told the others may wait for one of them. */
+static void others_are_told_before_nccl_ends(void) {
+    NEED_RANKS();
+    Rank rank[MOST_RANKS];
+    const int hung = nccl_fake_hung ? nccl_fake_hung() : 0;
+    told_late = 0;
+    CHECK(all_say(rank, PATIENCE_S, give_up_ahead, "rank 1 gave up: bcd: the loss is nan"),
+          "\"%s\", \"%s\"", rank[0].error, rank[2].error);
+    CHECK(told_late == 0, "%d ranks tell the others late", told_late);
+    CHECK(!nccl_fake_hung || nccl_fake_hung() == hung, "%d aborts hang", nccl_fake_hung() - hung);
+}
+
 /* ---- a training ---- */
 
 static const StageKind kind = {.name = "NCCL",
@@ -252,6 +315,7 @@ void test_transport_nccl(void) {
     RUN(sends_go_ahead_of_receives);
     RUN(wrong_lengths_are_errors);
     RUN(missing_rank_is_named);
+    RUN(others_are_told_before_nccl_ends);
     RUN(trainings_have_the_same_bits);
     RUN(pre_inference_has_the_same_bits);
 }

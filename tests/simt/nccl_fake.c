@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +45,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static Channel *channels;
 static int last_id;
 static _Thread_local Asked asked[64]; /* in the group so far */
-static _Thread_local int asks;
+static _Thread_local int asks, aborted;
+static _Thread_local bool in_group;
+static atomic_int hung;
 static _Thread_local Channel *sends_on[4]; /* of this rank; NULL: none */
 
 static void note_sender(Channel *from, Channel *to) {
@@ -61,6 +65,9 @@ int nccl_fake_waiting(void) {
     pthread_mutex_unlock(&lock);
     return waiting;
 }
+
+int nccl_fake_aborted(void) { return aborted; }
+int nccl_fake_hung(void) { return hung; }
 
 static ncclResult_t get_unique_id(ncclUniqueId *id) {
     pthread_mutex_lock(&lock);
@@ -126,8 +133,17 @@ static ncclResult_t destroy(ncclComm_t comm) {
     return ncclSuccess;
 }
 
+static ncclResult_t abort_comm(ncclComm_t comm) {
+    note_sender(comm->channel, NULL);
+    hung += !in_group && nccl_fake_waiting() > 0;
+    aborted++;
+    late_finish_all(); /* late streams may still put messages on it */
+    return destroy(comm);
+}
+
 static ncclResult_t group_start(void) {
     asks = 0;
+    in_group = true;
     return ncclSuccess;
 }
 
@@ -197,6 +213,7 @@ static ncclResult_t take(const Asked *a) {
 
 static ncclResult_t group_end(void) {
     ncclResult_t result = ncclSuccess;
+    in_group = false;
     for (int i = 0; i < asks; i++) {
         if (!asked[i].from) continue;
         Channel *channel = asked[i].comm->channel;
@@ -227,7 +244,7 @@ NcclLibrary nccl = {
     .ncclCommGetAsyncError = async_error,
     .ncclCommFinalize = finalize,
     .ncclCommDestroy = destroy,
-    .ncclCommAbort = destroy,
+    .ncclCommAbort = abort_comm,
     .ncclGroupStart = group_start,
     .ncclGroupEnd = group_end,
     .ncclSend = send,
