@@ -25,6 +25,7 @@ typedef struct {
     size_t memory_bytes;                         /* installed */
     size_t free_bytes;                           /* now */
     size_t cache_bytes;                          /* level 2 */
+    unsigned char uuid[16];                      /* which GPU of all it is; 0 under SIMT */
     char runtime[48], driver[48], libraries[96]; /* versions, for provenance */
 } DeviceInfo;
 

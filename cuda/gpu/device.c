@@ -177,6 +177,7 @@ int device_info(DeviceInfo *info) {
     info->multiprocessors = properties.multiProcessorCount;
     info->memory_bytes = total_bytes;
     info->free_bytes = free_bytes;
+    memcpy(info->uuid, properties.uuid.bytes, sizeof info->uuid);
     info->cache_bytes = (size_t)properties.l2CacheSize;
     snprintf(info->runtime, sizeof info->runtime, "CUDA %d.%d", runtime / 1000,
              runtime % 1000 / 10);

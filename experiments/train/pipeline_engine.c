@@ -80,11 +80,15 @@ static int check_builds(Transport *world) {
 }
 
 /* What the bits that a rank computes depend on. */
-enum { BITS_OF = 5 };
-static const char *const bits_of[BITS_OF] = {"processor", "compiler", "set of compiler flags",
-                                             "GPU", "version of libraries"};
+enum { PROCESSOR, COMPILER, FLAGS, GPU, LIBRARIES, BITS_OF };
+static const char *const bits_of[BITS_OF] = {[PROCESSOR] = "processor",
+                                             [COMPILER] = "compiler",
+                                             [FLAGS] = "set of compiler flags",
+                                             [GPU] = "GPU",
+                                             [LIBRARIES] = "version of libraries"};
 typedef struct {
     char of[BITS_OF][512];
+    unsigned char gpu[16]; /* DeviceInfo.uuid */
 } Computer;
 
 static int find_computer(Computer *c, const Setup *s) {
@@ -92,9 +96,13 @@ static int find_computer(Computer *c, const Setup *s) {
     DeviceInfo device = {.name = ""};
     provenance_fill(&here, 0);
     if (s->device && s->device->info(&device)) return -1;
-    const char *const of[BITS_OF] = {here.cpu, here.compiler, here.flags, device.name,
-                                     device.libraries};
+    const char *const of[BITS_OF] = {[PROCESSOR] = here.cpu,
+                                     [COMPILER] = here.compiler,
+                                     [FLAGS] = here.flags,
+                                     [GPU] = device.name,
+                                     [LIBRARIES] = device.libraries};
     memset(c, 0, sizeof *c);
+    memcpy(c->gpu, device.uuid, sizeof c->gpu);
     for (int i = 0; i < BITS_OF; i++) snprintf(c->of[i], sizeof c->of[i], "%s", of[i]);
     return 0;
 }
@@ -114,13 +122,28 @@ static int check_replicas(const Computer *all, int ranks, int places) {
     return 0;
 }
 
+/* Refuses ranks that share a GPU, of which the kernels of one may wait for those of another.  NCCL
+ * itself does so only between neighbours. */
+static int check_gpus(const Computer *all, int ranks) {
+    for (int r = 1; r < ranks; r++)
+        for (int other = 0; other < r; other++)
+            if (memcmp(all[r].gpu, all[other].gpu, sizeof all[r].gpu) == 0)
+                return error_set(
+                    "pipeline: ranks %d and %d have the same GPU (%.90s), and NCCL needs one for "
+                    "each",
+                    other, r, all[r].of[GPU]);
+    return 0;
+}
+
 /* Refuses ranks whose computers do not go together.  All ranks call it with rank 0's options. */
 static int check_computers(const Setup *s, Transport *world) {
-    if (s->options.replicas == 1) return 0;
+    const bool nccl = setup_uses_nccl(&s->options);
+    if (s->options.replicas == 1 && !nccl) return 0;
     Computer mine, *all = xcalloc((size_t)world->ranks, sizeof mine);
     const int failed = find_computer(&mine, s) ||
                        transport_all_gather(world, all, &mine, sizeof mine) ||
-                       check_replicas(all, world->ranks, world->ranks / s->options.replicas);
+                       check_replicas(all, world->ranks, world->ranks / s->options.replicas) ||
+                       (nccl && check_gpus(all, world->ranks));
     free(all);
     return failed ? -1 : 0;
 }

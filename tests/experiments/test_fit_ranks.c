@@ -26,14 +26,22 @@ static int plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *m
 static size_t free_bytes;
 
 static int info(DeviceInfo *info) {
-    *info = (DeviceInfo){.name = "FAKE", .free_bytes = free_bytes};
+    *info = (DeviceInfo){.name = "FAKE", .free_bytes = free_bytes, .uuid = {7}};
     return 0;
+}
+
+static Stage *no_stage(const Model *model, StageSettings settings) {
+    (void)model;
+    (void)settings;
+    return error_null("they go together");
 }
 
 static size_t nccl_bytes(void) { return 3 * UNIT; }
 
-static const DeviceModule fake = {
-    .memory_plan = plan, .info = info, .transport_nccl_bytes = nccl_bytes};
+static const DeviceModule fake = {.memory_plan = plan,
+                                  .info = info,
+                                  .stage_create = no_stage,
+                                  .transport_nccl_bytes = nccl_bytes};
 
 /* Opens a training of eight blocks, of which the first rank of a pipeline has five. */
 static bool open_ranks(Setup *s, int ranks, int replicas, const char *pipeline) {
@@ -207,18 +215,18 @@ static void another_rank_reports_it(void) {
 
 static unsigned changed; /* a bit for each rank that says something else of its computer */
 
-/* Other ranks say what this one does, until all have made their engines. */
+/* Other ranks say what this one does, but those have another processor and another GPU. */
 static int echo(Transport *transport, Transfer *t, int count) {
-    const size_t bytes = count ? t[0].bytes : 0;
     const char *mine = NULL;
     (void)transport;
     for (int i = 0; i < count; i++)
         if (t[i].send) mine = t[i].data;
-    if (bytes == 1) return error_set("all have begun");
     for (int i = 0; i < count; i++) {
         if (t[i].send || !mine) continue;
-        memcpy(t[i].data, mine, bytes);
-        if (bytes > H5_NAME) *(char *)t[i].data ^= (char)(changed >> t[i].peer & 1);
+        char *of = memcpy(t[i].data, mine, t[i].bytes);
+        if (t[i].bytes <= H5_NAME || !(changed >> t[i].peer & 1)) continue;
+        of[0]++;
+        of[t[i].bytes - 1]++;
     }
     return 0;
 }
@@ -228,29 +236,39 @@ static void ignore_abort(Transport *transport, const char *why) {
     (void)why;
 }
 
+typedef struct {
+    int ranks, replicas;
+    const char *pipeline;
+    unsigned changed;
+    const char *says;
+} Computers;
+
 /* Ranks of one replica may round otherwise than each other, but not than the same ranks of another:
- * the replicas would drift apart. */
-static void replicas_compute_alike(void) {
+ * the replicas would drift apart.  And NCCL itself looks only at neighbours. */
+static const Computers computers[] = {
+    {2, 1, "mpi", 2, "they go together"},
+    {2, 2, "mpi", 0, "they go together"},
+    {2, 2, "mpi", 2, "pipeline: --replicas: rank 1 has another processor ("},
+    {4, 2, "mpi", 10, "they go together"},
+    {4, 2, "mpi", 8, "rank 3 has another processor ("},
+    {4, 2, "mpi", 8, ") than rank 1 ("},
+    {2, 1, "nccl", 2, "they go together"},
+    {2, 1, "nccl", 0, "ranks 0 and 1 have the same GPU"},
+    {3, 1, "nccl", 4, "ranks 0 and 1 have the same GPU"},
+    {3, 1, "nccl", 6, "ranks 1 and 2 have the same GPU"},
+};
+
+static void computers_go_together(void) {
     static const TransportClass class = {
         .sendrecv = echo, .abort = ignore_abort, .free = note_free};
-    static const struct {
-        int ranks, replicas;
-        unsigned changed;
-        const char *says;
-    } rows[] = {{2, 1, 2, "all have begun"},
-                {2, 2, 0, "all have begun"},
-                {2, 2, 2, "pipeline: --replicas: rank 1 has another processor ("},
-                {4, 2, 10, "all have begun"},
-                {4, 2, 8, "rank 3 has another processor ("},
-                {4, 2, 8, ") than rank 1 ("}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        Transport world = {.is = &class, .ranks = rows[i].ranks};
+    for (size_t i = 0; i < sizeof computers / sizeof *computers; i++) {
+        const Computers *row = &computers[i];
+        Transport world = {.is = &class, .ranks = row->ranks};
         Setup s;
-        changed = rows[i].changed;
-        if (open_ranks(&s, rows[i].ranks, rows[i].replicas, "mpi")) {
-            s.device = NULL;
+        changed = row->changed;
+        if (open_ranks(&s, row->ranks, row->replicas, row->pipeline)) {
             s.options.world = &world;
-            CHECK(pipeline_engine(&s, NULL) == -1 && strstr(error_message(), rows[i].says),
+            CHECK(pipeline_engine(&s, NULL) == -1 && strstr(error_message(), row->says),
                   "row %zu: \"%s\"", i, error_message());
         }
         setup_free(&s);
@@ -315,6 +333,6 @@ void test_fit_ranks(void) {
     RUN(nccl_takes_its_part);
     RUN(launchers_say_who_is_near);
     RUN(another_rank_reports_it);
-    RUN(replicas_compute_alike);
+    RUN(computers_go_together);
     RUN(a_process_alone_does_not_wait);
 }

@@ -136,6 +136,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
     if (device < 0 || device >= fake_gpu.devices) return fake_error(cudaErrorInvalidDevice);
     memset(properties, 0, sizeof *properties);
     snprintf(properties->name, sizeof properties->name, "stand-in %d", device);
+    properties->uuid.bytes[0] = (char)(device + 1);
     properties->major = fake_gpu.capability / 10;
     properties->minor = fake_gpu.capability % 10;
     properties->multiProcessorCount = 132;

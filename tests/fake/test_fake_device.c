@@ -87,6 +87,13 @@ static void processes_of_a_node_share_out(void) {
     setenv("LOCAL_RANK", "1", 1);
 }
 
+static void gpus_are_told_apart(void) {
+    DeviceInfo info;
+    int device = -1;
+    CHECK(!device_info(&info) && !cudaGetDevice(&device), "%s", error_message());
+    CHECK(info.uuid[0] == device + 1, "GPU %d is not device %d", info.uuid[0], device);
+}
+
 /* ---- memory ---- */
 
 static void memory_runs_out(void) {
@@ -351,6 +358,7 @@ static void goes_on_without_graphs(void) {
 void test_fake_device(void) {
     RUN(says_what_is_missing);
     RUN(processes_of_a_node_share_out);
+    RUN(gpus_are_told_apart);
     RUN(memory_runs_out);
     RUN(wrong_memory_is_told);
     RUN(what_was_freed_is_told);
