@@ -330,10 +330,13 @@ static void leave(void) {
     control_tell_all(&self, (ControlMessage){.kind = CONTROL_REPORTED});
 }
 
-/* Fills in the rank, and the number of ranks. */
+/* Fills in the rank, and the number of ranks.  Open MPI gives the processor away in every call that
+ * finds nothing where there are more ranks than processors; on a busy machine it comes back late.
+ * This transport itself sleeps between calls, and so has no use for that. */
 static int join_world(Transport *transport) {
     int threads;
     if (!world.started) {
+        setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
         if (mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &threads))) return -1;
         world.started = true;
         atexit(leave);

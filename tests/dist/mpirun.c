@@ -13,13 +13,12 @@ bool mpi_is_here(void) {
 
 /* Open MPI needs to be told to run more ranks than processors, and to run as root, as in a
  * container; and not to bind ranks, or those of all suites that run would share the first
- * processors, nor to spin where one waits. The names with PRTE are those of Open MPI 5. What MPI
- * itself does not free is no leak of ours. */
-#define ENVIRONMENT                                                              \
-    "export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 " \
-    "OMPI_MCA_hwloc_base_binding_policy=none OMPI_ALLOW_RUN_AS_ROOT=1 "          \
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "                                          \
-    "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe "                      \
+ * processors. The names with PRTE are those of Open MPI 5. What MPI itself does not free is no leak
+ * of ours. */
+#define ENVIRONMENT                                                                       \
+    "export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none " \
+    "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "                          \
+    "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe "                               \
     "PRTE_MCA_hwloc_default_binding_policy=none ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0"
 
 int run_shell(char *output, size_t size, const char *command) {
