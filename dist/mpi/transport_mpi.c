@@ -344,7 +344,9 @@ static int join_world(Transport *transport) {
     if (mpi_check(MPI_Query_thread(&threads))) return -1;
     if (threads < MPI_THREAD_SERIALIZED)
         return error_set("transport: this MPI was built without threads (MPI_THREAD_SERIALIZED)");
+    /* Since MPI 4.0 errors of calls without a communicator are those of MPI_COMM_SELF. */
     return mpi_check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN)) ||
+                   mpi_check(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN)) ||
                    mpi_check(MPI_Comm_rank(MPI_COMM_WORLD, &transport->rank)) ||
                    mpi_check(MPI_Comm_size(MPI_COMM_WORLD, &transport->ranks))
                ? -1
