@@ -30,11 +30,8 @@ static void max_bytes(size_t max[MEM_ROLES + 1], const size_t bytes[MEM_ROLES + 
     for (int role = 0; role <= MEM_ROLES; role++) max[role] = size_max(max[role], bytes[role]);
 }
 
-/* The lowest rank on the machine of a rank.  Threads share one; of processes the launcher says how
- * many do, and other machines are taken to have as many as this one. */
-static int machine_of(const Setup *s, int rank) {
-    return s->options.world ? rank - rank % s->machine_ranks : 0;
-}
+/* The lowest rank on the machine of a rank.  Threads share one. */
+static int machine_of(const Setup *s, int rank) { return s->machine ? s->machine[rank] : 0; }
 
 /* Whether each rank computes in a memory of its own: a process on its GPU. */
 static bool has_own_device(const FitMemory *memory, const Setup *s) {

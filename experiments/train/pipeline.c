@@ -64,29 +64,6 @@ static Launched launched(void) {
     return (Launched){.ranks = 1};
 }
 
-/* Returns the tasks of this node in Slurm's list of all nodes, such as 4(x2),3.  0 where it has
- * none. */
-static int slurm_tasks_here(void) {
-    const char *list = getenv("SLURM_STEP_TASKS_PER_NODE");
-    long node = environment_number("SLURM_NODEID");
-    for (char *end; list && *list >= '0' && *list <= '9'; list = *end == ',' ? end + 1 : NULL) {
-        const long tasks = strtol(list, &end, 10);
-        const bool repeats = strncmp(end, "(x", 2) == 0;
-        node -= repeats ? strtol(end + 2, &end, 10) : 1;
-        if (node < 0) return (int)tasks;
-        end += repeats && *end == ')';
-    }
-    return 0;
-}
-
-/* Returns how many ranks are on this machine; 1 where no launcher says so. */
-static int ranks_near(void) {
-    const int open_mpi = environment_number("OMPI_COMM_WORLD_LOCAL_SIZE");
-    const int mpich = environment_number("MPI_LOCALNRANKS");
-    const int near = open_mpi > 0 ? open_mpi : mpich > 0 ? mpich : slurm_tasks_here();
-    return near > 0 ? near : 1;
-}
-
 static bool has_processes(const Options *o) {
     return strcmp(o->pipeline, "mpi") == 0 || setup_uses_nccl(o);
 }
@@ -94,6 +71,7 @@ static bool has_processes(const Options *o) {
 bool pipeline_is_worker(const Options *o) { return has_processes(o) && launched().rank > 0; }
 
 static bool joined;
+static int *machines; /* [ranks], as in pipeline_find_machines; NULL: not joined */
 
 Text pipeline_rank_name(const Options *o) {
     char host[256] = "";
@@ -107,6 +85,29 @@ void pipeline_let_rank_0_speak(const Options *o, bool read) {
     /* A resume takes its pipeline from the run, and behind a wrong flag one may still be named. */
     const bool may_join = has_processes(o) || *o->resume || !read;
     if (may_join && !joined && launched().rank > 0) sleep(2);
+}
+
+/* Hosts may have the same name, and containers of one host may have memory of their own. */
+int pipeline_find_machines(int *machine, Transport *world) {
+    char mine[H5_NAME] = "", boot[40] = "", *all = xcalloc((size_t)world->ranks, sizeof mine);
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (file && fscanf(file, "%39s", boot) == 1) snprintf(mine, sizeof mine, "%s", boot);
+    if (file) fclose(file);
+    gethostname(mine + strlen(mine), sizeof mine - strlen(mine) - 1);
+    const int failed = transport_all_gather(world, all, mine, sizeof mine);
+    for (int r = 0; r < world->ranks; r++) {
+        const char *name = all + (size_t)r * sizeof mine;
+        machine[r] = 0;
+        while (memcmp(all + (size_t)machine[r] * sizeof mine, name, sizeof mine) != 0) machine[r]++;
+    }
+    free(all);
+    return failed;
+}
+
+static int ranks_near(const Transport *world) {
+    int near = 0;
+    for (int r = 0; r < world->ranks; r++) near += machines[r] == machines[world->rank];
+    return near;
 }
 
 int pipeline_check_alone(const char *run) {
@@ -168,7 +169,12 @@ int pipeline_join(Transport **world, const Options *o) {
             "MPI that this program was built with, or by srun with a --mpi that it knows",
             o->pipeline, l.ranks_name, l.ranks, (*world)->ranks);
     joined = true;
-    if (!o->threads) threads_share(ranks_near());
+    machines = xcalloc((size_t)(*world)->ranks, sizeof *machines);
+    if (pipeline_find_machines(machines, *world)) {
+        pipeline_abort(*world, error_message());
+        return -1;
+    }
+    if (!o->threads) threads_share(ranks_near(*world));
     return 0;
 }
 
@@ -262,7 +268,7 @@ int pipeline_place(Setup *s) {
     Options *o = &s->options;
     if (*o->pipeline && read_local(&s->ranks, o)) return -1;
     if (o->world) s->ranks = o->world->ranks;
-    s->machine_ranks = ranks_near();
+    s->machine = machines;
     if (!s->ranks) return 0;
     double *work = xmalloc((size_t)s->model->blocks * sizeof *work);
     placement_work(work, s->model);

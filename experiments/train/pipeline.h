@@ -26,6 +26,10 @@ int pipeline_check_alone(const char *run);
  * between them, or with NULL where --pipeline asks for none.  -1 and an error. */
 int pipeline_join(Transport **world, const Options *options);
 
+/* Overwrites machine[ranks] with the lowest rank on the machine of each.  All ranks call it.  -1
+ * and an error. */
+int pipeline_find_machines(int *machine, Transport *world);
+
 /* Refuses flags that a pipeline cannot have, or that need one.  The batch is resolved; the number
  * of ranks counts where it is known: with local:N, or once the processes have joined. */
 int pipeline_check(const Options *options);

@@ -22,8 +22,8 @@ typedef struct {
     bool generates;         /* the model is opened to sample from, which keeps its context */
     double steps_per_epoch; /* samples / batch: an epoch is one pass over the data */
     /* Over several ranks, see pipeline.h. */
-    int ranks;         /* 0: a single stage */
-    int machine_ranks; /* of processes: so many in a row share a machine and its memory */
+    int ranks;          /* 0: a single stage */
+    const int *machine; /* [ranks]: the lowest rank on the machine of each; NULL: threads */
     Placement placement;
     PipelineSettings pipeline;
     bool took_world; /* the engine owns options.world */

@@ -149,6 +149,7 @@ static void too_few_blocks_for_more_submodels(void) {
 static void counts_the_hosts_of_ranks(void) {
     Setup s;
     Transport world = {.ranks = 2};
+    static const int together[] = {0, 0}, apart[] = {0, 1};
     const double work[8] = {1, 1, 1, 1, 1, 1, 1, 1};
     if (open_case(&s, &(Case){.name = "two ranks"}, 6, 1)) {
         const FitMemory memory = {
@@ -164,11 +165,11 @@ static void counts_the_hosts_of_ranks(void) {
                   strstr(error_message(), "20.0 KiB of host memory for all ranks together"),
               "%s", error_message());
         s.options.world = &world;
-        s.machine_ranks = 2;
+        s.machine = together;
         CHECK(fit_check(&memory, &s) == -1 &&
                   strstr(error_message(), "20.0 KiB of host memory for all ranks of a machine"),
               "%s", error_message());
-        s.machine_ranks = 1;
+        s.machine = apart;
         CHECK(fit_check(&memory, &s) == 0, "%s", error_message());
         /* Two of 64 samples of 8 x 8 values in bf16, an output and its gradient. */
         static const char *const pipelines[] = {"nccl", "local:2"};

@@ -1,5 +1,5 @@
 /* What the ranks of a training take: of a GPU that is their own, of a machine that they share, and
- * how many share it; and what rank 0 says of one that is lost.  The linker replaces the calls of
+ * which share it; and what rank 0 says of one that is lost.  The linker replaces the calls of
  * sleep in this program by the function below (--wrap in the Makefile). */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +12,8 @@
 #include "../test.h"
 
 enum { UNIT = 1024 };
+static const int together[4], apart[] = {0, 1, 2, 3}; /* machines of ranks */
+static const int halves[] = {0, 0, 2, 2}, in_turn[] = {0, 1, 0, 1};
 
 /* Plans for an imaginary device, on which each block takes a unit. */
 static int plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
@@ -78,7 +80,7 @@ static void each_process_has_a_gpu(void) {
     if (open_ranks(&s, 2, 1, "mpi")) {
         check_need(&s, &memory, &memory.bytes, 8 * UNIT, "for all ranks together");
         s.options.world = &world;
-        s.machine_ranks = 2;
+        s.machine = together;
         check_need(&s, &memory, &memory.bytes, 5 * UNIT, "on the fullest rank");
     }
     s.options.world = NULL;
@@ -89,21 +91,22 @@ static void each_process_has_a_gpu(void) {
  * of 8 x 8 numbers. */
 static void each_replica_keeps_a_cache(void) {
     static const struct {
-        int ranks, near; /* on a machine; 0: threads */
+        int ranks;
+        const int *machine; /* NULL: threads */
         int caches;
         const char *says;
-    } rows[] = {{2, 0, 2, "of host memory for all ranks together"},
-                {2, 2, 2, "of host memory for all ranks of a machine"},
-                {2, 1, 1, "of host memory for all ranks of a machine"},
-                {4, 4, 2, "of host memory for all ranks of a machine"}};
+    } rows[] = {{2, NULL, 2, "of host memory for all ranks together"},
+                {2, together, 2, "of host memory for all ranks of a machine"},
+                {2, apart, 1, "of host memory for all ranks of a machine"},
+                {4, together, 2, "of host memory for all ranks of a machine"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Setup s;
         Transport world = {.ranks = rows[i].ranks};
         FitMemory memory = {.name = "FAKE", .bytes = 1e9};
         if (open_ranks(&s, rows[i].ranks, 2, "mpi")) {
             s.options.cache = 12 * UNIT;
-            s.options.world = rows[i].near ? &world : NULL;
-            s.machine_ranks = rows[i].near;
+            s.options.world = rows[i].machine ? &world : NULL;
+            s.machine = rows[i].machine;
             check_need(&s, &memory, &memory.host_bytes,
                        rows[i].caches * (12.0 * UNIT + 2 * 8 * 8 * sizeof(real)), rows[i].says);
         }
@@ -120,7 +123,7 @@ static void nccl_takes_its_part(void) {
         const double need = (5 + 3) * UNIT + (double)fit_message_bytes(&s, 0);
         s.options.device = DEVICE_CUDA;
         s.options.world = &world;
-        s.machine_ranks = 2;
+        s.machine = together;
         free_bytes = (size_t)(need / 0.97) + 2; /* beside what is kept for libraries */
         CHECK(fit_check_here(&s) == 0, "refused: %s", error_message());
         free_bytes -= 4;
@@ -130,43 +133,56 @@ static void nccl_takes_its_part(void) {
     setup_free(&s);
 }
 
-/* The variables of Open MPI's mpirun, of MPICH's and of srun say how many ranks share a machine; a
- * mpirun inside a job of Slurm counts. */
-static void launchers_say_who_is_near(void) {
+/* Of two replicas the first ranks have five blocks, and the second ones three. */
+static void ranks_share_a_machine(void) {
     static const struct {
-        const char *set[6][2];
-        int near;
-    } rows[] = {
-        {{{NULL}}, 1},
-        {{{"OMPI_COMM_WORLD_SIZE", "8"}, {"OMPI_COMM_WORLD_RANK", "0"}}, 1},
-        {{{"OMPI_COMM_WORLD_SIZE", "8"},
-          {"OMPI_COMM_WORLD_RANK", "0"},
-          {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}},
-         4},
-        {{{"PMI_SIZE", "8"}, {"PMI_RANK", "0"}, {"MPI_LOCALNRANKS", "2"}}, 2},
-        {{{"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}, {"SLURM_STEP_TASKS_PER_NODE", "4(x2)"}}, 4},
-        {{{"SLURM_STEP_TASKS_PER_NODE", "1(x2),7"}, {"SLURM_NODEID", "2"}}, 7},
-        {{{"SLURM_STEP_TASKS_PER_NODE", "1,7(x2)"}, {"SLURM_NODEID", "2"}}, 7},
-        {{{"SLURM_STEP_TASKS_PER_NODE", "4,1"}, {"SLURM_NODEID", "1"}}, 1},
-        {{{"SLURM_STEP_TASKS_PER_NODE", "4,2"}, {"SLURM_NODEID", "2"}}, 1}, /* of another step */
-        {{{"SLURM_STEP_TASKS_PER_NODE", "4(x"}, {"SLURM_NODEID", "1"}}, 1},
-        {{{"PMI_SIZE", "8"}, {"PMI_RANK", "0"}, {"SLURM_STEP_TASKS_PER_NODE", "8"}}, 8}, /* pmi2 */
-        {{{"SLURM_NTASKS", "8"},
-          {"SLURM_PROCID", "0"},
-          {"SLURM_STEP_TASKS_PER_NODE", "8"},
-          {"OMPI_COMM_WORLD_SIZE", "6"},
-          {"OMPI_COMM_WORLD_RANK", "0"},
-          {"OMPI_COMM_WORLD_LOCAL_SIZE", "3"}},
-         3}};
-    if (getenv("OMPI_COMM_WORLD_SIZE") || getenv("PMI_SIZE") || getenv("SLURM_NTASKS"))
-        SKIP("a launcher has started the tests");
+        const int *machine;
+        int units;
+    } rows[] = {{together, 16}, {halves, 8}, {in_turn, 10}, {apart, 5}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        Setup s = {.options = {.pipeline = "none"}};
-        for (int v = 0; v < 6 && rows[i].set[v][0]; v++)
-            setenv(rows[i].set[v][0], rows[i].set[v][1], 1);
-        CHECK(pipeline_place(&s) == 0 && s.machine_ranks == rows[i].near, "row %zu: %d ranks", i,
-              s.machine_ranks);
-        for (int v = 0; v < 6 && rows[i].set[v][0]; v++) unsetenv(rows[i].set[v][0]);
+        Setup s;
+        Transport world = {.ranks = 4};
+        FitMemory memory = {.name = "FAKE"};
+        if (open_ranks(&s, 4, 2, "mpi")) {
+            s.options.world = &world;
+            s.machine = rows[i].machine;
+            check_need(&s, &memory, &memory.bytes, rows[i].units * UNIT, "for all ranks of a mach");
+        }
+        s.options.world = NULL;
+        setup_free(&s);
+    }
+}
+
+static const char *hosts; /* a letter for the host of each rank */
+
+static int tell_hosts(Transport *transport, Transfer *t, int count) {
+    const char *mine = NULL;
+    for (int i = 0; i < count; i++)
+        if (t[i].send) mine = t[i].data;
+    for (int i = 0; i < count; i++) {
+        if (t[i].send || !mine) continue;
+        char *name = memcpy(t[i].data, mine, t[i].bytes);
+        if (hosts[t[i].peer] != hosts[transport->rank]) name[0] = hosts[t[i].peer];
+    }
+    return 0;
+}
+
+/* Whatever the launcher, and in whatever order it numbers the ranks. */
+static void ranks_find_their_machines(void) {
+    static const TransportClass class = {.sendrecv = tell_hosts};
+    static const struct {
+        const char *hosts;
+        int rank;
+        const int *machine;
+    } rows[] = {
+        {"WWWW", 1, together}, {"XXZZ", 0, halves}, {"XZXZ", 3, in_turn}, {"XZYW", 2, apart}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Transport world = {.is = &class, .rank = rows[i].rank, .ranks = 4};
+        int machine[4];
+        hosts = rows[i].hosts;
+        CHECK(pipeline_find_machines(machine, &world) == 0, "%s", error_message());
+        CHECK(memcmp(machine, rows[i].machine, sizeof machine) == 0, "row %zu: %d %d %d %d", i,
+              machine[0], machine[1], machine[2], machine[3]);
     }
 }
 
@@ -331,7 +347,8 @@ void test_fit_ranks(void) {
     RUN(each_process_has_a_gpu);
     RUN(each_replica_keeps_a_cache);
     RUN(nccl_takes_its_part);
-    RUN(launchers_say_who_is_near);
+    RUN(ranks_share_a_machine);
+    RUN(ranks_find_their_machines);
     RUN(another_rank_reports_it);
     RUN(computers_go_together);
     RUN(a_process_alone_does_not_wait);
