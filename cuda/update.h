@@ -36,7 +36,14 @@ static inline int update_chunks(size_t count) {
 }
 
 /* The update kernels; SGD has one without momentum and one with it. */
-typedef enum { UPDATE_NONE, UPDATE_SGD, UPDATE_MOMENTUM, UPDATE_ADAM, UPDATE_LION } UpdateRule;
+typedef enum {
+    UPDATE_NONE,
+    UPDATE_SGD,
+    UPDATE_MOMENTUM,
+    UPDATE_ADAM,
+    UPDATE_LION,
+    UPDATE_RULES
+} UpdateRule;
 
 /* What changes from step to step, besides the factors. */
 typedef struct {

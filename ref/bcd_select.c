@@ -2,11 +2,11 @@
  * an order can depend on gradients.  To add one, give it a kind in bcd.h, write its function here,
  * and add its row to the list below; the program then offers it, and the help of --order can say
  * what it does (experiments/cli/options_table.c).  The row says whether the phase alone decides and
- * each submodel has its turn in a cycle: memory is then planned for the submodels that do train,
- * and otherwise for any.  It also says whether the order measures gradients, which pipelines
- * refuse. tests/ref/test_bcd_loop.c has a test for each.  A submodel that is chosen twice in a row
- * (random_order avoids it) trains on with the optimizer state that it has; all else of a phase
- * begins anew: warm-up, subset of the data, windows of the switch rule.
+ * the phases k M to k M + M - 1 train each submodel once, for every k: memory is then planned for
+ * the submodels that do train, and otherwise for any.  It also says whether the order measures
+ * gradients, which pipelines refuse. tests/ref/test_bcd_loop.c has a test for each.  A submodel
+ * that is chosen twice in a row (random_order avoids it) trains on with the optimizer state that it
+ * has; all else of a phase begins anew: warm-up, subset of the data, windows of the switch rule.
  *
  * An order may remember nothing between its calls: BcdState, the seed and the tensors are all that
  * a checkpoint holds, so whatever else it kept would be lost by a resume, which would then train

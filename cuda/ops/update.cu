@@ -147,6 +147,7 @@ static void apply(const Run *run, const UpdatePlan *plan, const LossSums *sums) 
 /* By UpdateRule. */
 static void (*const appliers[])(const Run *, const UpdatePlan *, const LossSums *) = {
     NULL, apply<UPDATE_SGD>, apply<UPDATE_MOMENTUM>, apply<UPDATE_ADAM>, apply<UPDATE_LION>};
+static_assert(sizeof appliers / sizeof *appliers == UPDATE_RULES, "a kernel for every rule");
 
 void update_apply(const Run *run, const Updater *updater, const LossSums *sums, float *workspace) {
     if (updater->plan.chunks) appliers[updater->plan.rule](run, &updater->plan, sums);

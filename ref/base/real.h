@@ -14,10 +14,12 @@
 typedef double real;
 #define REAL_EPS DBL_EPSILON
 #define REAL_NAME "double"
+#define real_sqrt sqrt
 #else
 typedef float real;
 #define REAL_EPS FLT_EPSILON
 #define REAL_NAME "float"
+#define real_sqrt sqrtf
 #endif
 
 /* Loops over fewer numbers than this use one thread: waking the others, about 2 us, would cost more

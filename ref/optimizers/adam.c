@@ -17,12 +17,6 @@
 
 #include "optimizers.h"
 
-#ifdef BCD_DOUBLE
-#define real_sqrt sqrt
-#else
-#define real_sqrt sqrtf
-#endif
-
 static void adam_update(const Param *param, real *restrict p, real *const state[STATE_VECTORS],
                         const real *restrict g, real g_scale, OptimizerFactors f, real *workspace) {
     (void)workspace;

@@ -4,6 +4,7 @@
 
 #include "../../cuda/matmul.h"
 #include "../../cuda/node.h"
+#include "../../cuda/update.h"
 #include "../../ref/base/error.h"
 #include "../test.h"
 #include "device_array.h"
@@ -199,6 +200,18 @@ static void notes_are_printed_once(void) {
     CHECK(!device_wait(stream), "reported twice: %s", error_message());
 }
 
+/* One that has none is refused by its name. */
+static void every_optimizer_has_a_kernel_or_is_refused(void) {
+    Stream stream = device_test_stream();
+    for (int kind = 0; kind < OPTIMIZER_KINDS && stream; kind++) {
+        const OptimizerSettings settings = optimizer_defaults((OptimizerKind)kind);
+        Updater *updater = updater_create(NULL, 0, 1, &settings, stream);
+        CHECK(updater || strstr(error_message(), optimizer_names[kind]), "%s: %s",
+              optimizer_names[kind], error_message());
+        updater_free(updater);
+    }
+}
+
 void test_device(void) {
     RUN(tells_what_it_is);
     RUN(aligns_memory);
@@ -209,4 +222,5 @@ void test_device(void) {
     RUN(graphs_repeat);
     RUN(captures_forbid_waiting);
     RUN(notes_are_printed_once);
+    RUN(every_optimizer_has_a_kernel_or_is_refused);
 }

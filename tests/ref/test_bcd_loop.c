@@ -249,7 +249,8 @@ static void every_order_stays_in_range(void) {
                         turns[m]++;
                 }
                 for (int m = 0; m < submodels && order_by_phase[order]; m++)
-                    CHECK(turns[m] == 1, "%s: submodel %d of %d has %d turns in cycle %d",
+                    CHECK(turns[m] == 1,
+                          "%s: submodel %d of %d has %d turns in cycle %d, and its row says once",
                           order_names[order], m, submodels, turns[m], cycle);
             }
             CHECK((loop.mock.norms_asked > 0) == (order_by_gradients[order] && submodels > 1),
