@@ -25,9 +25,12 @@ static const NoteRow note_rows[] = {
     {"an odd batch", TINY "--batch 13", "--batch 13: it has no divisor in common with the 2 GPUs",
      true},
     {"an even batch", TINY "--batch 14", "no divisor", false},
-    {"a GPU's workspace", TINY, "workspace of the kernels and of cuBLASLt", true},
-    {"LoRA", TINY, "and LoRA, which this program does not have.", true},
     {"no language model", "--model resnet8", "LoRA", false},
+    /* The prefix's largest output, of 1024 x 2048 numbers, which are floats in every precision. */
+    {"a cache", "--model G-1.6B --gpu a100 --per-node 1 --cache",
+     "--cache: up to 7.812 GiB on disk or in host memory for each 1000 samples", true},
+    {"a cache in bf16", "--model G-1.6B --gpu a100 --per-node 1 --cache --precision bf16",
+     "--cache: up to 7.812 GiB on disk or in host memory for each 1000 samples", true},
 };
 
 /* Finds a text in the notes of a table. */
