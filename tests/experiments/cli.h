@@ -58,5 +58,5 @@ void check_same_checkpoint(const char *a, const char *b);
  * only the times differ. */
 void check_same_run(const char *a, const char *b);
 
-/* Returns true when `bcd info` can open a device, which it lists in any case. */
+/* Returns true when `bcd info` can open a device, which it lists in any case.  It is asked once. */
 bool has_device(const char *name);
