@@ -19,39 +19,67 @@
 /* ---- the same bits ------------------------------------------------------------------------- */
 
 typedef struct {
-    const char *name, *flags, *ranks;
+    const char *name, *flags, *ranks, *says;
 } Row;
 
 static const Row rows[] = {
-    {"llama, 1 rank", LLAMA, "local:1"},
-    {"llama, 2 ranks", LLAMA, "local:2"},
-    {"llama, 4 ranks", LLAMA, "local:4 --placement plain"},
-    {"llama, 2 ranks, virtual stages", LLAMA, "local:2 --placement virtual"},
-    {"llama, 2 ranks, zero bubble", LLAMA, "local:2 --pipeline-schedule zero-bubble"},
+    {"llama, 1 rank", LLAMA, "local:1", "1 rank (threads), virtual placement, 1f1b, "},
+    {"llama, 2 ranks, virtual stages", LLAMA, "local:2",
+     "2 ranks (threads), virtual placement, 1f1b, "},
+    {"llama, 4 ranks", LLAMA, "local:4 --placement plain",
+     "4 ranks (threads), plain placement, 1f1b, "},
+    {"llama, 2 ranks, zero bubble", LLAMA, "local:2 --pipeline-schedule zero-bubble",
+     "2 ranks (threads), virtual placement, zero-bubble, "},
+    /* One rank has no gaps to fill. */
     {"tied gpt, 1 rank, zero bubble", GPT "--accumulate 4 ",
-     "local:1 --pipeline-schedule zero-bubble"},
-    {"llama, 3 ranks, recompute", LLAMA "--recompute ", "local:3"},
-    {"llama, 2 ranks, cached prefix", LLAMA "--cache 1M ", "local:2"},
-    {"llama, 3 ranks, cached prefix in a file", LLAMA "--cache 1 ", "local:3"},
-    {"llama, 1 rank, pre-inference", LLAMA "--cache 1M ", "local:1 --pre-infer"},
-    {"llama, 2 ranks, pre-inference", LLAMA "--cache 1M ", "local:2 --pre-infer"},
+     "local:1 --pipeline-schedule zero-bubble", "1 rank (threads), virtual placement, 1f1b, "},
+    {"llama, 3 ranks, recompute", LLAMA "--recompute ", "local:3",
+     "3 ranks (threads), plain placement, 1f1b, "},
+    {"llama, 2 ranks, cached prefix", LLAMA "--cache 1M ", "local:2",
+     "2 ranks (threads), virtual placement, 1f1b, "},
+    {"llama, 3 ranks, cached prefix in a file", LLAMA "--cache 1 ", "local:3",
+     "3 ranks (threads), plain placement, 1f1b, "},
+    {"llama, 1 rank, pre-inference", LLAMA "--cache 1M ", "local:1 --pre-infer",
+     "1 rank (threads), virtual placement, 1f1b, "},
+    {"llama, 2 ranks, pre-inference", LLAMA "--cache 1M ", "local:2 --pre-infer",
+     "2 ranks (threads), virtual placement, 1f1b, "},
     {"llama, 4 ranks, pre-inference into a file", LLAMA "--cache 1 ",
-     "local:4 --placement plain --pre-infer"},
-    {"resnet, 3 ranks, pre-inference", STAGES "--cache 1M ", "local:3 --pre-infer"},
+     "local:4 --placement plain --pre-infer", "4 ranks (threads), plain placement, 1f1b, "},
+    {"resnet, 3 ranks, pre-inference", STAGES "--cache 1M ", "local:3 --pre-infer",
+     "3 ranks (threads), plain placement, 1f1b, "},
     {"llama, 2 ranks, ends always active", LLAMA "--always-active ends --switch-warmup 2 ",
-     "local:2"},
-    {"resnet, 3 ranks", STAGES, "local:3"},
-    {"resnet, 2 ranks, keeps state", STAGES "--keep-state ", "local:2"},
+     "local:2", "2 ranks (threads), plain placement, 1f1b, "},
+    {"resnet, 3 ranks", STAGES, "local:3", "3 ranks (threads), plain placement, 1f1b, "},
+    {"resnet, 2 ranks, keeps state", STAGES "--keep-state ", "local:2",
+     "2 ranks (threads), plain placement, 1f1b, "},
 };
 
+/* Names the directory of these flags on one device, which the first row that has them trains. */
+static Text train_on_one_device(const char *flags) {
+    int first = 0;
+    while (strcmp(rows[first].flags, flags) != 0) first++;
+    const Text dir = text_of("one%d", first);
+    if (!file_exists(scratch_path(dir.text)))
+        run(0, "train %s--steps 30 --quiet --out %s", flags, dir.text);
+    return dir;
+}
+
+/* The numbers are the same with and without a feature, so that it has taken part is checked by what
+ * is said and stored. */
 static void same_as_one_device(const void *data) {
     const Row *row = data;
-    char one[32], many[32];
-    snprintf(one, sizeof one, "one%d", (int)(row - rows));
-    snprintf(many, sizeof many, "many%d", (int)(row - rows));
-    run(0, "train %s--steps 30 --quiet --out %s", row->flags, one);
-    run(0, "train %s--steps 30 --quiet --out %s --pipeline %s", row->flags, many, row->ranks);
-    check_same_run(one, many);
+    const Text one = train_on_one_device(row->flags), many = text_of("many%d", (int)(row - rows));
+    const char *said =
+        run(0, "train %s--steps 30 --out %s --pipeline %s", row->flags, many.text, row->ranks)->out;
+    CHECK(strstr(said, row->says), "not %s: %s", row->says, said);
+    check_same_run(one.text, many.text);
+    RunFile file;
+    if (!read_run(&file, many.text)) return;
+    CHECK((file.memory[MEM_CACHE].peak > 0) == (strstr(row->flags, "--cache") != NULL),
+          "%d bytes of cache", (int)file.memory[MEM_CACHE].peak);
+    CHECK((file.inference_seconds > 0) == (strstr(row->ranks, "--pre-infer") != NULL),
+          "pre-inference took %g s", file.inference_seconds);
+    runfile_free(&file);
 }
 
 /* A training that starts on four ranks is resumed on two, three and one. */
