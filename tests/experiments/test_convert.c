@@ -109,8 +109,6 @@ static void shorter_contexts_are_beginnings(void) {
         free(cut);
     }
     check_error(run(1, line, 1000), "--context 1000: ");
-    check_error(run(2, "gradients --checkpoint c --batch b --out o --context 3"),
-                "--context goes with --init");
 }
 
 /* Parameters that are exported and loaded again are the same to the bit. */
