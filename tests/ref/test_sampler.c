@@ -1,6 +1,5 @@
 /* The order in which samples are taken. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../../ref/dataset.h"
@@ -44,19 +43,6 @@ static void any_position_gives_the_same(void) {
         CHECK(memcmp(ids, stream + at, (size_t)n * sizeof(int)) == 0, "position %d", at);
     }
     sampler_free(&s);
-}
-
-static void seeds_differ(void) {
-    Sampler a, b;
-    int first[100], second[100];
-    if (sampler_init(&a, 1, 100, 1) || sampler_init(&b, 2, 100, 1)) abort();
-    sampler_draw(&a, 0);
-    sampler_draw(&b, 0);
-    sampler_ids(&a, first, 0, 100);
-    sampler_ids(&b, second, 0, 100);
-    CHECK(memcmp(first, second, sizeof first) != 0, "two seeds give the same order");
-    sampler_free(&a);
-    sampler_free(&b);
 }
 
 static void a_fraction_is_a_fresh_subset(void) {
@@ -170,7 +156,6 @@ static void bounds_are_checked(void) {
 void test_sampler(void) {
     RUN(each_epoch_is_a_permutation);
     RUN(any_position_gives_the_same);
-    RUN(seeds_differ);
     RUN(a_fraction_is_a_fresh_subset);
     RUN(orders_never_change);
     RUN_ROW("many samples", many_samples_take_no_arrays, &(double){1});
