@@ -147,24 +147,11 @@ static const Row rows[] = {
 };
 
 /* A curve has the losses too: they are copied back from the device. */
-typedef struct {
-    int count;
-    double loss[64];
-} Losses;
-
-static int keep_loss(void *context, const BcdState *state, const Loss *loss, double lr) {
-    Losses *losses = context;
-    (void)state;
-    (void)lr;
-    losses->loss[losses->count++ % 64] = loss->loss_sum;
-    return 0;
-}
-
-static void train(Tiny *tiny, const Recipe *recipe, uint64_t seed, Losses *losses) {
+static void train(Tiny *tiny, const Recipe *recipe, uint64_t seed, TinyCurve *curve) {
     simt_set_late(seed);
-    *losses = (Losses){0};
+    *curve = (TinyCurve){0};
     tiny_open(tiny, recipe);
-    CHECK(tiny_train(tiny, keep_loss, losses) == 0, "seed %d: %s", (int)seed, error_message());
+    CHECK(tiny_train(tiny, tiny_note_loss, curve) == 0, "seed %d: %s", (int)seed, error_message());
 }
 
 static void the_same_bits(const void *data) {
@@ -172,14 +159,14 @@ static void the_same_bits(const void *data) {
     BlockTimes times[16];
     for (uint64_t seed = SEED; seed < SEED + SEEDS; seed++) {
         Recipe recipe = row->recipe;
-        Losses first, second;
+        TinyCurve first, second;
         Tiny at_once, late;
         recipe.create = stage_cuda_create;
         train(&at_once, &recipe, 0, &first);
         /* The second training runs call by call, unless it has a cache. */
         if (seed > SEED && !recipe.cache_device_bytes) recipe.times = times;
         train(&late, &recipe, seed, &second);
-        CHECK(first.count == second.count && !memcmp(&first, &second, sizeof first),
+        CHECK(first.steps == second.steps && !memcmp(first.loss, second.loss, sizeof first.loss),
               "the losses differ, seed %d", (int)seed);
         tiny_check_same(&at_once, &late, row->name);
         tiny_close(&late);
