@@ -33,14 +33,13 @@ int cifar_check(const unsigned char *bytes, size_t count, CifarKind kind, int sa
                 const char *path) {
     const size_t record = record_bytes(kind), expected = (size_t)samples * record;
     if (count != expected)
-        return error_set("cifar: %s: %zu bytes, expected %zu; download it again", path, count,
-                         expected);
+        return error_set("%s: %s: %zu bytes, expected %zu; download it again", kinds[kind].set,
+                         path, count, expected);
     for (int n = 0; n < samples; n++) {
         int label = bytes[(size_t)n * record + (size_t)kinds[kind].label_bytes - 1];
         if (label >= kinds[kind].classes)
-            return error_set(
-                "cifar: %s: image %d has label %d, expected 0 to %d; download it again", path, n,
-                label, kinds[kind].classes - 1);
+            return error_set("%s: %s: image %d has label %d, expected 0 to %d; download it again",
+                             kinds[kind].set, path, n, label, kinds[kind].classes - 1);
     }
     return 0;
 }
@@ -63,7 +62,7 @@ int cifar_load(Images *images, CifarKind kind, const char *dir, Split split) {
     const char *const *file = kinds[kind].files[split != SPLIT_TRAIN];
     const int samples = split == SPLIT_TRAIN ? 50000 : 10000;
     unsigned char *records = malloc((size_t)samples * record_bytes(kind));
-    if (!records) return error_set("cifar: no memory for %d images", samples);
+    if (!records) return error_set("%s: no memory for %d images", kinds[kind].set, samples);
     int files = 0, failed = 0;
     while (file[files]) files++;
     for (int i = 0, each = samples / files; !failed && i < files; i++)

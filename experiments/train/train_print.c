@@ -297,15 +297,15 @@ static void print_memory(const Training *t) {
     /* The closed form counts the active submodel's optimizer state in the memory that computes, and
      * ranks have their peaks at different times. */
     if (s->stage_settings.offload || s->stage_settings.keep_state || s->ranks) return;
-    printf(
-        "parameters, gradients and state %s; closed form %s %s, for equal submodels%s\n",
-        format_bytes(held).text,
-        memory_closed_form_text(form, optimizer, precision, text_of("%.3g", parts).text),
-        format_bytes(memory_closed_form(s->model, optimizer, precision, parts)).text,
-        parts < s->bcd.partition.submodels - 1e-9
-            ? text_of(" (%.3g is %d, with what is always active)", parts, s->bcd.partition.submodels)
-                  .text
-            : "");
+    printf("parameters, gradients and state %s; closed form %s %s, for equal submodels%s\n",
+           format_bytes(held).text,
+           memory_closed_form_text(form, optimizer, precision, text_of("%.3g", parts).text),
+           format_bytes(memory_closed_form(s->model, optimizer, precision, parts)).text,
+           parts < s->bcd.partition.submodels - 1e-9
+               ? text_of(" (%.3g is %d, with what is always active)", parts,
+                         s->bcd.partition.submodels)
+                     .text
+               : "");
 }
 
 void train_print_end(const Training *t, bool interrupted) {

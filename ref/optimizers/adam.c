@@ -11,8 +11,8 @@
  *
  * A decay of its own joins the last step before p is rounded.  PyTorch multiplies p by
  * 1 - lr weight_decay, which is 1 in float where lr weight_decay is below 3e-8, as at the defaults:
- * then it would never act.  Here it acts where the rest of the step does.  Where that is 0, as in an
- * embedding the rows of tokens that have not come yet, it is rounded away, too. */
+ * then it would never act.  Here it acts where the rest of the step does.  Where that is 0, as in
+ * an embedding the rows of tokens that have not come yet, it is rounded away, too. */
 #include <math.h>
 
 #include "optimizers.h"

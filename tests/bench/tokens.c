@@ -36,7 +36,7 @@ static int print_tokens(const char *what, TokensRun run, double min_ms) {
 static int bench_words(const char *dir, Tokenizer *tokenizer, const char *path, double min_ms) {
     enum { LONG_WORD = 1 << 20 };
     size_t bytes;
-    char *text = (char *)file_read("bench", path, "it is read", &bytes), *word = malloc(LONG_WORD);
+    char *text = (char *)file_read("bench", path, "name a text", &bytes), *word = malloc(LONG_WORD);
     int status = word ? 0 : error_set("bench: out of memory");
     for (size_t i = 0; word && i < LONG_WORD; i++)
         word[i] = (char)('a' + random_below(1, STREAM_SYNTHETIC, i, 26));

@@ -50,13 +50,13 @@ static void cifar10_round_trip_and_damage(void) {
     written.records[(size_t)9999 * RECORD] = 10;
     scratch_file("cifar-10-batches-bin/test_batch.bin", written.records, (size_t)10000 * RECORD);
     check_cifar_error(CIFAR_10, SPLIT_TEST);
-    CHECK_ERROR("cifar: %s: image 9999 has label 10, expected 0 to 9; download it again", path);
+    CHECK_ERROR("cifar10: %s: image 9999 has label 10, expected 0 to 9; download it again", path);
     CHECK(truncate(path, 30729999) == 0, "truncate");
     check_cifar_error(CIFAR_10, SPLIT_TEST);
-    CHECK_ERROR("cifar: %s: 30729999 bytes, expected 30730000; download it again", path);
+    CHECK_ERROR("cifar10: %s: 30729999 bytes, expected 30730000; download it again", path);
     CHECK(truncate(path, 0) == 0, "truncate");
     check_cifar_error(CIFAR_10, SPLIT_TEST);
-    CHECK_ERROR("cifar: %s: 0 bytes, expected 30730000; download it again", path);
+    CHECK_ERROR("cifar10: %s: 0 bytes, expected 30730000; download it again", path);
     free(written.records);
 }
 
@@ -123,10 +123,10 @@ static void cifar100_is_checked(void) {
     CHECK(cifar_check(bytes, 2 * (2 + IMAGE_BYTES), CIFAR_100, 2, "f") == 0, "%s", error_message());
     bytes[2 + IMAGE_BYTES + 1] = 100;
     CHECK(cifar_check(bytes, 2 * (2 + IMAGE_BYTES), CIFAR_100, 2, "f") == -1, "label 100 passes");
-    CHECK_ERROR("cifar: f: image 1 has label 100, expected 0 to 99; download it again");
+    CHECK_ERROR("cifar100: f: image 1 has label 100, expected 0 to 99; download it again");
     CHECK(cifar_check(bytes, 2 * (2 + IMAGE_BYTES) + 1, CIFAR_100, 2, "f") == -1,
           "a byte too many");
-    CHECK_ERROR("cifar: f: 6149 bytes, expected 6148; download it again");
+    CHECK_ERROR("cifar100: f: 6149 bytes, expected 6148; download it again");
     free(bytes);
 }
 

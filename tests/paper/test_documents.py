@@ -149,7 +149,7 @@ def test_how_many_comparisons_end_ahead():
     ahead = sum(answer == "yes" and float(low) > 0 for low, answer in rows)
     behind = sum(answer in ("no", "behind") for _, answer in rows)
     words = " ".join(text.split())
-    assert f"of {len(rows)} comparisons with three seeds, it ended ahead in {ahead} by more than chance and behind in {behind}; " \
+    assert f"of the {len(rows)} comparisons with three seeds in the table below, it ended ahead in {ahead} by more than chance and behind in {behind}; " \
            f"{len(rows) - ahead - behind} are undecided" in words
 
 
