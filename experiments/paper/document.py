@@ -199,7 +199,8 @@ def fine_tuned():
             "difference": with_interval(d, 3) if d else "", "answer": one.answer,
             "p": p_value(one.p) if d else "", "seconds": "–" if math.isnan(time) else f"{time:.2f}",
             "operations": "–" if math.isnan(one.operations) else f"{one.operations / full.operations:.2f}",
-            "equal_parts": f"{one.equal_parts:.0f}", "trained": f"{one.trained:.0f}", "updates": one.updates, "rate": f"{one.trainings[0]['lr']:g}".replace("e-0", "e-"),
+            "equal_parts": f"{one.equal_parts:.0f}",
+            "trained": f"{one.trained:.0f}", "updates": one.updates, "rate": f"{one.trainings[0]['lr']:g}".replace("e-0", "e-"),
             "times_the_updates": mean(one.times_the_updates(full)) if d else "",
             **{column: mean([one.mean(column, 1 / tables.MIB)], 0) for column in ("peak_total", "resident")}})
     return rows
@@ -303,7 +304,7 @@ def answered(network, method, reading=""):
     return {"difference": with_interval(found), "p": p_value(found.p), "answer": value("answer")}
 
 
-def decided(*first):
+def ends_counted(*first):
     """Of the comparisons of the second protocol from scratch, and of these of the first trainings, all with three seeds:
     how many end ahead by more than chance, behind, and undecided."""
     found = collections.Counter(document_record.verdict(*what) for what in first)

@@ -81,7 +81,7 @@ def find(network, method):
 
 # BCD of group 2 at a constant rate, as far as it is complete, in words; its names depend on the others of their case.
 LONGEST_THIRDS = {"BCD-1/3": "phases of an epoch"}
-LONGEST = "half-longest", *list(LONGEST_THIRDS)[:1]
+LONGEST = "half-longest", next(iter(LONGEST_THIRDS))
 
 
 def thirds_of(network):
