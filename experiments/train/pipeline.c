@@ -104,10 +104,11 @@ int pipeline_find_machines(int *machine, Transport *world) {
     return failed;
 }
 
-static int ranks_near(const Transport *world) {
-    int near = 0;
-    for (int r = 0; r < world->ranks; r++) near += machines[r] == machines[world->rank];
-    return near;
+/* Returns how many ranks are on the machine of this one. */
+static int local_ranks(const Transport *world) {
+    int ranks = 0;
+    for (int r = 0; r < world->ranks; r++) ranks += machines[r] == machines[world->rank];
+    return ranks;
 }
 
 int pipeline_check_alone(const char *run) {
@@ -174,7 +175,7 @@ int pipeline_join(Transport **world, const Options *o) {
         pipeline_abort(*world, error_message());
         return -1;
     }
-    if (!o->threads) threads_share(ranks_near(*world));
+    if (!o->threads) threads_share(local_ranks(*world));
     return 0;
 }
 

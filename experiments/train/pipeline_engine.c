@@ -80,14 +80,14 @@ static int check_builds(Transport *world) {
 }
 
 /* What the bits that a rank computes depend on. */
-enum { PROCESSOR, COMPILER, FLAGS, GPU, LIBRARIES, BITS_OF };
-static const char *const bits_of[BITS_OF] = {[PROCESSOR] = "processor",
-                                             [COMPILER] = "compiler",
-                                             [FLAGS] = "set of compiler flags",
-                                             [GPU] = "GPU",
-                                             [LIBRARIES] = "version of libraries"};
+enum { PROCESSOR, COMPILER, FLAGS, GPU, LIBRARIES, TRAITS };
+static const char *const trait_names[TRAITS] = {[PROCESSOR] = "processor",
+                                                [COMPILER] = "compiler",
+                                                [FLAGS] = "set of compiler flags",
+                                                [GPU] = "GPU",
+                                                [LIBRARIES] = "version of libraries"};
 typedef struct {
-    char of[BITS_OF][512];
+    char trait[TRAITS][512];
     unsigned char gpu[16]; /* DeviceInfo.uuid */
 } Computer;
 
@@ -96,14 +96,14 @@ static int find_computer(Computer *c, const Setup *s) {
     DeviceInfo device = {.name = ""};
     provenance_fill(&here, 0);
     if (s->device && s->device->info(&device)) return -1;
-    const char *const of[BITS_OF] = {[PROCESSOR] = here.cpu,
-                                     [COMPILER] = here.compiler,
-                                     [FLAGS] = here.flags,
-                                     [GPU] = device.name,
-                                     [LIBRARIES] = device.libraries};
+    const char *const trait[TRAITS] = {[PROCESSOR] = here.cpu,
+                                       [COMPILER] = here.compiler,
+                                       [FLAGS] = here.flags,
+                                       [GPU] = device.name,
+                                       [LIBRARIES] = device.libraries};
     memset(c, 0, sizeof *c);
     memcpy(c->gpu, device.uuid, sizeof c->gpu);
-    for (int i = 0; i < BITS_OF; i++) snprintf(c->of[i], sizeof c->of[i], "%s", of[i]);
+    for (int i = 0; i < TRAITS; i++) snprintf(c->trait[i], sizeof c->trait[i], "%s", trait[i]);
     return 0;
 }
 
@@ -111,13 +111,13 @@ static int find_computer(Computer *c, const Setup *s) {
  * so ranks that have the same place in them must round alike. */
 static int check_replicas(const Computer *all, int ranks, int places) {
     for (int r = places; r < ranks; r++)
-        for (int i = 0; i < BITS_OF; i++) {
-            const char *one = all[r % places].of[i], *other = all[r].of[i];
+        for (int i = 0; i < TRAITS; i++) {
+            const char *one = all[r % places].trait[i], *other = all[r].trait[i];
             if (strcmp(one, other) == 0) continue;
             return error_set(
                 "pipeline: --replicas: rank %d has another %s (%.200s) than rank %d (%.200s), and "
                 "replicas must compute the same bits",
-                r, bits_of[i], other, r % places, one);
+                r, trait_names[i], other, r % places, one);
         }
     return 0;
 }
@@ -131,7 +131,7 @@ static int check_gpus(const Computer *all, int ranks) {
                 return error_set(
                     "pipeline: ranks %d and %d have the same GPU (%.90s), and NCCL needs one for "
                     "each",
-                    other, r, all[r].of[GPU]);
+                    other, r, all[r].trait[GPU]);
     return 0;
 }
 
