@@ -12,7 +12,7 @@ from conftest import RESULTS, git, has_history
 
 FILE = "experiments/paper/changes.toml"
 # The length of the list when this was written, and the checksum of its last line.
-KNOWN = 66, "9317daa6a1cb00b6"
+KNOWN = 67, "5d7ae0b8bbcf664c"
 
 
 def chained(changes):
