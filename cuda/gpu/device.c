@@ -84,12 +84,14 @@ static int status_of(cudaError_t error, const char *what) {
     return good(error, what) ? 0 : tell_failure();
 }
 
-bool device_is_sound(Stream stream) {
+bool device_captures(Stream stream) {
     enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-    cudaError_t error = cudaStreamIsCapturing(stream, &capture);
-    if (error == cudaSuccess && capture == cudaStreamCaptureStatusNone)
-        error = cudaStreamSynchronize(stream);
-    return good(error, "a kernel or copy");
+    return cudaStreamIsCapturing(stream, &capture) == cudaSuccess &&
+           capture != cudaStreamCaptureStatusNone;
+}
+
+bool device_is_sound(Stream stream) {
+    return device_captures(stream) || good(cudaStreamSynchronize(stream), "a kernel or copy");
 }
 
 /* ---- the device ---- */

@@ -11,6 +11,8 @@ extern "C" {
 
 /* Remembers the first launch that failed, for device_wait to report. */
 void device_note_launch(cudaError_t error, const char *kernel, const char *file, int line);
+/* Returns true while the stream is captured, also into a capture that has failed. */
+bool device_captures(Stream stream);
 /* Waits for the stream, unless it is captured.  Returns false, and notes the error, if the device
  * has failed. */
 bool device_is_sound(Stream stream);

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "internal.h"
 #include "matmul_algorithms.h"
@@ -144,25 +145,37 @@ static bool may_fuse(const Run *run, const Product *p) {
 
 /* Runs the product by the first algorithm that the library does not refuse, and drops those before
  * it for good, so that the next call takes the same one.  A refusal is any status that leaves the
- * device sound, as where an algorithm's kernel finds no memory to be loaded into.  Returns false
- * when it refuses all.  The lock must be held. */
+ * device sound: an algorithm's kernel may find no memory to be loaded into, or fail for large
+ * matrices.  Returns false when it refuses all.  The lock must be held. */
 static bool multiply(MatmulCall *call, MatmulChoice *choice) {
     while (choice->first < choice->count) {
         cublasStatus_t status = matmul_launch(call, &choice->algorithm[choice->first]);
         if (status == CUBLAS_STATUS_SUCCESS) return true;
-        bool failed =
-            status == CUBLAS_STATUS_EXECUTION_FAILED || cudaPeekAtLastError() != cudaSuccess;
-        matmul_log_refusal(choice, cublaslt.cublasLtGetStatusString(status));
+        const char *why = cublaslt.cublasLtGetStatusString(status);
+        matmul_log_refusal(choice, why);
         /* The library also fails where it only meets the fault of an earlier kernel, noted here. */
         if (!device_is_sound(call->run->stream)) return true;
-        if (failed) {
-            device_note("matrix product %d x %d x %d: %s", call->product->m, call->product->n,
-                        call->product->k, cublaslt.cublasLtGetStatusString(status));
-            return true; /* the device has failed, so there is no point in trying another */
+        /* The algorithm ran before the capture, so the capture is what failed: as a whole. */
+        if (device_captures(call->run->stream)) {
+            device_note("matrix product %d x %d x %d while captured: %s", call->product->m,
+                        call->product->n, call->product->k, why);
+            return true;
         }
         choice->first++;
     }
     return false;
+}
+
+/* Says once on stderr that our own loops compute a product, since they give the same and take many
+ * times as long. */
+static void tell_of_own_loops(const Product *p) {
+    static bool told;
+    if (!told)
+        fprintf(stderr,
+                "bcd: cuBLASLt refuses a matrix product of %d x %d x %d: a slow kernel computes it, "
+                "and others that are refused (BCD_LT_LOG=1 lists them)\n",
+                p->m, p->n, p->k);
+    told = true;
 }
 
 bool library_matmul(const Run *run, const Product *product) {
@@ -179,6 +192,8 @@ bool library_matmul(const Run *run, const Product *product) {
         else
             matmul_log_refusal(&none, "its description was refused");
     }
+    if (!done && !vector_of(product) && product->epilogue == EPILOGUE_NONE)
+        tell_of_own_loops(product);
     pthread_mutex_unlock(&lock);
     return done;
 }

@@ -203,9 +203,21 @@ static bool set_limits(cublasLtMatmulPreference_t preference, const MatmulShape 
            prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &c, sizeof c);
 }
 
+/* Returns true if a split of k may leave out its end.  cuBLASLt 12.8 to 13.2 has been seen to do so
+ * on Hopper and Blackwell, with no error, where the blocks of k divide evenly among the splits and
+ * the rest has fewer columns than there are splits (triton, issue 2767).  How large a block is, it
+ * does not tell. */
+static bool may_lose_columns(int k, const cublasLtMatmulAlgo_t *code) {
+    const int splits = (int)configured(code, CUBLASLT_ALGO_CONFIG_SPLITK_NUM);
+    for (int block = 16; block <= 256 && splits > 1; block *= 2)
+        if (k % block && k % block < splits && k / block % splits == 0) return true;
+    return false;
+}
+
 static void add_candidate(MatmulChoice *choice, const cublasLtMatmulHeuristicResult_t *found) {
     if (choice->count == MATMUL_CANDIDATES || found->state != CUBLAS_STATUS_SUCCESS ||
-        found->workspaceSize > workspace_of(&choice->shape))
+        found->workspaceSize > workspace_of(&choice->shape) ||
+        may_lose_columns(choice->shape.number[SHAPE_K], &found->algo))
         return;
     choice->algorithm[choice->count++] = (MatmulAlgorithm){found->algo, found->workspaceSize};
 }

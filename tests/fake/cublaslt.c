@@ -296,6 +296,8 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *
     read_opaque(&algorithm, algo, sizeof algorithm);
     bool half = what == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID;
     uint32_t number = what == CUBLASLT_ALGO_CONFIG_ID ? (uint32_t)algorithm.number : 1;
+    if (what == CUBLASLT_ALGO_CONFIG_SPLITK_NUM && algorithms[algorithm.number].parts)
+        number = algorithms[algorithm.number].parts;
     if (size != (half ? sizeof(uint16_t) : sizeof number)) return CUBLAS_STATUS_INVALID_VALUE;
     memcpy(value, &number, size);
     *written = size;
@@ -320,6 +322,7 @@ static bool trapped(const Problem *p) {
     if (!strcmp(what, "abort")) abort();
     while (!strcmp(what, "hang")) pause();
     if (!strcmp(what, "lost")) fake_lose(true);
+    if (!strcmp(what, "fails")) fake_fault("a matrix product");
     return true;
 }
 
@@ -348,13 +351,18 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
     unsigned number = (unsigned)algorithm.number;
     const size_t align[4] = {alignment(a), alignment(b), alignment(c), alignment(d)};
     w.workspace_bytes = needed(&w.p, number);
+    w.parts = (int)algorithms[number].parts;
     if (w.workspace_bytes > workspace_bytes || (uintptr_t)workspace % 16)
         return CUBLAS_STATUS_INVALID_VALUE;
     if (!aligned_for(&w.p, number, align) || (int)number < setting("FAKE_LT_REFUSES"))
         return CUBLAS_STATUS_NOT_SUPPORTED;
-    if ((int)number < setting("FAKE_LT_BREAKS")) return CUBLAS_STATUS_INTERNAL_ERROR;
-    if (cudaGetDevice(&w.device) || w.device != handle->device || setting("FAKE_LT_FAILS") ||
-        trapped(&w.p))
+    enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    if ((int)number < setting("FAKE_LT_BREAKS") ||
+        (setting("FAKE_LT_NO_CAPTURE") && !cudaStreamIsCapturing(stream, &capture) &&
+         capture != cudaStreamCaptureStatusNone))
+        return CUBLAS_STATUS_INTERNAL_ERROR;
+    if (cudaGetDevice(&w.device) || w.device != handle->device ||
+        (int)number < setting("FAKE_LT_FAILS") || trapped(&w.p))
         return CUBLAS_STATUS_EXECUTION_FAILED;
     memcpy(&w.alpha, alpha, sizeof w.alpha);
     memcpy(&w.beta, beta, sizeof w.beta);

@@ -63,6 +63,6 @@ typedef struct {
     void *c, *workspace;
     size_t workspace_bytes;
     float alpha, beta;
-    int device;
+    int device, parts; /* partial sums of each number; 0: none */
 } Work;
 cublasStatus_t product_put(cudaStream_t stream, const Work *work);

@@ -100,14 +100,16 @@ static bool all_there(const Work *w) {
 
 static void multiply(const Work *w) {
     const Problem *p = &w->p;
-    size_t m = p->out.rows, n = p->out.columns, k = depth(p);
+    size_t m = p->out.rows, n = p->out.columns, k = depth(p), end = k;
+    /* As the library has been seen to, split sums leave out what is less than a block. */
+    if (w->parts && k % 64 < (size_t)w->parts && k / 64 % (size_t)w->parts == 0) end -= k % 64;
     double *a = rows_of(p, w->a, &p->a, transposed(p->d.transpose_a), m, k);
     double *b = rows_of(p, w->b, &p->b, !transposed(p->d.transpose_b), n, k);
 #pragma omp parallel for if ((double)m * (double)n * (double)k > 1e5)
     for (size_t j = 0; j < n; j++)
         for (size_t i = 0; i < m; i++) {
             double sum = 0;
-            for (size_t l = 0; l < k; l++) sum += a[i * k + l] * b[j * k + l];
+            for (size_t l = 0; l < end; l++) sum += a[i * k + l] * b[j * k + l];
             finish(w, i, j, (double)w->alpha * sum);
         }
     for (size_t j = 0; j < n && p->d.epilogue == CUBLASLT_EPILOGUE_BGRADB; j++) {

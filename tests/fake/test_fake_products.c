@@ -90,11 +90,12 @@ static int count_of(const char *text, const char *what) {
 /* Whatever it refuses them by, while the device is sound. */
 static void goes_on_with_the_next_algorithm(void) {
     static const char *const rows[][2] = {{"FAKE_LT_REFUSES", "NOT_SUPPORTED"},
-                                          {"FAKE_LT_BREAKS", "INTERNAL_ERROR"}};
+                                          {"FAKE_LT_BREAKS", "INTERNAL_ERROR"},
+                                          {"FAKE_LT_FAILS", "EXECUTION_FAILED"}};
     Ones o = ones_create();
     Run run = run_of(&o);
     char text[2000];
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         Product product = product_of(&o, 16);
         product.m = M - 3 * i; /* a shape that no test has had */
         setenv(rows[i][0], "3", 1);
@@ -109,13 +110,46 @@ static void goes_on_with_the_next_algorithm(void) {
     ones_free(&o);
 }
 
-/* Where the library refuses all of its algorithms, our own kernel computes the product. */
+/* Where the library refuses all of its algorithms, our own kernel computes the product, which is
+ * said once. */
 static void goes_on_without_the_library(void) {
     Ones o = ones_create();
-    setenv("FAKE_LT_REFUSES", "8", 1);
+    Run run = run_of(&o);
+    Product product = product_of(&o, 12);
+    char text[2000];
+    setenv("FAKE_LT_FAILS", "8", 1);
+    for (int i = 0; i < 2; i++) {
+        product.m = M - i;
+        CHECK(!log_of_product(text, &run, &product) &&
+                  count_of(text, "refuses a matrix product of 24 x 12 x 40") == !i,
+              "%s", text);
+    }
     ones_multiply(&o, 12);
-    unsetenv("FAKE_LT_REFUSES");
+    unsetenv("FAKE_LT_FAILS");
     check_ones(&o, 12);
+    ones_free(&o);
+}
+
+/* The second of the algorithms splits k in four, and would lose the last column of 257. */
+static void no_column_is_lost(void) {
+    enum { DEPTH = 257, STRIDE = 260 }; /* rows begin at multiples of 16 bytes */
+    Ones o = ones_create();
+    float one[M * STRIDE];
+    for (int i = 0; i < M * STRIDE; i++) one[i] = 1;
+    float *long_one = device_put(one, sizeof one);
+    Run run = run_of(&o);
+    Product product = product_of(&o, 16);
+    product.a = product.b = long_one;
+    product.k = DEPTH;
+    product.lda = STRIDE;
+    setenv("FAKE_LT_REFUSES", "1", 1);
+    cuda_matmul(&run, &product);
+    unsetenv("FAKE_LT_REFUSES");
+    float c[M * N];
+    device_test_wait();
+    device_get(c, o.c, sizeof c);
+    CHECK(c[0] == DEPTH && c[M * N - 1] == DEPTH, "%g of %d", (double)c[0], DEPTH);
+    device_free(long_one);
     ones_free(&o);
 }
 
@@ -133,13 +167,20 @@ static void says_why_there_is_no_algorithm(void) {
     ones_free(&o);
 }
 
-static void says_that_it_failed(void) {
+/* A refusal inside a capture is of the capture: it fails, and the algorithm is taken afterwards. */
+static void a_capture_that_it_refuses_fails(void) {
     Ones o = ones_create();
-    setenv("FAKE_LT_FAILS", "1", 1);
+    Run run = run_of(&o);
+    Product product = product_of(&o, 8);
+    char text[2000];
     ones_multiply(&o, 8);
-    unsetenv("FAKE_LT_FAILS");
-    check_told("matrix product 24 x 8 x 40: CUBLAS_STATUS_EXECUTION_FAILED");
+    setenv("FAKE_LT_NO_CAPTURE", "1", 1);
+    CHECK(!graph_begin(run.stream), "%s", error_message());
     ones_multiply(&o, 8);
+    CHECK(!graph_end(run.stream) && strstr(error_message(), "24 x 8 x 40 while captured"), "%s",
+          error_message());
+    unsetenv("FAKE_LT_NO_CAPTURE");
+    CHECK(log_of_product(text, &run, &product) && !*text, "%s", text);
     check_ones(&o, 8);
     ones_free(&o);
 }
@@ -327,7 +368,8 @@ void test_fake_products(void) {
     RUN(goes_on_with_the_next_algorithm);
     RUN(goes_on_without_the_library);
     RUN(says_why_there_is_no_algorithm);
-    RUN(says_that_it_failed);
+    RUN(a_capture_that_it_refuses_fails);
+    RUN(no_column_is_lost);
     RUN(an_earlier_fault_is_told);
     RUN(memory_that_is_gone_is_told);
     RUN(uses_the_workspace_it_has);
