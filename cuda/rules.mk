@@ -10,7 +10,10 @@
 #   ARCHS         compute capabilities to build for, and PTX of the first for later ones; by default
 #                 those of this machine's GPUs, if nvcc knows them, or else 80 89 90a
 NVCC := $(or $(NVCC),$(firstword $(if $(CUDA_HOME),$(wildcard $(CUDA_HOME)/bin/nvcc)) $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc)))
-homes := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC))) /usr/local/cuda
+CXX := $(if $(filter cc,$(CC)),c++,$(subst gcc,g++,$(subst clang,clang++,$(CC))))
+# conda's packages have their headers and libraries by target.
+homes := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
+homes := $(homes) $(homes:%=%/targets/x86_64-linux) /usr/local/cuda
 CUDA_HOME := $(or $(CUDA_HOME),$(patsubst %/include/cuda_runtime_api.h,%,$(firstword $(wildcard $(homes:%=%/include/cuda_runtime_api.h)))),$(lastword $(homes)))
 cuda_cflags := $(if $(filter-out /usr,$(CUDA_HOME)),-isystem $(CUDA_HOME)/include)
 
@@ -23,8 +26,11 @@ has_cuda := $(call at_least,12000,$(call macro,cublasLt.h cuda_runtime_api.h,CUD
 has_nccl := $(call at_least,22200,$(call macro,nccl.h,NCCL_VERSION_CODE))
 where_nccl = $(filter-out $(if $(has_nccl),,%transport_nccl.c %nccl_library.c %nccl_fake.c),$(1))
 
-# CUDA=no leaves nvcc's part of `make` out.
-no_cuda := $(if $(filter no,$(CUDA)),CUDA=no,$(if $(NVCC),$(if $(has_cuda),,$(CUDA_HOME) has no headers of CUDA 12 or later),nvcc was not found))
+# CUDA=no leaves nvcc's part of `make` out.  An older nvcc refuses a newer host compiler, and that of
+# CUDA 12 the C library of Debian 13, even for an empty file.
+nvcc_works = $(shell $(NVCC) -x cu -std=c++17 -ccbin $(CXX) -cuda -o /dev/null /dev/null >/dev/null 2>&1 && echo yes)
+no_cuda := $(if $(filter no,$(CUDA)),CUDA=no,$(if $(NVCC),$(if $(has_cuda),$(if $(nvcc_works),,$(NVCC) does not work with $(CXX) and this C library),$(CUDA_HOME) has no headers of CUDA 12 or later),nvcc was not found))
+$(if $(NVCC),$(if $(no_cuda),$(if $(filter CUDA=no,$(no_cuda)),,$(warning CUDA is left out: $(no_cuda)))))
 override CUDA := $(if $(no_cuda),no,yes)
 
 # Older GPUs than 8.0 cannot run the kernels.  Only code for 90a has Hopper's own instructions.
@@ -56,7 +62,6 @@ gpu_o := $(call device_objects,gpu,$(gpu_c) $(kernels_cu))
 
 # ---- compilers -----------------------------------------------------------------------------------
 
-CXX := $(if $(filter cc,$(CC)),c++,$(subst gcc,g++,$(subst clang,clang++,$(CC))))
 # g++ does not know nvcc's #pragma unroll.  clang++ under sanitizers: two checks would need the C++
 # library, and unrolled tiles take it minutes; so do four more checks of every access, where the
 # address sanitizer sees what they would, and the race checker what is misaligned.

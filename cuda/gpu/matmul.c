@@ -171,10 +171,11 @@ static bool multiply(MatmulCall *call, MatmulChoice *choice) {
 static void tell_of_own_loops(const Product *p) {
     static bool told;
     if (!told)
-        fprintf(stderr,
-                "bcd: cuBLASLt refuses a matrix product of %d x %d x %d: a slow kernel computes it, "
-                "and others that are refused (BCD_LT_LOG=1 lists them)\n",
-                p->m, p->n, p->k);
+        fprintf(
+            stderr,
+            "bcd: cuBLASLt refuses a matrix product of %d x %d x %d: a slow kernel computes it, "
+            "and others that are refused (BCD_LT_LOG=1 lists them)\n",
+            p->m, p->n, p->k);
     told = true;
 }
 

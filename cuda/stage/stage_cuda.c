@@ -21,7 +21,7 @@ static int stage_cuda_activate(Stage *base, const bool *active) {
     const Model *m = base->model;
     if (s->ready && memcmp(active, s->active, (size_t)m->blocks) == 0) return 0;
     if (layout_check(m, &base->settings, active)) return -1;
-    if (masters_to_host(s)) return -1;
+    if (masters_to_host(s) || device_wait(s->run.stream)) return -1;
     submodel_close(s, active);
     memset(s->gradient_made, 0, (size_t)m->params);
     memcpy(s->active, active, (size_t)m->blocks);

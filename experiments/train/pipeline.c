@@ -120,12 +120,13 @@ int pipeline_check_alone(const char *run) {
 }
 
 /* Has CUDA load our kernels when the device opens: loading one later may wait for the device, and
- * hang if a kernel of NCCL there waits for another GPU (cuda/transport_nccl.h).  It could also hang
- * if streams shared a hardware queue, so that a transfer waited behind another that a different GPU
- * has yet to take; there are 8 queues by default and 32 at most.  And where the environment or a
- * file of NCCL's says so, communicators block, or take more of the GPU, whatever the transport asks
- * for; an empty variable says nothing, and keeps what files say out.  Containers and shells set all
- * of these for other programs, so what they say does not count. */
+ * hang if a kernel of NCCL there waits for another GPU (cuda/transport_nccl.h).  So may a kernel
+ * that needs a larger stack than any before it: NCCL makes room for its own at once.  It could also
+ * hang if streams shared a hardware queue, so that a transfer waited behind another that a
+ * different GPU has yet to take; there are 8 queues by default and 32 at most.  And where the
+ * environment or a file of NCCL's says so, communicators block, or take more of the GPU, whatever
+ * the transport asks for; an empty variable says nothing, and keeps what files say out.  Containers
+ * and shells set all of these for other programs, so what they say does not count. */
 static int check_nccl(const Options *o) {
     const DeviceModule *device;
     if (o->device != DEVICE_CUDA) return error_set("--pipeline nccl needs --device cuda");
@@ -134,6 +135,7 @@ static int check_nccl(const Options *o) {
     setenv("NCCL_COMM_BLOCKING", "0", 1);
     setenv("NCCL_MIN_CTAS", "", 1);
     setenv("NCCL_MAX_CTAS", "", 1);
+    setenv("NCCL_SET_STACK_SIZE", "1", 1);
     if (setup_device(&device, o)) return -1;
     if (device->transport_nccl_create) return 0;
     return error_set(

@@ -325,7 +325,8 @@ static void variables_of_nccl_do_not_count(void) {
                 {"CUDA_DEVICE_MAX_CONNECTIONS", "32"},
                 {"NCCL_COMM_BLOCKING", "0"},
                 {"NCCL_MIN_CTAS", ""},
-                {"NCCL_MAX_CTAS", ""}};
+                {"NCCL_MAX_CTAS", ""},
+                {"NCCL_SET_STACK_SIZE", "1"}};
     enum { ROWS = sizeof rows / sizeof *rows };
     Options options;
     Transport *world;

@@ -11,8 +11,9 @@
 /* What a test may change. cuBLASLt's stand-in reads the environment instead: with FAKE_LT_REFUSES=n
  * the first n of its algorithms are not supported when they are to run, with FAKE_LT_BREAKS=n they
  * have an internal error, with FAKE_LT_FAILS=n running them fails, and with FAKE_LT_NO_CAPTURE=1
- * none can be captured. With FAKE_LT_TRAP="M N K WHAT" a product of this shape, with a WHAT of "lost", loses the device, with "abort" ends the
- * process, with "hang" does not end, and with "fails" fails. */
+ * none can be captured. With FAKE_LT_TRAP="M N K WHAT" a product of this shape, with a WHAT of
+ * "lost", loses the device, with "abort" ends the process, with "hang" does not end, and with
+ * "fails" fails. */
 typedef struct {
     int driver; /* the CUDA version that the driver supports, 13000; 0: there is no driver */
     int devices;
