@@ -115,7 +115,7 @@ $(BUILD)/race/%.o: %.cu $(BUILD)/flags-kernels
 $(BUILD)/gpu/%.o: %.cu $(BUILD)/flags-nvcc
 	$(call say,NVCC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(NVCC) $(NVCCFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(NVCC) $(NVCCFLAGS) -MMD -MP -c $< -o $@ 2>$@.log; status=$$?; cat $@.log >&2; exit $$status
 
 all: $(BUILD)/libbcd-simt.so $(if $(filter yes,$(CUDA)),$(BUILD)/libbcd-cuda.so)
 
