@@ -44,6 +44,7 @@ simt_c := $(wildcard cuda/simt/*.c)
 race_c := $(wildcard tests/simt/race/*.c)
 gpu_c := $(call where_nccl,$(wildcard cuda/gpu/*.c))
 device_tests_c := $(call where_nccl,$(wildcard tests/cuda/*.c))
+device_tests_cu := $(wildcard tests/cuda/*.cu)
 simt_tests := $(call where_nccl,$(filter-out %/profiler.c,$(wildcard tests/simt/*.c tests/simt/*.cu)))
 # Of the tests of ref/ and dist/, the case table, tiny models, pipelines and what they stand on.
 shared_tests := $(BUILD)/float/tests.a
@@ -150,12 +151,12 @@ $(faked_o) $(BUILD)/simt/tests/simt/nccl_fake.o: CPPFLAGS += $(cuda_cflags)
 libraries := $(shared_tests) $(float_library)
 
 $(BUILD)/tests-simt: $(call main_o,simt) $(call device_objects,simt,$(simt_tests)) \
-    $(faked_o) $(device_tests_o) $(simt_o) $(simt_kernels_o) $(libraries)
+    $(faked_o) $(device_tests_o) $(call device_objects,simt,$(device_tests_cu)) $(simt_o) $(simt_kernels_o) $(libraries)
 $(BUILD)/tests-race: $(call main_o,simt) $(faked_o) $(device_tests_o) $(simt_o) $(race_o) $(race_kernels_o) \
     $(call device_objects,simt,$(filter %.c,$(simt_tests))) \
-    $(call device_objects,race,$(filter %.cu,$(simt_tests))) $(libraries)
+    $(call device_objects,race,$(filter %.cu,$(simt_tests)) $(device_tests_cu)) $(libraries)
 $(BUILD)/tests-cuda: $(call main_o,gpu) $(call device_objects,gpu,tests/gpu/orders.c) \
-    $(device_tests_o) $(gpu_o) $(libraries)
+    $(call device_objects,gpu,$(device_tests_cu)) $(device_tests_o) $(gpu_o) $(libraries)
 $(BUILD)/tests-cuda: LDLIBS += $(cuda_libs)
 # gpu/ itself, on stand-ins for the CUDA runtime, cuBLASLt and NCCL.  That of cuBLASLt is a library,
 # named as the program asks for it; the runtime is the program's.
@@ -164,7 +165,7 @@ fake_o := $(call device_objects,gpu,$(filter-out %/nccl_library.c,$(gpu_c)) $(fi
     $(call device_objects,simt,$(filter-out $(addprefix cuda/simt/,device.c matmul.c capture.c),$(simt_c)) \
                                $(call where_nccl,tests/simt/nccl_fake.c))
 $(BUILD)/tests-fake: $(call main_o,fake) $(call device_objects,gpu,$(filter %/test_fake_device.c %/test_fake_products.c,$(fake_c))) \
-    $(BUILD)/fake/tests/simt/orders.o $(device_tests_o) $(fake_o) $(simt_kernels_o) $(libraries)
+    $(BUILD)/fake/tests/simt/orders.o $(device_tests_o) $(call device_objects,simt,$(device_tests_cu)) $(fake_o) $(simt_kernels_o) $(libraries)
 $(BUILD)/fake/tests/simt/orders.o: CPPFLAGS += -DSTANDS_IN=true
 $(call main_o,fake): CPPFLAGS += -DTEST_SUITES='"fake/suites.h"' -DTEST_PROGRAM='"fake"' $(if $(has_nccl),-DHAS_NCCL)
 $(BUILD)/fake/%.o: %.c $(BUILD)/flags

@@ -1,6 +1,7 @@
 /* The suites that run on every device: what all others need, then those that take longest first,
  * since several run at a time. */
 SUITE(device)
+SUITE(fragments)
 SUITE(products)
 SUITE(device_cases_bf16)
 SUITE(device_cases_fp32)

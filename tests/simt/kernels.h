@@ -1,5 +1,5 @@
-/* Launchers of the kernels that prove the SIMT layer: correct ones (correct.cu, warps.cu,
- * products.cu), and ones with a planted mistake (planted.cu).  All memory is the host's. */
+/* Launchers of the kernels that prove the SIMT layer: correct ones (correct.cu,
+ * warps.cu), and ones with a planted mistake (planted.cu).  All memory is the host's. */
 #pragma once
 
 #include <stdbool.h>
@@ -33,21 +33,6 @@ void run_halves(int *y, const int *x); /* the halves of the warp take different 
 /* y[i][0] says whether any lane has a number above the limit, y[i][1] whether any of the first
  * eight lanes has. */
 void run_votes(int y[32][2], const int *x, int limit);
-
-/* ---- products.cu ---- */
-
-void run_to_bf16(unsigned short *y, const float *x, int n);
-void run_to_tf32(unsigned *y, const float *x, int n);
-/* c[16][8] = a[16][k] b[k][8] with one instruction. */
-void run_mma_bf16(float *c, const float *a, const float *b);
-void run_mma_tf32(float *c, const float *a, const float *b);
-void run_ldmatrix(float *c, const float *a, const float *b);
-/* c[64][columns] = 0.5 + a[64][16] b[16][columns] by one instruction of four warps, of 64 or 128
- * columns; `sums`: a in registers, b read by columns. */
-void run_warpgroup(float *c, const float *a, const float *b, int columns, bool sums);
-void run_matrices(unsigned short *y, const unsigned short *x, int count, bool transposed);
-/* c[64][64] = a[64][k] b[k][64] for floats that are rounded to bf16; k is a multiple of 32. */
-void run_product(float *c, const float *a, const float *b, int k);
 
 /* ---- planted.cu ---- */
 

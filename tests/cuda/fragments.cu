@@ -1,14 +1,14 @@
 /* bf16 and tf32: roundings, fragments, matrices from shared memory, a small product. */
 #include "../../cuda/ops/kernel.cuh"
-#include "kernels.h"
+#include "fragments.h"
 
 static __global__ void to_bf16(unsigned short *y, const float *x, int n) {
     int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
     if (i < n) y[i] = __bfloat16_as_ushort(__float2bfloat16_rn(x[i]));
 }
 
-extern "C" void run_to_bf16(unsigned short *y, const float *x, int n) {
-    LAUNCH(to_bf16, (n + 255) / 256, 256, 0, nullptr, y, x, n);
+extern "C" void run_to_bf16(Stream stream, unsigned short *y, const float *x, int n) {
+    LAUNCH(to_bf16, (n + 255) / 256, 256, 0, stream, y, x, n);
 }
 
 static __global__ void to_tf32(unsigned *y, const float *x, int n) {
@@ -16,8 +16,8 @@ static __global__ void to_tf32(unsigned *y, const float *x, int n) {
     if (i < n) y[i] = tf32_round(x[i]);
 }
 
-extern "C" void run_to_tf32(unsigned *y, const float *x, int n) {
-    LAUNCH(to_tf32, (n + 255) / 256, 256, 0, nullptr, y, x, n);
+extern "C" void run_to_tf32(Stream stream, unsigned *y, const float *x, int n) {
+    LAUNCH(to_tf32, (n + 255) / 256, 256, 0, stream, y, x, n);
 }
 
 /* Packs two floats as bf16, the first in the low half. */
@@ -51,8 +51,8 @@ static __global__ void one_mma_bf16(float *c, const float *a, const float *b) {
     store_accumulators(c, 8, d);
 }
 
-extern "C" void run_mma_bf16(float *c, const float *a, const float *b) {
-    LAUNCH(one_mma_bf16, 1, 32, 0, nullptr, c, a, b);
+extern "C" void run_mma_bf16(Stream stream, float *c, const float *a, const float *b) {
+    LAUNCH(one_mma_bf16, 1, 32, 0, stream, c, a, b);
 }
 
 static __global__ void one_mma_tf32(float *c, const float *a, const float *b) {
@@ -65,8 +65,8 @@ static __global__ void one_mma_tf32(float *c, const float *a, const float *b) {
     store_accumulators(c, 8, d);
 }
 
-extern "C" void run_mma_tf32(float *c, const float *a, const float *b) {
-    LAUNCH(one_mma_tf32, 1, 32, 0, nullptr, c, a, b);
+extern "C" void run_mma_tf32(Stream stream, float *c, const float *a, const float *b) {
+    LAUNCH(one_mma_tf32, 1, 32, 0, stream, c, a, b);
 }
 
 /* Computes the same product with its fragments from shared memory. */
@@ -87,15 +87,15 @@ static __global__ void product_by_ldmatrix(float *c, const float *a, const float
     store_accumulators(c, 8, d);
 }
 
-extern "C" void run_ldmatrix(float *c, const float *a, const float *b) {
-    LAUNCH(product_by_ldmatrix, 1, 32, 0, nullptr, c, a, b);
+extern "C" void run_ldmatrix(Stream stream, float *c, const float *a, const float *b) {
+    LAUNCH(product_by_ldmatrix, 1, 32, 0, stream, c, a, b);
 }
 
 /* Multiplies with the instruction of a warpgroup: 64 rows by 16 by 8 N columns. a and the
  * transposed b are stored by rows, b by columns; the 128-byte swizzle puts 16 bytes of row r at
  * chunk ^ (r % 8). */
-template <int N>
-static __global__ void warpgroup(float *c, const float *a, const float *b, bool sums) {
+template <int N, bool SUMS>
+static __global__ void warpgroup(float *c, const float *a, const float *b) {
     SHARED(__nv_bfloat16, arena, [512 + 64 * 64 + 8 * N * 64 + N / 8 * 16 * 64]);
     __nv_bfloat16 *const sa = arena + (1024 - shared_address(arena) % 1024) % 1024 / 2;
     __nv_bfloat16 *const st = sa + 64 * 64, *const sb = st + 8 * N * 64;
@@ -109,10 +109,10 @@ static __global__ void warpgroup(float *c, const float *a, const float *b, bool 
         st[at(j, k)] = __float2bfloat16_rn(b[i]);
         sb[j / 64 * 16 * 64 + at(k, j % 64)] = __float2bfloat16_rn(b[i]);
     }
-    unsigned fa[4];
+    unsigned fa[1][4];
     for (int i = 0; i < 4; i++) {
         const float *from = a + (16 * warp + g + i % 2 * 8) * 16 + 2 * t + i / 2 * 8;
-        fa[i] = pair(from[0], from[1]);
+        fa[0][i] = pair(from[0], from[1]);
     }
     async_proxy_fence();
     __syncthreads();
@@ -123,20 +123,27 @@ static __global__ void warpgroup(float *c, const float *a, const float *b, bool 
     float d[N][4];
     for (int j = 0; j < N; j++)
         for (int i = 0; i < 4; i++) d[j][i] = 0.5f;
+    wgmma_pin(fa);
     wgmma_begin(d);
-    if (sums)
-        wgmma_sums(d, fa, matrix(sb));
+    if constexpr (SUMS)
+        wgmma_sums(d, fa[0], matrix(sb));
     else
         wgmma_rows(d, matrix(sa), matrix(st));
     wgmma_end(d);
+    wgmma_pin(fa);
     for (int j = 0; j < N; j++) store_accumulators(c + 16 * warp * 8 * N + 8 * j, 8 * N, d[j]);
 }
 
-extern "C" void run_warpgroup(float *c, const float *a, const float *b, int columns, bool sums) {
-    if (columns == 64)
-        LAUNCH(warpgroup<8>, 1, 128, 0, nullptr, c, a, b, sums);
+extern "C" void run_warpgroup(Stream stream, float *c, const float *a, const float *b, int columns,
+                              bool sums) {
+    if (columns == 64 && sums)
+        LAUNCH((warpgroup<8, true>), 1, 128, 0, stream, c, a, b);
+    else if (columns == 64)
+        LAUNCH((warpgroup<8, false>), 1, 128, 0, stream, c, a, b);
+    else if (sums)
+        LAUNCH((warpgroup<16, true>), 1, 128, 0, stream, c, a, b);
     else
-        LAUNCH(warpgroup<16>, 1, 128, 0, nullptr, c, a, b, sums);
+        LAUNCH((warpgroup<16, false>), 1, 128, 0, stream, c, a, b);
 }
 
 /* Loads matrices by ldmatrix and stores their fragments: y is x, or each 8x8 matrix of x
@@ -159,9 +166,9 @@ static __global__ void matrices(unsigned short *y, const unsigned short *x, int 
     }
 }
 
-extern "C" void run_matrices(unsigned short *y, const unsigned short *x, int count,
+extern "C" void run_matrices(Stream stream, unsigned short *y, const unsigned short *x, int count,
                              bool transposed) {
-    LAUNCH(matrices, 1, 32, 0, nullptr, y, x, count, transposed);
+    LAUNCH(matrices, 1, 32, 0, stream, y, x, count, transposed);
 }
 
 /* Four warps compute 32 rows and 32 columns of c each, in 2 x 4 tiles of 16 x 8. */
@@ -193,6 +200,6 @@ static __global__ void __launch_bounds__(128)
             store_accumulators(c + (row + 16 * m) * 64 + column + 8 * n, 64, d[m][n]);
 }
 
-extern "C" void run_product(float *c, const float *a, const float *b, int k) {
-    LAUNCH(product, 1, 128, 0, nullptr, c, a, b, k);
+extern "C" void run_product(Stream stream, float *c, const float *a, const float *b, int k) {
+    LAUNCH(product, 1, 128, 0, stream, c, a, b, k);
 }
