@@ -126,11 +126,13 @@ static inline void *simt_shared(SimtShared *shared, size_t bytes, const char *na
 }
 
 /* The engine calls the first of these before a launch (it returns false when the launch asks for
- * too much), the others before each block. */
+ * too much), the last one after each block (it returns false, with an error, when warps of a group
+ * issued different products, which a GPU leaves undefined), the others before each block. */
 SIMT_HIDDEN bool simt_shared_open(const SimtLaunch *launch);
 SIMT_HIDDEN void simt_shared_poison(void);
 SIMT_HIDDEN void simt_copies_drop(void);
 SIMT_HIDDEN void simt_wgmma_drop(void);
+SIMT_HIDDEN bool simt_wgmma_agree(void);
 
 /* ---- asynchronous copies, fragments ---- */
 

@@ -73,7 +73,7 @@ static void run_blocks(const SimtLaunch *launch, SimtRun *body, const void *argu
         simt_copies_drop();
         simt_wgmma_drop();
         if (simt_race) simt_race->block();
-        if (!simt_block_run(body, arguments)) return;
+        if (!simt_block_run(body, arguments) || !simt_wgmma_agree()) return;
     }
 }
 

@@ -18,14 +18,33 @@ typedef struct {
 static struct {
     Issued issued[IN_FLIGHT];
     int count;
-    bool begun; /* since the last wait */
+    bool begun;   /* since the last wait */
+    uint64_t all; /* a checksum of what the warp has issued in this block, in order */
+    SimtSite last;
 } queues[SIMT_WARPS];
 
 void simt_wgmma_drop(void) {
     for (int i = 0; i < SIMT_WARPS; i++) {
         queues[i].count = 0;
         queues[i].begun = false;
+        queues[i].all = 0;
     }
+}
+
+bool simt_wgmma_agree(void) {
+    for (unsigned i = 0; i < SIMT_WARPS; i++) {
+        const unsigned other = i - i % 4;
+        if (queues[i].all == queues[other].all) continue;
+        const unsigned says = queues[i].all ? i : other; /* one that has issued some */
+        simt_note_thread_error((SimtIndex){says * SIMT_LANES, 0, 0}, queues[says].last,
+                               "wgmma that the four warps of a group do not issue alike");
+        return false;
+    }
+    return true;
+}
+
+static uint64_t checksum(uint64_t so_far, uint64_t number) {
+    return (so_far ^ (number + 1)) * 0x9e3779b97f4a7c15u + (so_far >> 29);
 }
 
 static const SimtGroupProduct *product_of(const SimtWarp *warp, unsigned lane) {
@@ -50,6 +69,11 @@ void simt_resolve_wgmma(SimtWarp *warp, unsigned mask) {
     if (queues[warp->number].count == IN_FLIGHT) fail(warp, site, "is one too many in flight");
     if (simt_unfenced_copies())
         fail(warp, site, "reads copies that no async_proxy_fence has followed");
+    queues[warp->number].last = site;
+    queues[warp->number].all =
+        checksum(checksum(checksum(queues[warp->number].all, first->a ? 1 : first->a_matrix),
+                          first->b_matrix),
+                 (uint64_t)first->n);
     Issued *issued = &queues[warp->number].issued[queues[warp->number].count++];
     issued->first = *first;
     issued->site = site;

@@ -139,6 +139,20 @@ static __global__ void product_without_fence(float *y, const float *x) {
 }
 ENDS(product_without_fence);
 
+static __global__ void product_of_one_warp(float *y) {
+    SHARED(float4, s, [1024]);
+    for (int i = (int)threadIdx.x; i < 1024; i += 128) s[i] = float4{0, 0, 0, 0};
+    async_proxy_fence();
+    __syncthreads();
+    const uint64_t matrix = (uint64_t)1 << 62 | shared_address(s) >> 4;
+    float d[8][4] = {};
+    wgmma_begin(d);
+    if (threadIdx.x < 32) wgmma_rows(d, matrix, matrix);
+    wgmma_end(d);
+    if (threadIdx.x < 64) y[threadIdx.x] = d[0][0];
+}
+ENDS(product_of_one_warp);
+
 /* The compiler does not know these sizes, so it cannot report the overrun itself, and the sanitizer
  * must. */
 static __global__ void overrun(float *y, int i_static, int i_dynamic, int i_global) {
@@ -186,6 +200,7 @@ extern "C" void planted_lines(Planted planted, int lines[2]) {
         {MISALIGNED_MATRIX, END_OF_misaligned_matrix, 3, 3},
         {MISALIGNED_COPY, END_OF_misaligned_copy, 5, 5},
         {PRODUCT_WITHOUT_FENCE, END_OF_product_without_fence, 4, 4},
+        {PRODUCT_OF_ONE_WARP, END_OF_product_of_one_warp, 4, 4},
         {STATIC_OVERRUN, END_OF_overrun, 3, 3},
         {DYNAMIC_OVERRUN, END_OF_overrun, 3, 3},
         {GLOBAL_OVERRUN, END_OF_overrun, 2, 2},
@@ -249,6 +264,9 @@ extern "C" void run_planted(Planted planted, float *y, const float *x) {
             break;
         case PRODUCT_WITHOUT_FENCE:
             LAUNCH(product_without_fence, 1, 32, 0, nullptr, y, x);
+            break;
+        case PRODUCT_OF_ONE_WARP:
+            LAUNCH(product_of_one_warp, 1, 128, 0, nullptr, y);
             break;
         case STATIC_OVERRUN:
             LAUNCH(overrun, 1, 64, bytes, nullptr, y, 64, 0, 1);

@@ -79,6 +79,7 @@ static const Row error_rows[] = {
     {MISALIGNED_MATRIX, "misaligned matrix", "ldmatrix from an address", false},
     {MISALIGNED_COPY, "misaligned copy", "copy_async16 from an address", false},
     {PRODUCT_WITHOUT_FENCE, "product without a fence", "no async_proxy_fence has followed", false},
+    {PRODUCT_OF_ONE_WARP, "product of one warp", "four warps of a group do not issue alike", false},
 };
 
 /* The message names the mistake, the kernel's file and both lines (which may be the same). */
