@@ -14,7 +14,7 @@ from conftest import RESULTS, git, has_history
 
 FILES = {path.stem: store.format_of(path) for path in sorted(RESULTS.glob("*.h5"))}
 STUDIES = [name for name, kind in FILES.items() if kind == study.FORMAT]
-INCOMPLETE = ["plateau-next", "width-rates-next"]  # files of the second trainings that have rows of a part that is not complete: of these nothing is said
+INCOMPLETE = ["plateau-next", "width-rates-next"]  # files of the second trainings of a part that is not complete or not reported: of these nothing is said
 TABLES = [name for name, kind in FILES.items() if kind == tables.FORMAT]
 
 
