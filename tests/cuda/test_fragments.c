@@ -126,11 +126,12 @@ static void matrices_free(Matrices *x) {
     free(x);
 }
 
-/* Checks that c is `begin` + a b. */
+/* Checks that c is `begin` + a b, and clears it for the next run. */
 static void check_product(Matrices *x, float begin) {
     int wrong = 0, first = -1;
     device_test_wait();
     device_get(x->host_c, x->c, sizeof(float) * (size_t)(x->m * x->n));
+    fill_zero(device_test_stream(), x->c, sizeof(float) * (size_t)(x->m * x->n));
     for (int i = 0; i < x->m * x->n; i++) {
         float sum = begin;
         for (int j = 0; j < x->k; j++)
@@ -187,10 +188,11 @@ static void loads_matrices(int count, bool transposed) {
     unsigned short x[256], y[256];
     for (int i = 0; i < 256; i++) x[i] = (unsigned short)(i * 253 + 1);
     const size_t bytes = sizeof *x * 64 * (size_t)count;
-    unsigned short *from = device_put(x, bytes), *to = device_put(x, bytes);
+    unsigned short *from = device_put(x, bytes), *to = device_alloc(bytes);
     for (int order = 0; order < device_orders(); order++) {
         int wrong = 0;
         device_choose_order(order);
+        fill_zero(device_test_stream(), to, bytes);
         run_matrices(device_test_stream(), to, from, count, transposed);
         device_test_wait();
         device_get(y, to, bytes);
